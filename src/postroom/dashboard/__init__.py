@@ -1,0 +1,1 @@
+"""The pages: what Postroom shows its owner in a browser, live."""

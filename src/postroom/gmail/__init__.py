@@ -1,0 +1,1 @@
+"""Google's Gmail API and nothing of ours."""

@@ -1,0 +1,132 @@
+"""What the harness asks of a subject, what the subject answers, and how both cross a process boundary.
+
+Only the standard library (and uvloop) is imported here: the same module runs in our environment and in the peers'.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+Database = Literal["postgres", "sqlite"]
+Verb = Literal["prepare", "fill", "fill_sleeping", "drain", "enqueue", "claim_cost"]
+
+# A finished drain is noticed this late at most; at a second and more per drain that is below the noise.
+POLL_SECONDS = 0.005
+DRAIN_STALL_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """An empty database made for one measurement: a URL of PostgreSQL, or the path of a SQLite file."""
+
+    database: Database
+    address: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """One verb for one subject on one target."""
+
+    verb: Verb
+    target: Target
+    count: int = 0
+    producers: int = 0
+    batch: int = 0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "Order":
+        fields = json.loads(text)
+        return Order(**{**fields, "target": Target(**fields["target"])})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a subject did. `finished` is counted in the database, not remembered by the subject."""
+
+    seconds: float = 0.0
+    handled: int = 0
+    finished: int = 0
+    latencies: list[float] = field(default_factory=list[float])
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "Outcome":
+        return Outcome(**json.loads(text))
+
+
+VerbFunction = Callable[[Order], Awaitable[Outcome]]
+
+
+def serve(verbs: Mapping[Verb, VerbFunction]) -> None:
+    """The main of a subject's process: run the order given as the last argument, print the outcome as one line."""
+    order = Order.from_json(sys.argv[-1])
+    if order.verb not in verbs:
+        sys.exit(f"this subject has no verb {order.verb!r}; it has {', '.join(verbs)}")
+    outcome = run(verbs[order.verb](order))
+    sys.stdout.write(outcome.to_json() + "\n")
+
+
+def run(work: Awaitable[Outcome]) -> Outcome:
+    import uvloop
+
+    async def main() -> Outcome:
+        return await work
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())
+
+
+class Tally:
+    """Counts handled jobs and tells when the last one ran."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        self.handled = 0
+        self._all_handled = asyncio.Event()
+
+    def count_one(self) -> None:
+        self.handled += 1
+        if self.handled == self.expected:
+            self._all_handled.set()
+
+    async def wait_until_finished(self, unfinished: Callable[[], Awaitable[bool]]) -> float:
+        """The moment the database holds no unfinished job; polled only after the last handler, so it costs nothing."""
+        handled = -1
+        while not self._all_handled.is_set():
+            if self.handled == handled:
+                raise RuntimeError(f"the drain stalled at {handled} of {self.expected} jobs")
+            handled = self.handled
+            try:
+                await asyncio.wait_for(self._all_handled.wait(), DRAIN_STALL_SECONDS)
+            except TimeoutError:
+                continue
+        while await unfinished():
+            await asyncio.sleep(POLL_SECONDS)
+        return time.perf_counter()
+
+
+async def produce(
+    enqueue_one: Callable[[int], Awaitable[object]], *, producers: int, total: int
+) -> tuple[float, list[float]]:
+    """Run `producers` tasks that share `total` numbered calls; returns the seconds of all and of each call."""
+    numbers = iter(range(total))
+    latencies: list[float] = []
+
+    async def producer() -> None:
+        for number in numbers:
+            started = time.perf_counter()
+            await enqueue_one(number)
+            latencies.append(time.perf_counter() - started)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(producer() for _ in range(producers)))
+    return time.perf_counter() - started, latencies

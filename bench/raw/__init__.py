@@ -1,0 +1,1 @@
+"""The floor under every engine: the same work in bare SQL, with no features at all."""

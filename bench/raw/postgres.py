@@ -1,0 +1,115 @@
+"""Bare PostgreSQL: a `SKIP LOCKED` lease-and-finish loop, and a group-commit enqueue probe.
+
+The drain leases 1000 rows from the head of the queue in one transaction and completes them in a second one, on one
+connection: what a batching engine cannot do without. It is also the peer that scans from the head when a long
+transaction holds back vacuum.
+"""
+
+import asyncio
+import time
+
+import asyncpg
+
+from ..order import Order, Outcome, Verb, VerbFunction, produce
+
+BATCH = 1000
+FILL_CHUNK = 100_000
+
+SCHEMA = """
+CREATE TABLE jobs (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    type text NOT NULL,
+    payload jsonb NOT NULL,
+    state text NOT NULL DEFAULT 'queued',
+    attempts int NOT NULL DEFAULT 0,
+    lease_token uuid,
+    lease_until timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz
+);
+CREATE INDEX jobs_queued ON jobs (id) WHERE state = 'queued';
+"""
+FILL = "INSERT INTO jobs (type, payload) SELECT 'noop', jsonb_build_object('n', n) FROM generate_series(1, $1::int) n"
+LEASE = """
+UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_token = $1, lease_until = now() + interval '60 s'
+WHERE id = ANY (ARRAY(
+    SELECT id FROM jobs WHERE state = 'queued' ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED))
+RETURNING id, type, payload, attempts
+"""
+FINISH = """
+UPDATE jobs SET state = 'completed', finished_at = now(), lease_token = NULL, lease_until = NULL
+WHERE id = ANY ($1::bigint[]) AND state = 'running' AND lease_token = $2
+"""
+INSERT = "INSERT INTO jobs (type, payload) SELECT 'noop', p FROM unnest($1::jsonb[]) p"
+
+
+async def prepare(order: Order) -> Outcome:
+    connection = await asyncpg.connect(order.target.address)
+    await connection.execute(SCHEMA)
+    await connection.close()
+    return Outcome()
+
+
+async def fill(order: Order) -> Outcome:
+    connection = await asyncpg.connect(order.target.address)
+    for start in range(0, order.count, FILL_CHUNK):
+        await connection.execute(FILL, min(FILL_CHUNK, order.count - start))
+    await connection.close()
+    return Outcome()
+
+
+async def drain(order: Order) -> Outcome:
+    connection = await asyncpg.connect(order.target.address)
+    token = await connection.fetchval("SELECT gen_random_uuid()")
+    lease, finish = await connection.prepare(LEASE), await connection.prepare(FINISH)
+    handled = 0
+    started = time.perf_counter()
+    while leased := await lease.fetch(token, BATCH):
+        await finish.fetch([row["id"] for row in leased], token)
+        handled += len(leased)
+    seconds = time.perf_counter() - started
+    finished = await connection.fetchval("SELECT count(*) FROM jobs WHERE state = 'completed'")
+    await connection.close()
+    return Outcome(seconds=seconds, handled=handled, finished=finished)
+
+
+class GroupCommit:
+    """Rows of concurrent callers go in with one statement; each caller goes on after the commit that holds its row."""
+
+    def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+        self._connection = connection
+        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+        self._wake = asyncio.Event()
+
+    async def append(self, payload: str) -> None:
+        durable = asyncio.get_running_loop().create_future()
+        self._waiting.append((payload, durable))
+        self._wake.set()
+        await durable
+
+    async def flush_forever(self) -> None:
+        insert = await self._connection.prepare(INSERT)
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            group, self._waiting = self._waiting, []
+            await insert.fetch([payload for payload, _ in group])
+            for _, durable in group:
+                durable.set_result(None)
+
+
+async def enqueue(order: Order) -> Outcome:
+    connection = await asyncpg.connect(order.target.address)
+    commit = GroupCommit(connection)
+    flusher = asyncio.create_task(commit.flush_forever())
+    seconds, latencies = await produce(
+        lambda number: commit.append(f'{{"n": {number}}}'), producers=order.producers, total=order.count
+    )
+    flusher.cancel()
+    await asyncio.wait([flusher])
+    finished = await connection.fetchval("SELECT count(*) FROM jobs")
+    await connection.close()
+    return Outcome(seconds=seconds, handled=len(latencies), finished=finished, latencies=latencies)
+
+
+VERBS: dict[Verb, VerbFunction] = {"prepare": prepare, "fill": fill, "drain": drain, "enqueue": enqueue}

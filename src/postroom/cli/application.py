@@ -1,0 +1,49 @@
+"""What the command line needs from the composed program, which lies above it and hands itself in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    import typer
+
+    from postroom.settings import Settings
+    from postroom.store.database import Database
+
+Ready = Callable[[str], None]
+"""Called once, with the address, when a server answers."""
+
+
+class Application(Protocol):
+    """The long-running parts. Each returns when it was asked to stop, and stops cleanly when it is canceled.
+
+    Settings and logging are set up before any of these is called. Heavy imports belong inside the methods: the
+    object itself is made for every `postroom --help`.
+    """
+
+    def open_database(self, settings: Settings) -> AbstractAsyncContextManager[Database]:
+        """The store as the settings name it: opened, not migrated."""
+        ...
+
+    async def serve(self, settings: Settings, *, ready: Ready) -> None:
+        """Pages, mailbox connector, dispatcher and worker, in this process."""
+        ...
+
+    async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
+        """The same on a sandbox mailbox of its own, in which mail keeps arriving."""
+        ...
+
+    async def sandbox(self, settings: Settings, *, host: str, port: int, mail: int, ready: Ready) -> None:
+        """Only the Gmail emulator, with so many sample messages."""
+        ...
+
+    async def worker(self, settings: Settings, *, concurrency: int) -> None:
+        """Only the job worker."""
+        ...
+
+
+def application_of(context: typer.Context) -> Application:
+    """The application that `run` was given, out of the context of any command."""
+    return cast("Application", context.obj)

@@ -1,0 +1,123 @@
+"""What `postroom doctor` checks: small functions that compare one fact with what Postroom relies on."""
+
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Literal
+
+Verdict = Literal["ok", "warn", "fail"]
+Facts = Mapping[str, object]
+
+MIB = 1024 * 1024
+SKEW_WARNS_S = 1.0
+SKEW_FAILS_S = 5.0
+OLDEST_POSTGRES = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding. The remedy says what to do, and is empty when there is nothing to do."""
+
+    name: str
+    verdict: Verdict
+    found: str
+    remedy: str = ""
+
+
+def judged(name: str, good: bool, found: str, remedy: str, otherwise: Verdict = "fail") -> Check:
+    return Check(name, "ok", found) if good else Check(name, otherwise, found, remedy)
+
+
+def interpreter() -> Check:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return judged("interpreter", sys.version_info >= (3, 11), f"Python {version}", "install Python 3.11 or newer")
+
+
+def data_dir(folder: Path) -> Check:
+    if not folder.exists():
+        remedy = "nothing to do when this is a new installation: it is created at the first start; else set --data-dir"
+        return Check("data folder", "warn", f"{folder} does not exist", remedy)
+    try:
+        with TemporaryFile(dir=folder):
+            return Check("data folder", "ok", f"{folder} can be written")
+    except OSError as error:
+        remedy = "give the user that runs Postroom the right to write there, or set --data-dir"
+        return Check("data folder", "fail", f"{folder} cannot be written: {error.strerror}", remedy)
+
+
+def disk_space(folder: Path, reserve_mib: int) -> Check:
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    free_mib = shutil.disk_usage(existing).free // MIB
+    remedy = "free some space: below the reserve (`disk_reserve_mib`) no new mail is accepted"
+    verdict: Verdict = "fail" if free_mib < reserve_mib else "warn"
+    found = f"{free_mib} MiB free, reserve {reserve_mib} MiB"
+    return judged("disk space", free_mib >= 2 * reserve_mib, found, remedy, verdict)
+
+
+def schema(pending: list[str]) -> Check:
+    found = f"{len(pending)} migrations pending: {', '.join(pending)}" if pending else "up to date"
+    return judged("schema", not pending, found, "run `postroom migrate`")
+
+
+def clock(before: datetime, database: datetime, after: datetime) -> Check:
+    """The database's clock was read somewhere between before and after: only what lies outside is skew."""
+    ahead = (database - after).total_seconds()
+    behind = (before - database).total_seconds()
+    skew = max(ahead, behind, 0.0)
+    remedy = "set both clocks by NTP: leases and schedules compare the times of both machines"
+    verdict: Verdict = "fail" if skew > SKEW_FAILS_S else "warn"
+    return judged("clock", skew <= SKEW_WARNS_S, f"{skew:.1f} s apart from the database", remedy, verdict)
+
+
+def sqlite_durability(facts: Facts) -> list[Check]:
+    remedy = "no other program may change these: stop what else opens the file, then start Postroom again"
+    journal, synchronous = str(facts["journal_mode"]).lower(), str(facts["synchronous"]).lower()
+    integrity = str(facts["quick_check"])
+    return [
+        judged("journal", journal == "wal", f"journal_mode={journal}", remedy),
+        judged("durability", synchronous in {"2", "3", "full", "extra"}, f"synchronous={synchronous}", remedy),
+        judged("integrity", integrity == "ok", f"quick_check: {integrity}", "restore the file from a backup"),
+        sqlite_library(str(facts["sqlite_version"])),
+    ]
+
+
+def sqlite_library(version: str) -> Check:
+    """Versions 3.7.0 to 3.51.2 can damage a WAL file that two connections checkpoint at once; two got the fix later."""
+    numbers = numbers_of(version)
+    fixed = numbers >= (3, 51, 3) or (3, 50, 7) <= numbers < (3, 51) or (3, 44, 6) <= numbers < (3, 45)
+    remedy = "upgrade the apsw package, which brings its own SQLite: this one has the WAL-reset bug (fixed in 3.51.3)"
+    return judged("sqlite library", fixed, f"SQLite {version}", remedy)
+
+
+def postgres_durability(facts: Facts, unsafe_allowed: bool) -> list[Check]:
+    return [
+        _postgres_switch(facts, "fsync", {"on", "true"}, unsafe_allowed),
+        _postgres_switch(facts, "full_page_writes", {"on", "true"}, unsafe_allowed),
+        _postgres_switch(
+            facts, "synchronous_commit", {"on", "true", "local", "remote_write", "remote_apply"}, unsafe_allowed
+        ),
+        postgres_version(str(facts["server_version"])),
+    ]
+
+
+def _postgres_switch(facts: Facts, name: str, safe: set[str], unsafe_allowed: bool) -> Check:
+    value = str(facts[name]).lower()
+    remedy = f"set {name} to on in postgresql.conf: as it is, acknowledged mail can be lost in a crash"
+    return judged(name, value in safe, f"{name}={value}", remedy, "warn" if unsafe_allowed else "fail")
+
+
+def postgres_version(version: str) -> Check:
+    """Takes `16.4 (Debian …)` as well as the number 160004."""
+    major = numbers_of(version)[0]
+    major = major // 10_000 if major >= 10_000 else major
+    remedy = f"upgrade the server to PostgreSQL {OLDEST_POSTGRES} or newer"
+    return judged("server version", major >= OLDEST_POSTGRES, f"PostgreSQL {version}", remedy)
+
+
+def numbers_of(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3]) or (0,)

@@ -1,0 +1,89 @@
+"""`postroom doctor`: compares the world with what Postroom relies on, and says what to do."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from postroom.cli import checks
+from postroom.cli.application import application_of
+from postroom.cli.checks import Check
+from postroom.cli.options import AsJson, DataDir, one_command, settings_for
+from postroom.cli.output import cell, show_json
+from postroom.cli.running import with_database
+from postroom.core.errors import DatabaseUnavailable, PostroomError
+
+if TYPE_CHECKING:
+    from postroom.cli.application import Application
+    from postroom.settings import Settings
+    from postroom.store.database import Database
+
+app = one_command()
+
+
+@app.command()
+def doctor(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Check interpreter, folder, disk, database, durability and clock. Exits with 1 when something must be done."""
+    settings = settings_for(data_dir)
+    found = [
+        checks.interpreter(),
+        checks.data_dir(settings.data_dir),
+        checks.disk_space(settings.data_dir, settings.disk_reserve_mib),
+        *database_checks(application_of(context), settings),
+    ]
+    show(found, as_json)
+    if any(check.verdict == "fail" for check in found):
+        raise typer.Exit(1)
+
+
+def show(found: Sequence[Check], as_json: bool) -> None:
+    for check in found:
+        if as_json:
+            show_json(asdict(check))
+            continue
+        typer.echo(f"{check.verdict:<4}  {check.name:<{max(len(each.name) for each in found)}}  {cell(check.found)}")
+        if check.remedy:
+            typer.echo(f"      -> {check.remedy}")
+
+
+def database_checks(application: "Application", settings: "Settings") -> Sequence[Check]:
+    """Everything that only an opened database can tell. A new installation has none yet, and gets none from us."""
+    if settings.database_url is None and not settings.data_dir.exists():
+        return [Check("database", "warn", "not created yet", "run `postroom migrate`, or start Postroom")]
+
+    async def look(database: "Database") -> list[Check]:
+        return await opened_database_checks(database, settings)
+
+    try:
+        return with_database(application, settings, look)
+    except PostroomError as error:
+        from postroom.telemetry import without_secrets
+
+        remedy = (
+            "see that the server runs and that POSTROOM_DATABASE_URL is right"
+            if isinstance(error, DatabaseUnavailable)
+            else "the finding says what is wrong; put that right first"
+        )
+        return [Check("database", "fail", without_secrets(str(error)), remedy)]
+
+
+async def opened_database_checks(database: "Database", settings: "Settings") -> list[Check]:
+    from postroom.store.health import facts
+    from postroom.store.migrate import pending
+
+    before = datetime.now(UTC)
+    known = await facts(database)
+    after = datetime.now(UTC)
+    durability = (
+        checks.sqlite_durability(known)
+        if database.dialect == "sqlite"
+        else checks.postgres_durability(known, settings.allow_unsafe_durability)
+    )
+    return [
+        Check("database", "ok", f"{database.dialect} answers"),
+        checks.schema(await pending(database)),
+        *durability,
+        checks.clock(before, cast("datetime", known["now"]), after),
+    ]

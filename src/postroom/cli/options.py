@@ -1,0 +1,56 @@
+"""The options that several commands share, and what every command does first with them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from postroom.cli.output import show_json
+
+if TYPE_CHECKING:
+    from postroom.cli.application import Ready
+    from postroom.settings import Settings
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="FOLDER",
+        help="The folder that holds everything Postroom keeps (POSTROOM_DATA_DIR; default ./postroom-data).",
+    ),
+]
+Host = Annotated[str | None, typer.Option("--host", help="The address to serve on (`web.host`).")]
+Port = Annotated[int | None, typer.Option("--port", help="The port to serve on; 0 takes any free one (`web.port`).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one object, or one per line for lists.")]
+
+
+def one_command() -> typer.Typer:
+    """For a module that is one command, such as `postroom migrate`."""
+    return typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+def command_group(summary: str) -> typer.Typer:
+    """For a module of several commands, such as `postroom jobs list`."""
+    group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+    group.callback(help=summary)(lambda: None)
+    return group
+
+
+def settings_for(data_dir: Path | None, overrides: Mapping[str, object] | None = None) -> "Settings":
+    """The settings under this command's options, with logging set up by them."""
+    from postroom.settings import load_settings, secrets_of
+    from postroom.telemetry import configure_logging
+
+    settings = load_settings({"data_dir": data_dir, **(overrides or {})})
+    configure_logging(settings.log, secrets=secrets_of(settings))
+    return settings
+
+
+def announce(what: str, as_json: bool) -> "Ready":
+    """Tells the user, or the program that started us, the address on which a server now answers."""
+
+    def ready(address: str) -> None:
+        show_json({"url": address}) if as_json else typer.echo(f"{what} {address}  (Ctrl-C stops it)")
+
+    return ready

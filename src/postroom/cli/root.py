@@ -1,0 +1,91 @@
+"""The tree of commands, and how a run of it ends.
+
+`postroom --help` must answer at once, so a command's module is imported only when that command is called: until then
+a `Deferred` with the command's name and summary stands in its place.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from postroom import __version__
+from postroom.cli.application import Application
+from postroom.core.errors import BadInput, PostroomError, SettingsError
+
+COMMANDS = {
+    "demo": "Try Postroom on a sandbox mailbox; nothing to set up.",
+    "serve": "Run Postroom: pages, mailbox and worker in one process.",
+    "worker": "Run jobs only, beside other processes on the same PostgreSQL.",
+    "sandbox": "Run the Gmail emulator alone.",
+    "migrate": "Bring the database up to date.",
+    "jobs": "Look at jobs, retry or cancel them.",
+    "rules": "Look at the rules.",
+    "doctor": "Check that everything Postroom relies on is as it should be.",
+    "settings": "Show the settings and where each came from.",
+}
+
+
+class Deferred(TyperCommand):
+    """A command whose module is imported when it is called."""
+
+    def __init__(self, name: str, summary: str) -> None:
+        super().__init__(name, help=summary, rich_markup_mode=None)
+
+    def load(self) -> TyperCommand | TyperGroup:
+        module = importlib.import_module(f"postroom.cli.{self.name}")
+        return cast("TyperCommand | TyperGroup", get_command(module.app))
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return self.load().make_context(info_name, args, parent=parent, **extra)
+
+
+def command_tree() -> TyperGroup:
+    root = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+    root.callback()(_postroom)
+    tree = cast("TyperGroup", get_command(root))
+    for name, summary in COMMANDS.items():
+        tree.add_command(Deferred(name, summary))
+    return tree
+
+
+def run(application: Application, arguments: Sequence[str] | None = None) -> None:
+    """Runs one command and ends the process: 0 done, 1 failed, 2 wrongly asked, 130 interrupted."""
+    code = 0
+    try:
+        command_tree().main(arguments, prog_name="postroom", obj=application)
+    except* PostroomError as raised:
+        code = max(_report(error) for error in _leaves(raised))
+    sys.exit(code)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"postroom {__version__}")
+        raise typer.Exit
+
+
+def _postroom(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Postroom stands between a mailbox and everything that wants its owner's attention."""
+
+
+def _report(error: PostroomError) -> int:
+    from postroom.telemetry import one_line, without_secrets
+
+    typer.echo(f"postroom: {one_line(without_secrets(str(error)))}", err=True)
+    return 2 if isinstance(error, (BadInput, SettingsError)) else 1
+
+
+def _leaves(group: BaseExceptionGroup[PostroomError]) -> list[PostroomError]:
+    found: list[PostroomError] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found

@@ -1,0 +1,24 @@
+"""`postroom worker`: jobs only."""
+
+from typing import Annotated
+
+import typer
+
+from postroom.cli.application import application_of
+from postroom.cli.options import DataDir, one_command, settings_for
+from postroom.cli.running import run_until_stopped
+
+app = one_command()
+
+
+@app.command()
+def worker(
+    context: typer.Context,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", help="Jobs to run at the same time (`worker.concurrency`).")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Run jobs only, beside other processes on the same PostgreSQL. Ctrl-C lets running jobs finish first."""
+    settings = settings_for(data_dir, {"worker.concurrency": concurrency})
+    run_until_stopped(application_of(context).worker(settings, concurrency=settings.worker.concurrency))

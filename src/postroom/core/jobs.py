@@ -1,0 +1,94 @@
+"""What a job is, as everyone who handles one sees it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job as it is asked for; `jobs.queue` has checked it."""
+
+    id: UUID
+    type: str
+    payload_json: str
+    priority: int
+    max_attempts: int
+    key: str | None
+    releases_key: bool
+    not_before: datetime | None
+    traceparent: str | None = None
+
+
+class Enqueued(NamedTuple):
+    """The answer to an enqueue: the id under which the job is kept, and whether it was there before."""
+
+    id: UUID
+    duplicate: bool
+
+
+class Claim(NamedTuple):
+    """What proves that a job is ours: every change to claimed work names all three."""
+
+    seq: int
+    attempts: int
+    token: UUID
+
+
+class Job(NamedTuple):
+    """A claimed job, as a handler gets it."""
+
+    seq: int
+    id: UUID
+    type: str
+    payload: Mapping[str, Any]
+    priority: int
+    attempts: int
+    max_attempts: int
+    releases_key: bool
+    traceparent: str | None
+    token: UUID
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(self.seq, self.attempts, self.token)
+
+    @property
+    def is_last_attempt(self) -> bool:
+        return self.attempts >= self.max_attempts
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One recorded step of a job."""
+
+    name: str
+    attempt: int
+    started_at: datetime
+    finished_at: datetime | None
+    result_json: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as it is shown."""
+
+    id: UUID
+    type: str
+    state: str
+    priority: int
+    attempts: int
+    max_attempts: int
+    payload_json: str
+    idempotency_key: str | None
+    not_before: datetime | None
+    last_error: str | None
+    heartbeat_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+    cancel_requested: bool
+    parked_by: str | None
+    steps: Sequence[StepView] = ()

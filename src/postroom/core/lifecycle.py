@@ -1,0 +1,119 @@
+"""Every state machine of Postroom as a table: which states there are, and which moves between them are legal.
+
+The same states stand in CHECK constraints of the migrations; a test compares the two. Verbs of the store name the
+moves, and each of them may only make a move that stands here.
+
+    job       queued ⇄ running → completed | failed | canceled          failed | canceled → queued by the user's retry
+    action    approved_pending → queued → executing → completed | failed
+    inbox     waiting ⇄ leased → done | failed                          and three ends without processing
+    backfill  pending → active → completed, with pause, cap and error   (design, section 9)
+    delivery  queued → sending → delivered | bounced | unknown, with deferral
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from postroom.core.errors import IllegalMove
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """One state machine: its name, where things start, and the legal moves."""
+
+    name: str
+    initial: frozenset[str]
+    moves: Mapping[str, frozenset[str]]
+
+    @property
+    def states(self) -> frozenset[str]:
+        return frozenset(self.moves)
+
+    @property
+    def terminal(self) -> frozenset[str]:
+        """States that nothing but a person's explicit wish leaves."""
+        return frozenset(state for state, targets in self.moves.items() if not targets - self.initial)
+
+    def may(self, before: str, after: str) -> bool:
+        return after in self.moves.get(before, frozenset())
+
+    def check(self, before: str, after: str) -> None:
+        if not self.may(before, after):
+            allowed = ", ".join(sorted(self.moves.get(before, frozenset()))) or "nothing: it has ended"
+            raise IllegalMove(f"{self.name} is {before} and cannot become {after}; possible from there: {allowed}")
+
+
+def _moves(**table: str) -> dict[str, frozenset[str]]:
+    return {state: frozenset(targets.split()) for state, targets in table.items()}
+
+
+JOB = Lifecycle(
+    "job",
+    frozenset({"queued"}),
+    _moves(
+        queued="running canceled failed",
+        running="queued completed failed canceled",
+        completed="",
+        failed="queued",
+        canceled="queued",
+    ),
+)
+
+ACTION = Lifecycle(
+    "action",
+    frozenset({"queued", "approved_pending"}),
+    _moves(
+        queued="executing failed canceled",
+        approved_pending="queued rejected expired canceled",
+        executing="completed failed queued",
+        completed="",
+        failed="",
+        canceled="",
+        rejected="",
+        expired="",
+    ),
+)
+
+INBOX = Lifecycle(
+    "inbox message",
+    frozenset({"waiting"}),
+    _moves(
+        waiting="leased coalesced auto_acked duplicate",
+        leased="waiting done failed",
+        done="",
+        failed="",
+        coalesced="",
+        auto_acked="",
+        duplicate="",
+    ),
+)
+
+BACKFILL = Lifecycle(
+    "backfill job",
+    frozenset({"pending"}),
+    _moves(
+        pending="active paused cancelled",
+        active="paused cancelled completed error cost_capped",
+        paused="pending cancelled",
+        cost_capped="pending cancelled",
+        error="pending cancelled",
+        completed="",
+        cancelled="",
+    ),
+)
+
+DELIVERY = Lifecycle(
+    "delivery",
+    frozenset({"queued"}),
+    _moves(
+        queued="sending canceled expired",
+        sending="delivered deferred bounced unknown queued",
+        deferred="sending canceled expired",
+        unknown="delivered queued canceled",
+        delivered="",
+        bounced="",
+        expired="",
+        canceled="",
+    ),
+)
+
+LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY)

@@ -1,0 +1,46 @@
+"""The files that pages load: held in memory, each under an address that carries the hash of its content.
+
+An address never changes its meaning, so browsers may keep what they have for a year; a new version of Postroom
+names new addresses.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from postroom.core.errors import NotFound
+
+STATIC = Path(__file__).parent / "static"
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+NEEDED = ("postroom.css", "live.js", "icon.svg", "vendor/htmx.min.js", "vendor/hx-sse.min.js")
+DIGEST_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    name: str
+    digest: str
+    media_type: str
+    body: bytes
+
+    @property
+    def address(self) -> str:
+        return f"/static/{self.digest}/{self.name}"
+
+
+def load_assets(folder: Path = STATIC) -> Mapping[str, Asset]:
+    return {name: _load(folder, name) for name in NEEDED}
+
+
+def _load(folder: Path, name: str) -> Asset:
+    path = folder / name
+    try:
+        body = path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(
+            f"the dashboard's file {name} is missing from this installation; run `make setup` in a checkout, "
+            "or install the postroom wheel again"
+        ) from None
+    digest = hashlib.sha256(body).hexdigest()[:DIGEST_LENGTH]
+    return Asset(name, digest, MEDIA_TYPES[path.suffix], body)

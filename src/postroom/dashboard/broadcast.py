@@ -1,0 +1,182 @@
+"""One reader for all open pages: it reads the feed, renders the board once, and every tab gets the same text.
+
+Why not a read per tab: ten tabs would be ten times the queries, all with the same answer. So the first tab starts a
+reader and the last one to leave stops it; an unwatched dashboard reads nothing.
+
+Subscribers keep no queue. Each remembers the number of the bulletin it sent last and sends the current one when the
+number has moved, so a slow phone skips what it missed and costs no memory. A bulletin is the whole board, not a
+difference: whatever was lost on the way, the next one puts right, and the browser changes only what differs.
+
+When the feed cannot be read, that is a bulletin too: the page says that it stands still, instead of seeming calm.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from postroom.dashboard.feed import Feed, Line, Totals
+
+log = structlog.stdlib.get_logger(__name__)
+
+LINES_SHOWN = 50
+MAX_TABS = 100
+PULSE = b": still here\nevent: pulse\ndata: 1\n\n"
+STALLED = b"event: stalled\ndata: 1\n\n"
+
+Render = Callable[[list[Line], Totals], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often things happen, in seconds."""
+
+    between_updates: float = 0.25
+    """Changes inside this time become one update."""
+    reread: float = 5.0
+    """Look again after this long, though nobody announced a change: another process may have made one."""
+    pulse: float = 15.0
+    """A sign of life on a quiet stream; the page takes silence for a lost connection."""
+    after_failure: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bulletin:
+    """What every tab should show now; `board` is None when the feed could not be read."""
+
+    number: int
+    board: str | None
+    frame: bytes
+
+
+class Broadcast:
+    def __init__(self, feed: Feed, render: Render, rhythm: Rhythm) -> None:
+        self._feed = feed
+        self._render = render
+        self._rhythm = rhythm
+        self._bulletin: Bulletin | None = None
+        self._news = asyncio.Event()
+        self._tabs = 0
+        self._reader: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[str] | None = None
+        self._closed = False
+
+    @property
+    def has_room(self) -> bool:
+        return not self._closed and self._tabs < MAX_TABS
+
+    async def board(self) -> str:
+        """The board for a page that is being opened: the running reader's, else read now, once for all who ask."""
+        if self._reader is not None and self._bulletin is not None and self._bulletin.board is not None:
+            return self._bulletin.board
+        return await asyncio.shield(self._reading or self._start_reading())
+
+    async def frames(self) -> AsyncGenerator[bytes]:
+        """The event stream of one tab, until the tab leaves (the generator is closed) or the dashboard closes."""
+        self._join()
+        sent = 0
+        try:
+            while not self._closed:
+                bulletin = self._bulletin
+                if bulletin is not None and bulletin.number != sent:
+                    sent = bulletin.number
+                    yield bulletin.frame
+                elif not await _happened(self._news, self._rhythm.pulse):
+                    yield PULSE
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        """End every stream now, so that the server need not wait for tabs that would stay open for ever."""
+        self._closed = True
+        self._announce()
+
+    def _join(self) -> None:
+        self._tabs += 1
+        if self._reader is None:
+            self._bulletin = None
+            self._reader = asyncio.create_task(self._read_on(), name="dashboard-reader")
+
+    def _leave(self) -> None:
+        self._tabs -= 1
+        if self._tabs == 0 and self._reader is not None:
+            self._reader.cancel()
+            self._reader = None
+
+    async def _read_on(self) -> None:
+        while True:
+            try:
+                await self._follow()
+            except Exception as error:
+                self._stall(error)
+            await asyncio.sleep(self._rhythm.after_failure)
+
+    async def _follow(self) -> None:
+        """Publish after every change, until the feed ends or fails."""
+        changes = aiter(self._feed.changes())
+        change = asyncio.ensure_future(anext(changes))
+        try:
+            while True:
+                await asyncio.wait({change}, timeout=self._rhythm.reread)
+                if change.done():
+                    change.result()
+                    change = asyncio.ensure_future(anext(changes))
+                # Always a new read: one already under way may have begun before the change.
+                self._publish(await asyncio.shield(self._start_reading()))
+                await asyncio.sleep(self._rhythm.between_updates)
+        except StopAsyncIteration:
+            return
+        finally:
+            change.cancel()
+            await asyncio.gather(change, return_exceptions=True)
+
+    def _start_reading(self) -> asyncio.Task[str]:
+        """A task of its own, which others may join and which outlives a tab that leaves in the middle."""
+        self._reading = asyncio.create_task(self._read(), name="dashboard-read")
+        self._reading.add_done_callback(self._finish_reading)
+        return self._reading
+
+    def _finish_reading(self, reading: asyncio.Task[str]) -> None:
+        if self._reading is reading:
+            self._reading = None
+        if not reading.cancelled():
+            reading.exception()  # seen, even when everybody who waited has gone
+
+    async def _read(self) -> str:
+        lines = await self._feed.lines(LINES_SHOWN)
+        return self._render(lines, await self._feed.totals())
+
+    def _stall(self, error: Exception) -> None:
+        if self._bulletin is None or self._bulletin.board is not None:
+            # The kind of error only: its text could hold mail, or where the database is.
+            log.warning("dashboard.stalled", error=type(error).__name__)
+        self._publish(None)
+
+    def _publish(self, board: str | None) -> None:
+        """Announce the board, unless it is what everybody has already."""
+        last = self._bulletin
+        if last is not None and last.board == board:
+            return
+        frame = STALLED if board is None else as_message(board)
+        self._bulletin = Bulletin(last.number + 1 if last else 1, board, frame)
+        self._announce()
+
+    def _announce(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+
+def as_message(text: str) -> bytes:
+    """A text as one unnamed server-sent event, which htmx swaps into the page."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "".join(f"data: {line}\n" for line in lines).encode() + b"\n"
+
+
+async def _happened(event: asyncio.Event, within: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within):
+            await event.wait()
+            return True
+    return False

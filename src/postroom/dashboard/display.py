@@ -1,0 +1,67 @@
+"""Makes a stranger's text fit to be shown: one line, bounded, and reading as what it is.
+
+Escaping for HTML is Jinja's part and always on. This is about what escaping leaves alone: control characters, marks
+that turn the direction of the text around ("gpj.exe" shown as "exe.jpg"), invisible padding, piles of combining
+marks that climb over the lines above, and ten kilobytes of subject.
+"""
+
+import unicodedata
+from datetime import UTC, datetime
+
+MARKS_PER_LETTER = 4
+_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡"}
+# Joiners shape letters and emoji, so they stay. The silent ones (soft hyphen, zero-width space, direction marks that
+# turn nothing around) are common in honest mail and mean nothing in one line of text, so they go.
+_JOINERS = frozenset("\u200c\u200d")
+_SILENT = dict.fromkeys(map(ord, "\u00ad\u061c\u180e\u200b\u200e\u200f\u2060\ufeff"))
+_UNSEEN = frozenset({"Cc", "Cf", "Cs"})
+
+
+def shown(text: str | None, limit: int = 200) -> str:
+    """The text as one line of at most `limit` characters; what cannot be seen is spelled out, as `[U+202E]`."""
+    # Enough for any honest text of that length; the rest is never looked at, however long it is.
+    head = (text or "")[: limit * 4]
+    parts: list[str] = []
+    length = marks = 0
+    for char in " ".join(head.translate(_SILENT).split()):
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in ("Mn", "Me") else 0
+        if marks > MARKS_PER_LETTER:
+            continue
+        part = _spelled(char) if category in _UNSEEN else char
+        if length + len(part) > limit - 1:
+            return "".join(parts).rstrip() + "…"
+        parts.append(part)
+        length += len(part)
+    return "".join(parts) + ("…" if len(head) < len(text or "") else "")
+
+
+def _spelled(char: str) -> str:
+    code = ord(char)
+    if char in _JOINERS:
+        return char
+    return _PICTURES.get(code) or f"[U+{code:04X}]"
+
+
+def words(name: str | None) -> str:
+    """A name from the code, such as `high_priority`, as words."""
+    return shown((name or "").replace("_", " "), 60)
+
+
+def verdict(decision: str) -> str:
+    """A decision such as `apply_label Tax_2026`: the verb as words, what it is applied to as it is."""
+    verb, _, rest = decision.partition(" ")
+    return f"{words(verb)} {shown(rest, 80)}".rstrip()
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def clock(moment: datetime) -> str:
+    """The fallback without JavaScript; with it, the page shows the reader's own time zone."""
+    return moment.astimezone(UTC).strftime("%d %b, %H:%M:%S UTC")
+
+
+def grouped(number: int) -> str:
+    return f"{number:,}"

@@ -1,0 +1,66 @@
+"""What the dashboard needs from below: the lines of the page, its totals, and word that something changed.
+
+The pages know this protocol and nothing of the store behind it. Every text in a `Line` may come from a stranger's
+mail; nothing here is trusted, and everything is made fit to be shown in `display`.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message: how it arrived, what was decided and why, and what came of it."""
+
+    inbox_id: UUID
+    seq: int
+    accepted_at: datetime
+    tier: str
+    assignment_rule: str | None
+    sender: str
+    subject: str
+    state: str
+    """`waiting`, `leased`, `done` or `failed`."""
+    decision: str | None = None
+    """For instance `archive`, `apply_label Receipts` or `keep`."""
+    source: str | None = None
+    """Who decided: `deterministic` for a rule, `model`, …"""
+    rule_name: str | None = None
+    rationale: str | None = None
+    action_state: str | None = None
+    action_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The counts at the top of the page."""
+
+    waiting: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Messages that wait in the buffer, by tier, in the order of the tiers."""
+    decided: int = 0
+    actions_completed: int = 0
+    actions_failed: int = 0
+    jobs_queued: int = 0
+    jobs_running: int = 0
+    jobs_failed: int = 0
+
+
+class Feed(Protocol):
+    """Where the page's content comes from."""
+
+    async def lines(self, limit: int) -> list[Line]:
+        """The newest messages, newest first."""
+        ...
+
+    async def totals(self) -> Totals: ...
+
+    def changes(self) -> AsyncIterator[None]:
+        """Yields at once, and then whenever something may have changed since the last value was taken.
+
+        Coalesced: many changes while the reader is busy make one value ready, and none is lost. The reader looks
+        again by itself every few seconds, so changes made by other processes may go unannounced.
+        """
+        ...

@@ -1,0 +1,78 @@
+"""What every answer carries and every request must pass: strict headers, and a Host that is ours.
+
+The Host check stops DNS rebinding: a hostile page whose name is made to point at this machine could otherwise read
+the owner's mail through his own browser. It is plain ASGI, so that endless answers stream through it untouched.
+"""
+
+from collections.abc import Collection
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from postroom.dashboard.display import shown
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+MISDIRECTED = 421
+
+
+class SecurityHeaders:
+    """Puts the headers on every answer that passes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_secured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, send_secured)
+
+
+class HostCheck:
+    """Answers only to the names it was given."""
+
+    def __init__(self, app: ASGIApp, allowed_hosts: Collection[str]) -> None:
+        self._app = app
+        self._allowed = frozenset(_bare(host) for host in allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._is_ours(Headers(scope=scope)):
+            await self._app(scope, receive, send)
+            return
+        asked = shown(Headers(scope=scope).get("host") or "", 100)
+        refusal = PlainTextResponse(
+            f'Postroom does not answer to the host name "{asked}".\n'
+            "Open it under the address it printed at its start, or add this name to its allowed hosts.\n",
+            status_code=MISDIRECTED,
+        )
+        await refusal(scope, receive, send)
+
+    def _is_ours(self, headers: Headers) -> bool:
+        hosts = headers.getlist("host")
+        return len(hosts) == 1 and _hostname(hosts[0]) in self._allowed
+
+
+def _hostname(host: str) -> str:
+    """A Host header without its port: `localhost:8025` and `[::1]:8025` both lose theirs."""
+    name, colon, port = host.rpartition(":")
+    return _bare(name if colon and port.isascii() and port.isdigit() else host)
+
+
+def _bare(name: str) -> str:
+    return name.strip().lower().removesuffix(".").removeprefix("[").removesuffix("]")

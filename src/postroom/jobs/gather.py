@@ -1,0 +1,48 @@
+"""Gathers concurrent calls into one: whoever calls while a flush is under way goes with the next one.
+
+Idle, a call is flushed at once and alone. Under load, one commit answers everyone who has been waiting.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class Gatherer(Generic[Item, Answer]):
+    """Turns a function of many into one that each caller awaits for its own item."""
+
+    def __init__(self, flush: Callable[[list[Item]], Awaitable[Sequence[Answer]]], most: int = 1000) -> None:
+        self._flush = flush
+        self._most = most
+        self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    async def __call__(self, item: Item) -> Answer:
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, answer))
+        if self._flushing is None:
+            self._flushing = asyncio.create_task(self._flush_all())
+        return await answer
+
+    async def _flush_all(self) -> None:
+        try:
+            while self._waiting:
+                group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+                await self._flush_group(group)
+        finally:
+            self._flushing = None
+
+    async def _flush_group(self, group: list[tuple[Item, "asyncio.Future[Answer]"]]) -> None:
+        try:
+            answers = await self._flush([item for item, _ in group])
+        except Exception as error:
+            for _, waiting in group:
+                if not waiting.done():
+                    waiting.set_exception(error)
+            return
+        for (_, waiting), answer in zip(group, answers, strict=True):
+            if not waiting.done():
+                waiting.set_result(answer)

@@ -1,0 +1,120 @@
+"""One process among all leads: it runs the scheduler, the rescuer and the pruner.
+
+Leadership is a lease. A leader that dies is replaced when its lease has run out; one that stops resigns, so that the
+next begins at once. Should two believe they lead for a moment, nothing happens twice: every pass is safe beside
+another of its kind.
+"""
+
+import asyncio
+import contextlib
+from datetime import datetime, timedelta
+from random import Random
+from uuid import uuid4
+
+import structlog
+
+from postroom.core.errors import StoreError
+from postroom.jobs.clock import Clock, wall_clock
+from postroom.jobs.prune import Pruner
+from postroom.jobs.rescue import Rescuer
+from postroom.jobs.schedule import Scheduler
+from postroom.jobs.worker import holder_name
+from postroom.store import leaders
+from postroom.store.database import Database
+
+log = structlog.get_logger()
+
+NAME = "jobs"
+LEASE = timedelta(seconds=15)
+RESCUE_EVERY = timedelta(seconds=5)
+PRUNE_EVERY = timedelta(seconds=60)
+SHORTEST_PAUSE_S = 0.001
+
+
+class Leadership:
+    """Tries to lead, and leads."""
+
+    def __init__(
+        self,
+        database: Database,
+        scheduler: Scheduler,
+        rescuer: Rescuer,
+        pruner: Pruner,
+        lease: timedelta = LEASE,
+        poll: timedelta = timedelta(seconds=1),
+        clock: Clock = wall_clock,
+    ) -> None:
+        self._database = database
+        self._scheduler = scheduler
+        self._rescuer = rescuer
+        self._pruner = pruner
+        self._lease = lease
+        self._poll = poll
+        self._clock = clock
+        self._holder = f"{holder_name()}:{uuid4().hex[:8]}"
+        self._rng = Random()  # noqa: S311 - jitter, not a secret
+        self._wake = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self.leads = False
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until stopped. The database may go away and come back."""
+        subscription = self._database.subscribe("scheduler", lambda _message: self._wake.set())
+        try:
+            while not self._stopping.is_set():
+                try:
+                    await self._term()
+                except StoreError as error:
+                    log.warning("leader.interrupted", error=type(error).__name__)
+                self.leads = False
+                await self._pause(self._lease.total_seconds() / 3)
+        finally:
+            subscription.close()
+            await self._resign()
+
+    async def _term(self) -> None:
+        """Leads for as long as the lease can be renewed."""
+        renew_at = rescue_at = prune_at = self._clock()
+        while not self._stopping.is_set():
+            now = self._clock()
+            if now >= renew_at:
+                if not await self._renew(now):
+                    return
+                renew_at = now + self._lease / 3
+            if now >= rescue_at:
+                await self._rescuer.tick()
+                rescue_at = now + min(RESCUE_EVERY, self._lease)
+            if now >= prune_at:
+                await self._pruner.tick()
+                prune_at = now + PRUNE_EVERY
+            due = await self._scheduler.tick()
+            await self._pause(self._until(due, renew_at, rescue_at))
+
+    async def _renew(self, now: datetime) -> bool:
+        leads = await self._database.run(leaders.lead(NAME, self._holder, now, now + self._lease))
+        if leads and not self.leads:
+            log.info("leader.elected", holder=self._holder)
+            await self._scheduler.begin()
+        self.leads = leads
+        return leads
+
+    def _until(self, due: datetime | None, *others: datetime) -> float:
+        """Seconds until something is to be done; never longer than the poll, which finds what no signal told."""
+        now = self._clock()
+        first = min(time for time in (due, *others) if time is not None)
+        return max(SHORTEST_PAUSE_S, min(self._poll.total_seconds(), (first - now).total_seconds()))
+
+    async def _pause(self, seconds: float) -> None:
+        self._wake.clear()
+        if self._stopping.is_set():
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), seconds * self._rng.uniform(0.9, 1.0))
+
+    async def _resign(self) -> None:
+        with contextlib.suppress(StoreError):
+            await self._database.run(leaders.resign(NAME, self._holder))

@@ -1,0 +1,40 @@
+"""Forgets jobs that ended long ago: how long they are kept depends on how they ended."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from postroom.jobs.clock import Clock, wall_clock
+from postroom.store import jobs as store
+from postroom.store.database import Database
+
+BATCH = 500
+MOST_BATCHES = 20
+RECEIPTS_FOR = timedelta(hours=1)
+KEEP: Mapping[str, timedelta] = {
+    "completed": timedelta(days=7),
+    "failed": timedelta(days=90),
+    "canceled": timedelta(days=30),
+}
+
+
+class Pruner:
+    """One pass over what is old, in small transactions that stand in nobody's way."""
+
+    def __init__(
+        self, database: Database, keep: Mapping[str, timedelta] = KEEP, clock: Clock = wall_clock
+    ) -> None:
+        self._database = database
+        self._keep = keep
+        self._clock = clock
+
+    async def tick(self) -> int:
+        now = self._clock()
+        pruned = 0
+        for state, kept_for in self._keep.items():
+            for _ in range(MOST_BATCHES):
+                count = await self._database.run(store.prune(state, now - kept_for, BATCH))
+                pruned += count
+                if count < BATCH:
+                    break
+        await self._database.run(store.prune_receipts(now - RECEIPTS_FOR))
+        return pruned

@@ -1,0 +1,86 @@
+"""The queue as callers see it: enqueue in its variants, cancel, retry."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postroom.core.job_types import Catalogue
+from postroom.core.jobs import Enqueued, JobView, NewJob
+from postroom.jobs.clock import Clock, wall_clock
+from postroom.jobs.gather import Gatherer
+from postroom.store import jobs as store
+from postroom.store.database import Database
+from postroom.store.new_jobs import new_job
+
+
+class JobQueue:
+    """Takes jobs in. Every call is durable before it returns; concurrent calls share one commit."""
+
+    def __init__(self, database: Database, catalogue: Catalogue, clock: Clock = wall_clock) -> None:
+        self._database = database
+        self._catalogue = catalogue
+        self._clock = clock
+        self._gather = Gatherer[NewJob, Enqueued](self._accept)
+
+    async def enqueue(
+        self,
+        type: str,
+        payload: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        traceparent: str | None = None,
+    ) -> Enqueued:
+        """Accepts a job to be run as soon as possible. The same key again gives the first job's id."""
+        job = new_job(
+            self._catalogue,
+            type,
+            payload,
+            key=key,
+            priority=priority,
+            max_attempts=max_attempts,
+            traceparent=traceparent,
+        )
+        return await self._gather(job)
+
+    async def enqueue_scheduled(
+        self,
+        type: str,
+        payload: Mapping[str, Any],
+        not_before: datetime,
+        *,
+        key: str | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+    ) -> Enqueued:
+        """Accepts a job that sleeps until `not_before`."""
+        job = new_job(
+            self._catalogue,
+            type,
+            payload,
+            key=key,
+            priority=priority,
+            not_before=not_before,
+            max_attempts=max_attempts,
+        )
+        return await self._gather(job)
+
+    async def enqueue_many(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Accepts all of them or none, in one transaction. Made with `store.new_jobs.new_job`."""
+        return await self._database.run(store.enqueue_many(jobs, self._clock()))
+
+    async def cancel(self, id: UUID) -> str:
+        """`canceled` when it was queued, `requested` when it runs and will stop at its next step."""
+        return await self._database.run(store.cancel_job(id, self._clock()))
+
+    async def retry(self, id: UUID) -> None:
+        """Queues a failed or canceled job again; makes a sleeping one due."""
+        await self._database.run(store.retry_job(id, self._clock()))
+
+    async def show(self, id: UUID) -> JobView | None:
+        return await self._database.run(store.show_job(id))
+
+    async def _accept(self, jobs: list[NewJob]) -> list[Enqueued]:
+        return await self._database.run(store.enqueue_many(jobs, self._clock()))

@@ -1,0 +1,66 @@
+"""One attempt at one job, as its handler sees it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from postroom.core.errors import Canceled
+from postroom.core.jobs import Job, StepView
+from postroom.jobs.clock import Clock
+from postroom.store.codecs import from_json
+from postroom.store.database import Database, Transaction
+from postroom.store.ids import new_id
+from postroom.store.job_steps import begin_step, finish_step, steps_of
+
+T = TypeVar("T")
+
+
+class JobRun:
+    """The job, its steps, and the way to end it together with its effects."""
+
+    __slots__ = ("_clock", "_database", "_steps", "cancel_requested", "ended", "job")
+
+    def __init__(self, job: Job, database: Database, clock: Clock) -> None:
+        self.job = job
+        self.ended = False
+        self.cancel_requested = False
+        self._database = database
+        self._clock = clock
+        self._steps: list[StepView] | None = None
+
+    async def step(self, name: str, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Does the work once, however often the job is tried: a step that has finished gives its recorded result.
+
+        Raises Canceled when the user asked for that, LeaseLost when another worker has taken over.
+        """
+        for step in await self._recorded():
+            if step.name == name and step.finished_at is not None:
+                return from_json(step.result_json or "null")
+        self.check_canceled()
+        id = new_id()
+        await self._database.run(begin_step(self.job, id, name, self._clock()))
+        result = await work()
+        await self._database.run(finish_step(self.job, id, result, self._clock()))
+        return result
+
+    async def was_interrupted(self, name: str) -> bool:
+        """Whether an earlier attempt began this step and never finished it: its effect may or may not be there."""
+        return any(step.name == name and step.finished_at is None for step in await self._recorded())
+
+    async def complete(self, transaction: Transaction[T]) -> T:
+        """Runs the handler's last transaction, which ends the job itself (`completing_one`)."""
+        result = await self._database.run(transaction)
+        self.ended = True
+        return result
+
+    def check_canceled(self) -> None:
+        if self.cancel_requested:
+            raise Canceled(f"job {self.job.id} was canceled on request")
+
+    async def _recorded(self) -> list[StepView]:
+        """What earlier attempts recorded. A first attempt has nothing to look for, except after a retry by hand."""
+        if self._steps is None:
+            self._steps = await self._database.run(steps_of(self.job.id))
+        return self._steps
+
+
+Handler = Callable[[JobRun], Awaitable[None]]

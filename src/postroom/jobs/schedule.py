@@ -1,0 +1,98 @@
+"""Wakes sleeping jobs when they are due and fires recurring ones, once per tick."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import structlog
+from cronsim import CronSim, CronSimError
+
+from postroom.core.errors import BadInput
+from postroom.core.job_types import Catalogue
+from postroom.jobs.clock import Clock, wall_clock
+from postroom.store import jobs as store
+from postroom.store import schedules
+from postroom.store.codecs import from_json, json_text
+from postroom.store.database import Database
+from postroom.store.new_jobs import new_job
+
+log = structlog.get_logger()
+
+WAKE_BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Recurring:
+    """A job that comes again: `cron` has five fields, in UTC."""
+
+    name: str
+    cron: str
+    type: str
+    payload: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    priority: int = 0
+
+
+class Scheduler:
+    """One pass over what is due. Whoever leads calls it; two at once do no harm."""
+
+    def __init__(
+        self, database: Database, catalogue: Catalogue, recurring: Sequence[Recurring] = (), clock: Clock = wall_clock
+    ) -> None:
+        self._database = database
+        self._catalogue = catalogue
+        self._recurring = recurring
+        self._clock = clock
+
+    async def begin(self) -> None:
+        """Writes down the recurring jobs this version knows."""
+        now = self._clock()
+        kept = [
+            schedules.Schedule(
+                each.name,
+                each.cron,
+                self._catalogue[each.type].name,
+                json_text(dict(each.payload)),
+                each.priority,
+                next_tick(each.cron, now),
+            )
+            for each in self._recurring
+        ]
+        await self._database.run(schedules.keep_schedules(kept))
+
+    async def tick(self) -> datetime | None:
+        """Does all that is due now and returns when there is something to do again."""
+        while await self._database.run(store.wake_due(self._clock(), WAKE_BATCH)) == WAKE_BATCH:
+            pass
+        for schedule in await self._database.run(schedules.due_schedules(self._clock())):
+            await self._fire(schedule)
+        times = [await self._database.run(store.next_due()), await self._database.run(schedules.next_schedule())]
+        return min((time for time in times if time is not None), default=None)
+
+    async def _fire(self, schedule: schedules.Schedule) -> None:
+        """Ticks missed while nobody led are made up for by one, not by all of them."""
+        now = self._clock()
+        kind = self._catalogue[schedule.type]
+        job = new_job(
+            self._catalogue,
+            kind.name,
+            from_json(schedule.payload_json),
+            key=f"recurring:{schedule.name}" if _is_while_live(self._catalogue, kind.name) else None,
+            priority=schedule.priority,
+        )
+        fired = await self._database.run(schedules.fire(schedule, job, next_tick(schedule.cron, now), now))
+        if fired is not None and fired.duplicate:
+            log.info("schedule.still_running", schedule=schedule.name)
+
+
+def next_tick(cron: str, after: datetime) -> datetime:
+    """The next time the expression names, strictly later."""
+    try:
+        return next(CronSim(cron, after))
+    except (CronSimError, StopIteration) as error:
+        remedy = "use five fields, such as '0 * * * *' for every hour"
+        raise BadInput("cron", f"{cron!r} is no cron expression that ever fires ({error})", remedy) from None
+
+
+def _is_while_live(catalogue: Catalogue, type: str) -> bool:
+    return catalogue[type].key_lifetime.value == "while_live"

@@ -1,0 +1,384 @@
+"""The worker: claims jobs ahead, runs a bounded number at a time, and writes their ends in groups.
+
+    claimer ──► buffer ──► runners (at most `concurrency`) ──► finisher
+       ▲                                                          │
+       └── a signal, a more urgent arrival, or the poll           └── one transaction for all that ended meanwhile
+
+One lease covers everything the process holds. It is renewed while the process lives; when it is lost (the process was
+stopped for too long, or the database was away), everything in hand is dropped, for someone else has it by now.
+
+Nothing is logged per job that succeeds: at tens of thousands a second, a line each would be most of the work.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import structlog
+
+from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, Retryable, StoreError
+from postroom.core.job_types import Catalogue
+from postroom.core.jobs import Claim, Job
+from postroom.core.retry import next_delay
+from postroom.jobs.buffer import Buffer
+from postroom.jobs.clock import Clock, wall_clock
+from postroom.jobs.marks import MarkKeeper
+from postroom.jobs.run import Handler, JobRun
+from postroom.store import jobs as store
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+
+log = structlog.get_logger()
+
+LARGEST_BUFFER = 2000
+LARGEST_CLAIM = 1000
+JOBS_PER_TURN = 100
+LONGEST_ERROR = 2000
+PAUSE_AFTER_STORE_ERROR_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How one worker process works."""
+
+    concurrency: int = 32
+    prefetch: timedelta = timedelta(milliseconds=50)
+    lease: timedelta = timedelta(seconds=60)
+    heartbeat: timedelta = timedelta(seconds=20)
+    drain: timedelta = timedelta(seconds=30)
+    poll: timedelta = timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What this worker has done, as plain numbers."""
+
+    claimed: int = 0
+    completed: int = 0
+    failed: int = 0
+    retried: int = 0
+    canceled: int = 0
+    parked: int = 0
+    stale: int = 0
+
+
+@dataclass(slots=True)
+class _Lease:
+    token: Any
+    until: datetime
+    running: dict[int, JobRun] = field(default_factory=dict[int, JobRun])
+
+
+class Worker:
+    """Runs jobs until it is stopped."""
+
+    def __init__(
+        self,
+        database: Database,
+        catalogue: Catalogue,
+        handlers: Mapping[str, Handler],
+        options: WorkerOptions | None = None,
+        clock: Clock = wall_clock,
+        rng: Random | None = None,
+    ) -> None:
+        self.options = options or WorkerOptions()
+        self.counts = Counts()
+        self._database = database
+        self._catalogue = catalogue
+        self._handlers = handlers
+        self._clock = clock
+        self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
+        self._buffer = Buffer(self.options.concurrency, LARGEST_BUFFER, self.options.prefetch.total_seconds())
+        self._marks = MarkKeeper(database)
+        self._lease: _Lease | None = None
+        self._runners: set[asyncio.Task[None]] = set()
+        self._ended: list[Job] = []
+        self._finishing: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._urgent = False
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Claims nothing more and ends when what runs has ended, or after the drain time."""
+        self._stopping.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Works until `stop`. Survives the database going away for any length of time."""
+        subscription = self._database.subscribe(store.CHANNEL, self._hear)
+        beating = asyncio.create_task(self._beat_forever(), name="postroom-heartbeat")
+        log.info("worker.started", concurrency=self.options.concurrency, database=self._database.dialect)
+        try:
+            await self._claim_until_stopped()
+            await self._drain()
+        finally:
+            subscription.close()
+            await _end(beating)
+            for runner in self._runners:
+                runner.cancel()
+            await asyncio.gather(*self._runners, return_exceptions=True)
+            await self._leave()
+            log.info("worker.stopped", completed=self.counts.completed, failed=self.counts.failed)
+
+    # claiming
+
+    def _hear(self, message: str) -> None:
+        highest = self._buffer.highest_priority
+        if message and highest is not None and int(message) > highest:
+            self._urgent = True
+        self._wake.set()
+
+    async def _claim_until_stopped(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            wanted = self._wanted()
+            if wanted:
+                try:
+                    claimed = await self._claim(wanted)
+                except StoreError as error:
+                    log.warning("worker.claim_failed", error=type(error).__name__)
+                    claimed = 0
+                if claimed == wanted:
+                    continue
+                if claimed and self._marks.due:
+                    await self._marks.advance()
+                await self._wait(self.options.poll)
+            else:
+                await self._wait(self.options.poll)
+
+    def _wanted(self) -> int:
+        if len(self._ended) > LARGEST_BUFFER:
+            return 0  # the database cannot keep up with the ends; do not pile up more
+        if self._urgent:
+            self._urgent = False
+            return self.options.concurrency
+        return min(self._buffer.wants, LARGEST_CLAIM)
+
+    async def _claim(self, wanted: int) -> int:
+        lease = await self._hold_lease()
+        jobs = await self._database.run(store.claim(lease.token, wanted, self._clock()))
+        if lease is not self._lease:
+            return 0  # lost while we asked; the rescuer has them
+        self.counts.claimed += len(jobs)
+        self._marks.claimed += len(jobs)
+        self._buffer.add(jobs)
+        self._start_runners()
+        if self._marks.due:
+            await self._marks.advance()
+        return len(jobs)
+
+    async def _wait(self, longest: timedelta) -> None:
+        jittered = longest.total_seconds() * self._rng.uniform(0.8, 1.2)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), jittered)
+
+    # running
+
+    def _start_runners(self) -> None:
+        missing = min(self.options.concurrency - len(self._runners), len(self._buffer))
+        for _ in range(missing):
+            runner = asyncio.create_task(self._run_buffered())
+            self._runners.add(runner)
+            runner.add_done_callback(self._runners.discard)
+
+    async def _run_buffered(self) -> None:
+        """Runs buffered jobs until there are none. Handlers that never wait must not keep the loop to themselves."""
+        turn = 0
+        while self._buffer and self._lease is not None:
+            job = self._buffer.pop()
+            if not self._stopping.is_set() and self._buffer.wants:
+                self._wake.set()
+            await self._run_one(job, self._lease)
+            turn += 1
+            if turn % JOBS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        self._wake.set()
+
+    async def _run_one(self, job: Job, lease: _Lease) -> None:
+        run = JobRun(job, self._database, self._clock)
+        lease.running[job.seq] = run
+        try:
+            await self._attempt(job, run)
+        except asyncio.CancelledError:
+            raise
+        except LeaseLost:
+            self.counts.stale += 1
+        except Exception as error:
+            if lease is self._lease:
+                await self._record_failure(job, error)
+        else:
+            if run.ended:
+                self.counts.completed += 1
+                self._buffer.observe(1, asyncio.get_running_loop().time())
+            elif lease is self._lease:
+                self._ended.append(job)
+                if self._finishing is None:
+                    self._finishing = asyncio.create_task(self._finish_ended())
+        finally:
+            del lease.running[job.seq]
+
+    async def _attempt(self, job: Job, run: JobRun) -> None:
+        handler = self._handlers.get(job.type)
+        if handler is None:
+            raise Retryable(f"this worker has no handler for {job.type}; upgrade it, or cancel the job")
+        timeout = self._catalogue[job.type].timeout
+        if timeout is None:
+            await handler(run)
+            return
+        try:
+            async with asyncio.timeout(timeout.total_seconds()):
+                await handler(run)
+        except TimeoutError:
+            raise Retryable(f"took longer than {timeout.total_seconds():g} s") from None
+
+    # ending
+
+    async def _finish_ended(self) -> None:
+        """Writes all that has completed, again and again until nothing is left to write."""
+        try:
+            while self._ended:
+                ended, self._ended = self._ended, []
+                claims = [Claim(job.seq, job.attempts, job.token) for job in ended]
+                releasing = [job.seq for job in ended if job.releases_key]
+                done = await self._insist(store.finish(claims, releasing, self._clock()), "finish")
+                if done is not None:
+                    self.counts.completed += len(done)
+                    self.counts.stale += len(claims) - len(done)
+                    self._buffer.observe(len(done), asyncio.get_running_loop().time())
+        finally:
+            self._finishing = None
+            self._wake.set()
+
+    async def _record_failure(self, job: Job, error: Exception) -> None:
+        now = self._clock()
+        text = _error_text(error)
+        match error:
+            case Canceled():
+                recorded = await self._insist(store.cancel_claimed(job, now), "cancel")
+                self.counts.canceled += 1
+            case Parked():
+                recorded = await self._insist(store.park(job.claim, error.key, text, now), "park")
+                self.counts.parked += 1
+            case Fatal():
+                recorded = await self._insist(store.fail(job, text, now), "fail")
+                self._log_failure(job, error)
+            case _ if job.is_last_attempt:
+                recorded = await self._insist(store.fail(job, text, now), "fail")
+                self._log_failure(job, error)
+            case _:
+                recorded = await self._retry(job, error, text, now)
+        if not recorded:
+            self.counts.stale += 1
+
+    async def _retry(self, job: Job, error: Exception, text: str, now: datetime) -> Any:
+        after = error.after if isinstance(error, Retryable) else None
+        policy = self._catalogue[job.type].retry
+        not_before = now + next_delay(policy, job.attempts, after, self._rng)
+        self.counts.retried += 1
+        return await self._insist(store.retry_later(job.claim, not_before, text, now), "retry")
+
+    def _log_failure(self, job: Job, error: Exception) -> None:
+        """The text of the error is kept with the job; here only its kind, since it may quote what the job was about."""
+        self.counts.failed += 1
+        log.warning("job.failed", job=str(job.id), type=job.type, attempts=job.attempts, error=type(error).__name__)
+
+    async def _insist(self, transaction: Any, what: str) -> Any:
+        """Writes an end for as long as the lease holds; after that it is not ours to write."""
+        while True:
+            try:
+                return await self._database.run(transaction)
+            except StoreError as error:
+                log.warning("worker.end_not_written", end=what, error=type(error).__name__)
+                if self._lease is None or self._clock() > self._lease.until:
+                    return None
+                await asyncio.sleep(PAUSE_AFTER_STORE_ERROR_S)
+
+    # the lease
+
+    async def _hold_lease(self) -> _Lease:
+        if self._lease is None:
+            now = self._clock()
+            lease = _Lease(new_id(), now + self.options.lease)
+            await self._database.run(store.open_lease(lease.token, holder_name(), now, lease.until))
+            self._lease = lease
+        return self._lease
+
+    async def _beat_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self.options.heartbeat.total_seconds())
+            await self._beat()
+
+    async def _beat(self) -> None:
+        lease = self._lease
+        if lease is None:
+            return
+        now = self._clock()
+        until = now + self.options.lease
+        try:
+            pulse = await self._database.run(store.heartbeat(lease.token, now, until, list(lease.running)))
+        except StoreError as error:
+            log.warning("worker.heartbeat_failed", error=type(error).__name__)
+            if self._clock() > lease.until:
+                self._lose(lease)
+            return
+        if not pulse.alive:
+            self._lose(lease)
+            return
+        lease.until = until
+        for seq in pulse.canceled:
+            if seq in lease.running:
+                lease.running[seq].cancel_requested = True
+
+    def _lose(self, lease: _Lease) -> None:
+        """What we hold is someone else's by now: drop it, change nothing, begin anew."""
+        log.error("worker.lease_lost", running=len(lease.running), buffered=len(self._buffer))
+        if self._lease is lease:
+            self._lease = None
+            self.counts.stale += len(self._buffer.drain())
+            self._ended.clear()
+            for runner in self._runners:
+                runner.cancel()
+            self._wake.set()
+
+    # leaving
+
+    async def _drain(self) -> None:
+        """Gives back what was not begun, then waits for what was."""
+        claims = self._buffer.drain()
+        if claims:
+            await self._insist(store.release(claims, self._clock()), "release")
+        pending: set[asyncio.Task[None]] = set(self._runners)
+        if pending:
+            await asyncio.wait(pending, timeout=self.options.drain.total_seconds())
+        if self._finishing is not None:
+            await self._finishing
+
+    async def _leave(self) -> None:
+        if self._lease is not None:
+            with contextlib.suppress(StoreError):
+                await self._database.run(store.close_lease(self._lease.token, self._clock()))
+            self._lease = None
+
+
+def holder_name() -> str:
+    """Who holds a lease, for people who look at one."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _error_text(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    if not isinstance(error, Fatal | Retryable | Parked | Canceled):
+        text = f"{type(error).__name__}: {text}"
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
+
+
+async def _end(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+

@@ -1,0 +1,106 @@
+"""A mailbox's labels: the system's, which are fixed, and the user's."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from postroom.sandbox.refusal import conflict, invalid, missing
+
+Json = dict[str, Any]
+
+SYSTEM = (
+    "INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "STARRED", "UNREAD", "IMPORTANT", "CHAT",
+    "CATEGORY_PERSONAL", "CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
+)  # fmt: skip
+
+# Gmail puts these on itself; nobody else may put them on or take them off.
+AUTOMATIC = frozenset({"SENT", "DRAFT", "CHAT"})
+
+# A message is in at most one of these: putting it into one takes it out of the others.
+PLACES = frozenset({"INBOX", "SPAM", "TRASH"})
+
+RESERVED_NAMES = frozenset(
+    {*(name.casefold() for name in SYSTEM), "drafts", "starred", "chats", "all mail", "muted", "sent mail", "archive"}
+)
+LABEL_LIST_VISIBILITY = frozenset({"labelShow", "labelShowIfUnread", "labelHide"})
+MESSAGE_LIST_VISIBILITY = frozenset({"show", "hide"})
+LONGEST_NAME = 225
+
+
+@dataclass(frozen=True)
+class Label:
+    id: str
+    name: str
+    type: str
+    look: Json = field(default_factory=dict[str, Any])
+
+    def as_json(self) -> Json:
+        return {"id": self.id, "name": self.name, **self.look, "type": self.type}
+
+
+class Labels:
+    """The labels of one mailbox, by id."""
+
+    def __init__(self) -> None:
+        self._by_id = {name: Label(name, name, "system") for name in SYSTEM}
+        self._next = 1
+
+    def all(self) -> list[Label]:
+        return list(self._by_id.values())
+
+    def get(self, label_id: str) -> Label:
+        if label_id not in self._by_id:
+            raise missing()
+        return self._by_id[label_id]
+
+    def named(self, name: str) -> Label | None:
+        """The label that a search names: its id or name in any case, spaces and slashes also written as hyphens."""
+        wanted = _searched(name)
+        return next((label for label in self.all() if wanted in (_searched(label.name), _searched(label.id))), None)
+
+    def create(self, name: str, look: Json) -> Label:
+        self._check(name, look)
+        label = Label(f"Label_{self._next}", name, "user", look)
+        self._next += 1
+        self._by_id[label.id] = label
+        return label
+
+    def delete(self, label_id: str) -> None:
+        if self.get(label_id).type == "system":
+            raise invalid("Invalid delete request")
+        del self._by_id[label_id]
+
+    def check_known(self, label_ids: frozenset[str]) -> None:
+        for label_id in sorted(label_ids):
+            if label_id not in self._by_id:
+                raise invalid(f"Invalid label: {label_id}")
+
+    def check_change(self, add: frozenset[str], remove: frozenset[str]) -> None:
+        """Whether a user may add and remove these."""
+        self.check_known(add | remove)
+        for label_id in sorted((add | remove) & AUTOMATIC):
+            raise invalid(f"Invalid label: {label_id}")
+        if add & remove:
+            raise invalid("Cannot both add and remove the same label")
+        if len(add & PLACES) > 1:
+            raise invalid("Can only add one of: INBOX, SPAM, TRASH")
+
+    def _check(self, name: str, look: Json) -> None:
+        folded = name.casefold()
+        if not name.strip() or len(name) > LONGEST_NAME or folded in RESERVED_NAMES or not name.isprintable():
+            raise invalid("Invalid label name")
+        if any(label.name.casefold() == folded for label in self.all()):
+            raise conflict("Label name exists or conflicts")
+        if look.get("labelListVisibility", "labelShow") not in LABEL_LIST_VISIBILITY:
+            raise invalid("Invalid value at 'label.label_list_visibility'")
+        if look.get("messageListVisibility", "show") not in MESSAGE_LIST_VISIBILITY:
+            raise invalid("Invalid value at 'label.message_list_visibility'")
+
+
+def after_change(labels: frozenset[str], add: frozenset[str], remove: frozenset[str]) -> frozenset[str]:
+    """The labels after a change, with its side effects."""
+    displaced = PLACES - add if add & PLACES else frozenset[str]()
+    return (labels - remove - displaced) | add
+
+
+def _searched(name: str) -> str:
+    return name.casefold().replace(" ", "-").replace("/", "-")

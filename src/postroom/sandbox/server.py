@@ -1,0 +1,49 @@
+"""Serves the emulator on a loopback address of this machine, inside the running process."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+
+from postroom.sandbox.emulator import Emulator
+
+LOOPBACK = "127.0.0.1"
+
+
+class _Server(uvicorn.Server):
+    """A server that tells when it is ready, and leaves the process's signals to the process."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+@asynccontextmanager
+async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[str]:
+    """Yields the base URL while the emulator runs. Port 0 takes any free one."""
+    with socket.create_server((LOOPBACK, port)) as listener:
+        config = uvicorn.Config(
+            emulator.app(), log_config=None, access_log=False, lifespan="off", ws="none", timeout_graceful_shutdown=1
+        )
+        server = _Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        ready = asyncio.create_task(server.ready.wait())
+        try:
+            await asyncio.wait({serving, ready}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                await serving
+            yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+        finally:
+            ready.cancel()
+            server.should_exit = True
+            await serving

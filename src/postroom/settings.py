@@ -1,0 +1,407 @@
+"""Every setting of Postroom, as one frozen object, and the reading of it from where users write settings.
+
+Highest first: explicit overrides (command line), environment `POSTROOM_*`, the file `postroom.toml`, defaults.
+A section of the file is a part of the name: `[worker] concurrency = 32` is `POSTROOM_WORKER_CONCURRENCY=32`.
+Nothing is guessed: an unknown name is refused with the nearest known one, a wrong value with what is allowed.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.fields import FieldInfo
+
+from postroom.core.errors import SettingsError
+
+PREFIX = "POSTROOM_"
+CONFIG = "POSTROOM_CONFIG"
+FILE_NAME = "postroom.toml"
+DEFAULT_DATA_DIR = Path("postroom-data")
+HIDDEN = "**********"
+
+# Names with our prefix that are no settings: the file's own place, and what only the tests read.
+NOT_SETTINGS = re.compile(r"POSTROOM_(CONFIG|SAMPLE_MAIL|TEST_\w+)")
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("true and false are no numbers")
+    return value
+
+
+def _split_commas(value: object) -> object:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Whole = Annotated[int, BeforeValidator(_no_bool)]
+Seconds = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
+
+
+class Section(BaseModel):
+    """What all parts of the settings share: frozen, nothing unknown, defaults checked like everything else."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
+
+
+class LogSettings(Section):
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="The least severe event logged.")
+    format: Literal["auto", "json", "console"] = Field(
+        "auto", description="`json` for machines, `console` for people; `auto` is `console` on a terminal, else `json`."
+    )
+
+
+class WebSettings(Section):
+    host: str = Field("127.0.0.1", min_length=1, description="The address the pages are served on.")
+    port: Whole = Field(8025, ge=0, le=65535, description="The port the pages are served on; 0 takes any free one.")
+    allowed_hosts: Names = Field(
+        ("127.0.0.1", "localhost", "[::1]"),
+        min_length=1,
+        description="Host names the pages answer to; a request for any other name is refused.",
+    )
+
+
+class WorkerSettings(Section):
+    concurrency: Whole = Field(32, ge=1, le=1000, description="Jobs one worker process runs at the same time.")
+    prefetch_ms: Whole = Field(
+        50, ge=0, le=1000, description="Claim ahead at most this many milliseconds of work; 0 claims nothing ahead."
+    )
+
+
+class JobsSettings(Section):
+    lease_s: Seconds = Field(60.0, gt=0, description="Seconds a claimed job is its worker's own without a heartbeat.")
+    heartbeat_s: Seconds = Field(
+        20.0, gt=0, description="Seconds between two heartbeats of a running job; at most half of `jobs.lease_s`."
+    )
+    drain_s: Seconds = Field(30.0, ge=0, description="Seconds a stopping worker lets its running jobs finish.")
+    poll_s: Seconds = Field(1.0, gt=0, description="Seconds between two looks for work when no signal came.")
+    keep_completed_days: Whole = Field(7, ge=0, description="Days a completed job is kept.")
+    keep_failed_days: Whole = Field(90, ge=0, description="Days a failed job is kept.")
+    keep_canceled_days: Whole = Field(30, ge=0, description="Days a canceled job is kept.")
+
+    @field_validator("heartbeat_s")
+    @classmethod
+    def _well_inside_the_lease(cls, value: float, info: ValidationInfo) -> float:
+        lease = info.data.get("lease_s")
+        if lease is not None and value > lease / 2:
+            raise ValueError(f"at most half of jobs.lease_s, which is {lease:g}")
+        return value
+
+
+class GmailSettings(Section):
+    base_url: str = Field("https://gmail.googleapis.com", description="Where Gmail's API answers.")
+    token: SecretStr | None = Field(None, description="Access token for the sandbox mailbox.")
+    poll_s: Seconds = Field(5.0, gt=0, description="Seconds between two looks at the mailbox.")
+    snooze_label: str = Field(
+        "Postroom/Snoozed", min_length=1, max_length=225, description="The label of snoozed mail, created on demand."
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _speaks_http(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^\s/@]+[^\s@]*", value):
+            raise ValueError("an address such as https://gmail.googleapis.com, without user or password")
+        return value.rstrip("/")
+
+
+class AccountSettings(Section):
+    email: str | None = Field(None, description="The mail address of the mailbox's owner.")
+
+    @field_validator("email")
+    @classmethod
+    def _has_both_sides(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[^\s@]+@[^\s@]+", value):
+            raise ValueError("an address such as ada@example.com")
+        return value
+
+
+class Settings(Section):
+    data_dir: Path = Field(
+        DEFAULT_DATA_DIR, description="The folder that holds everything Postroom keeps; created when missing."
+    )
+    database_url: SecretStr | None = Field(
+        None, description="PostgreSQL to use, `postgresql://…`; without it, one SQLite file in the data folder."
+    )
+    allow_unsafe_durability: bool = Field(
+        False, description="Start on a PostgreSQL that may lose what it acknowledged (`fsync` off and the like)."
+    )
+    disk_reserve_mib: Whole = Field(
+        512, ge=0, description="Free disk space, in MiB, below which no new mail is accepted; work goes on."
+    )
+    log: LogSettings = LogSettings.model_validate({})
+    web: WebSettings = WebSettings.model_validate({})
+    worker: WorkerSettings = WorkerSettings.model_validate({})
+    jobs: JobsSettings = JobsSettings.model_validate({})
+    gmail: GmailSettings = GmailSettings.model_validate({})
+    account: AccountSettings = AccountSettings.model_validate({})
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not re.match(r"postgres(ql)?://\S", value.get_secret_value()):
+            raise ValueError("an address such as postgresql://user:password@host/database")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as users know it: its key in the file, its name in the environment, what it is for."""
+
+    key: str
+    field: FieldInfo
+
+    @property
+    def env(self) -> str:
+        return PREFIX + self.key.replace(".", "_").upper()
+
+    @property
+    def description(self) -> str:
+        return self.field.description or ""
+
+    @property
+    def secret(self) -> bool:
+        return SecretStr in get_args(self.field.annotation)
+
+    @property
+    def default(self) -> object:
+        return self.field.default
+
+    @property
+    def allowed(self) -> str:
+        """What may be written, in words: for error messages and the reference."""
+        return _allowed(self.field)
+
+
+def known_settings() -> tuple[Setting, ...]:
+    return tuple(_settings_by_key().values())
+
+
+def load_settings(
+    overrides: Mapping[str, object] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Settings:
+    """The effective settings. Overrides are by key (`web.port`); those that are None do not count."""
+    return trace_settings(overrides, environ=environ, cwd=cwd)[0]
+
+
+def trace_settings(
+    overrides: Mapping[str, object] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> tuple[Settings, dict[str, str]]:
+    """The effective settings, and for each key where its value came from."""
+    environ = os.environ if environ is None else environ
+    cwd = Path.cwd() if cwd is None else cwd
+    given = _from_overrides(overrides or {})
+    named = _from_environment(environ)
+    chosen = {**named, **given}
+    file = _find_file(environ, cwd, chosen)
+    sources = {**(_from_file(file) if file else {}), **chosen}
+    settings = _validated(sources)
+    folder = file.parent if file and sources.get("data_dir", _NOT_GIVEN).origin == str(file) else cwd
+    settings = settings.model_copy(update={"data_dir": folder / settings.data_dir.expanduser()})
+    return settings, {key: sources.get(key, _NOT_GIVEN).origin for key in _settings_by_key()}
+
+
+def shown(settings: Settings) -> dict[str, object]:
+    """Every setting by key, fit for any eye: secrets hidden, the password of the database masked."""
+    return {setting.key: _shown(setting.key, _value(settings, setting.key)) for setting in known_settings()}
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """The secret texts themselves, for those who must recognise them in order to hide them."""
+    values = (_value(settings, setting.key) for setting in known_settings())
+    texts = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+    passwords = [match.group(2) for text in texts for match in _PASSWORD_IN_URL.finditer(text)]
+    return [text for text in texts + passwords if text]
+
+
+# Greedy up to the last "@": a password may hold any character, written with or without percent signs.
+_PASSWORD_IN_URL = re.compile(r"(://[^\s:/@]*):(\S*)@")
+_PASSWORD_IN_QUERY = re.compile(r"(?i)([?&][\w-]*(?:password|token|secret|key)=)[^&\s#]+")
+
+
+def masked_urls(text: str) -> str:
+    """The text, with every password inside a URL replaced by stars."""
+    return _PASSWORD_IN_QUERY.sub(r"\1***", _PASSWORD_IN_URL.sub(r"\1:***@", text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    value: object
+    origin: str
+
+
+_NOT_GIVEN = _Given(None, "default")
+
+
+def _from_overrides(overrides: Mapping[str, object]) -> dict[str, _Given]:
+    for key in overrides:
+        if key not in _settings_by_key():
+            raise _unknown(key, "override", _settings_by_key())
+    return {key: _Given(value, "command line") for key, value in overrides.items() if value is not None}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
+    """An empty variable counts as not set: that is how compose files leave one out."""
+    keys = {setting.env: setting.key for setting in known_settings()}
+    given: dict[str, _Given] = {}
+    for name in sorted(environ):
+        if not name.startswith(PREFIX) or NOT_SETTINGS.fullmatch(name):
+            continue
+        if name not in keys:
+            raise _unknown(name, "environment", keys)
+        if environ[name]:
+            given[keys[name]] = _Given(environ[name], name)
+    return given
+
+
+def _find_file(environ: Mapping[str, str], cwd: Path, chosen: Mapping[str, _Given]) -> Path | None:
+    if named := environ.get(CONFIG):
+        file = cwd / Path(named).expanduser()
+        if not file.is_file():
+            raise SettingsError(f"{CONFIG}: there is no file {file}; name an existing file or unset the variable")
+        return file
+    data_dir = chosen.get("data_dir", _Given(DEFAULT_DATA_DIR, "default")).value
+    places = (cwd / Path(str(data_dir)).expanduser() / FILE_NAME, cwd / FILE_NAME)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _from_file(file: Path) -> dict[str, _Given]:
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file}: this is no TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}: cannot be read: {error}") from None
+    known = _settings_by_key()
+    given: dict[str, _Given] = {}
+    for key, value in _flattened(document):
+        if key in Settings.model_fields and key not in known:
+            raise SettingsError(f"{file}: {key} is a section; write [{key}] and its settings below")
+        if key not in known:
+            raise _unknown(key, str(file), known)
+        given[key] = _Given(value, str(file))
+    return given
+
+
+def _flattened(document: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in document.items():
+        if isinstance(value, dict):
+            yield from _flattened(cast("dict[str, object]", value), f"{above}{name}.")
+        else:
+            yield above + name, value
+
+
+def _validated(sources: Mapping[str, _Given]) -> Settings:
+    nested: dict[str, Any] = {}
+    for key, given in sources.items():
+        section, _, name = key.rpartition(".")
+        (nested.setdefault(section, {}) if section else nested)[name] = given.value
+    try:
+        return Settings.model_validate(nested)
+    except ValidationError as error:
+        problems = [_problem(detail["loc"], detail["type"], detail["msg"], sources) for detail in error.errors()]
+        raise SettingsError("; and ".join(problems)) from None
+
+
+def _problem(place: Iterable[int | str], kind: str, message: str, sources: Mapping[str, _Given]) -> str:
+    key = ".".join(part for part in place if isinstance(part, str))
+    setting = _settings_by_key()[key]
+    given = sources.get(key, _Given(setting.default, "default"))
+    value = HIDDEN if setting.secret else masked_urls(repr(given.value))
+    allowed = setting.allowed
+    if kind == "value_error" and "no numbers" not in message:
+        allowed = message.removeprefix("Value error, ")
+    return f"{key}: {value} (from {given.origin}) is refused; use {allowed}"
+
+
+def _unknown(name: str, origin: str, known: Iterable[str]) -> SettingsError:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else "`postroom settings` lists those that exist"
+    return SettingsError(f"{name} (from {origin}): there is no such setting; {hint}")
+
+
+@cache
+def _settings_by_key() -> dict[str, Setting]:
+    return {key: Setting(key, field) for key, field in _fields(Settings)}
+
+
+def _fields(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, Section):
+            yield from _fields(kind, f"{name}.")
+        else:
+            yield above + name, field
+
+
+def _value(settings: Settings, key: str) -> object:
+    value: object = settings
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _shown(key: str, value: object) -> object:
+    match value:
+        case SecretStr():
+            return masked_urls(value.get_secret_value()) if key == "database_url" else HIDDEN
+        case Path():
+            return str(value)
+        case tuple():
+            return list(cast("tuple[object, ...]", value))
+        case _:
+            return value
+
+
+def _allowed(field: FieldInfo) -> str:
+    kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not NoneType]
+    if get_origin(field.annotation) is Literal:
+        return "one of " + ", ".join(map(str, kinds))
+    if get_origin(field.annotation) is tuple:
+        return "names, at least one"
+    words: dict[object, str] = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        Path: "a folder",
+        str: "a text",
+        SecretStr: "a secret text",
+    }
+    return words[kinds[0]] + _bounds(field)
+
+
+def _bounds(field: FieldInfo) -> str:
+    names = ("ge", "gt", "le")
+    limits = {name: getattr(mark, name) for mark in field.metadata for name in names if hasattr(mark, name)}
+    match limits:
+        case {"ge": low, "le": high}:
+            return f" from {low} to {high}"
+        case {"ge": low}:
+            return f", {low} or more"
+        case {"gt": low}:
+            return f" above {low}"
+        case _:
+            return ""

@@ -1,0 +1,62 @@
+"""How values cross the border: times, ids and JSON, the same in Python whichever database holds them.
+
+SQLite keeps times as fixed-width UTC text (`2026-11-15T07:30:00.000000Z`), so that their order as text is their order
+in time, and ids as text. PostgreSQL has types for both. Verbs read with `as_time` and `as_uuid`, which take either.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from postroom.core.errors import BadInput
+
+
+def time_text(moment: datetime) -> str:
+    """A moment as SQLite keeps it."""
+    if moment.tzinfo is None:
+        raise BadInput("time", f"{moment.isoformat()} has no time zone", "use an aware datetime, such as UTC")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def as_time(value: Any) -> datetime:
+    return value if isinstance(value, datetime) else datetime.fromisoformat(value)
+
+
+def as_optional_time(value: Any) -> datetime | None:
+    return None if value is None else as_time(value)
+
+
+def as_uuid(value: Any) -> UUID:
+    return value if isinstance(value, UUID) else UUID(value)
+
+
+def as_optional_uuid(value: Any) -> UUID | None:
+    return None if value is None else as_uuid(value)
+
+
+def json_text(value: object) -> str:
+    """JSON as both databases keep it: compact text."""
+    try:
+        return orjson.dumps(value).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        remedy = "use objects, lists, text, numbers, true, false and null"
+        raise BadInput("payload", f"is not JSON ({error})", remedy) from None
+
+
+def from_json(text: str) -> Any:
+    return orjson.loads(text)
+
+
+def sqlite_value(value: object) -> str | int:
+    """What SQLite cannot bind by itself, as what it can."""
+    match value:
+        case datetime():
+            return time_text(value)
+        case UUID():
+            return str(value)
+        case list() | tuple():
+            return orjson.dumps(value, default=sqlite_value, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
+        case _:
+            raise TypeError(f"a {type(value).__name__} cannot be stored")

@@ -1,0 +1,128 @@
+"""What a transaction is, and what a database must do with one.
+
+A store verb is one transaction, written once as a generator: it yields statements and is sent their rows. It holds
+no connection and awaits nothing, so the same text is driven by the SQLite runner inside its writer thread, by the
+PostgreSQL runner with `await`, and by a test runner that fails the N-th statement, for every N.
+
+    @transaction
+    def rename(old: str, new: str) -> Script[bool]:
+        rows = yield sql("select_name", old)
+        if not rows:
+            return False
+        yield sql("update_name", old, new)
+        return True
+
+    renamed = await database.run(rename("a", "b"))
+
+A verb may call another inside its own transaction with `yield from other.script(...)`. A runner may run a verb more
+than once (after a deadlock, or when the server went away before the commit): verbs have no effect but their
+statements, and ids and times come in as arguments.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+Dialect = Literal["sqlite", "postgres"]
+Kind = Literal["read", "write", "schema"]
+
+
+class Statement(NamedTuple):
+    """One named statement with its parameters, in the order its header declares them."""
+
+    name: str
+    parameters: tuple[Any, ...]
+
+
+class Many(NamedTuple):
+    """One named statement for many rows: repeated on SQLite, one `unnest` of columns on PostgreSQL."""
+
+    name: str
+    rows: Sequence[tuple[Any, ...]]
+
+
+class Notify(NamedTuple):
+    """Wakes whoever listens on the channel, in any process, once the transaction has committed."""
+
+    channel: str
+    message: str
+
+
+class Text(NamedTuple):
+    """SQL text as it is, without parameters: for migrations only."""
+
+    text: str
+
+
+Step = Statement | Many | Notify | Text
+Rows = Sequence[Sequence[Any]]
+Script = Generator[Step, Rows, T]
+
+
+class Transaction(NamedTuple, Generic[T]):
+    """A verb with its arguments, ready to be run as often as it takes."""
+
+    name: str
+    begin: Callable[[], Script[T]]
+    kind: Kind
+
+
+class Verb(Generic[P, T]):
+    """A transaction function: calling it makes a Transaction, `script` runs it inside another one."""
+
+    def __init__(self, function: Callable[P, Script[T]], kind: Kind) -> None:
+        self.script = function
+        self.name = function.__name__
+        self.kind: Kind = kind
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Transaction[T]:
+        return Transaction(self.name, lambda: self.script(*args, **kwargs), self.kind)
+
+
+def transaction(function: Callable[P, Script[T]]) -> Verb[P, T]:
+    """Marks a generator function as a store verb that writes."""
+    return Verb(function, "write")
+
+
+def query(function: Callable[P, Script[T]]) -> Verb[P, T]:
+    """Marks a generator function as a store verb that only reads, from one snapshot."""
+    return Verb(function, "read")
+
+
+def schema_change(function: Callable[P, Script[T]]) -> Verb[P, T]:
+    """Marks a verb that changes the schema. It must find out by itself whether it has been run before."""
+    return Verb(function, "schema")
+
+
+def sql(name: str, *parameters: Any) -> Statement:
+    return Statement(name, parameters)
+
+
+def many(name: str, rows: Sequence[tuple[Any, ...]]) -> Many:
+    return Many(name, rows)
+
+
+class Subscription(Protocol):
+    """Ends when closed."""
+
+    def close(self) -> None: ...
+
+
+class Database(Protocol):
+    """A store that runs transactions: all or nothing, durable before `run` returns."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        """Runs it once for good. Raises a StoreError, or what the script raised; then nothing was written."""
+        ...
+
+    def subscribe(self, channel: str, callback: Callable[[str], None]) -> Subscription:
+        """Calls back on the event loop for each Notify on the channel. A hint: messages may be lost or merged."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,53 @@
+"""What a database says about its own durability, for `postroom doctor` and for the refusal to start unsafely."""
+
+from postroom.core.errors import UnsafeDurability
+from postroom.store.codecs import as_time
+from postroom.store.database import Database, Script, query, sql, transaction
+
+_SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
+
+
+async def facts(database: Database) -> dict[str, object]:
+    """The settings that durability rests on, and the database's own clock."""
+    return await database.run(_sqlite_facts() if database.dialect == "sqlite" else _postgres_facts())
+
+
+async def refuse_unsafe(database: Database, allow: bool) -> None:
+    """Refuses a PostgreSQL that may lose what it has acknowledged, unless the user said so by name."""
+    if database.dialect == "sqlite" or allow:
+        return
+    found = await facts(database)
+    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        if found[setting] == "off":
+            raise UnsafeDurability(
+                f"PostgreSQL runs with {setting} = off and may lose mail it has acknowledged; turn it on, or set "
+                "POSTROOM_ALLOW_UNSAFE_DURABILITY=true to accept that"
+            )
+
+
+@transaction
+def _sqlite_facts() -> Script[dict[str, object]]:
+    """Asked on the writing connection: what a reader is set to says nothing."""
+    rows = yield sql("select_health")
+    journal_mode, synchronous, version, now = rows[0]
+    damage = yield sql("quick_check")
+    return {
+        "journal_mode": journal_mode,
+        "synchronous": _SYNCHRONOUS.get(synchronous, str(synchronous)),
+        "quick_check": "; ".join(row[0] for row in damage),
+        "sqlite_version": version,
+        "now": as_time(now),
+    }
+
+
+@query
+def _postgres_facts() -> Script[dict[str, object]]:
+    rows = yield sql("select_health")
+    fsync, synchronous_commit, full_page_writes, version, now = rows[0]
+    return {
+        "fsync": fsync,
+        "synchronous_commit": synchronous_commit,
+        "full_page_writes": full_page_writes,
+        "server_version": version,
+        "now": now,
+    }

@@ -1,0 +1,58 @@
+"""Named steps of a job with their results, so that a retry resumes after the last one that finished.
+
+A step is written down before it begins and again when it has ended: what began and never ended is what a crash
+interrupted. Both writes are fenced by the claim.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from uuid import UUID
+
+from postroom.core.errors import Canceled, LeaseLost
+from postroom.core.jobs import Job, StepView
+from postroom.store.codecs import as_optional_time, as_time, json_text
+from postroom.store.database import Script, query, sql, transaction
+from postroom.store.ids import new_id
+
+
+@transaction
+def begin_step(job: Job, step_id: UUID, name: str, now: datetime) -> Script[None]:
+    """Writes down that a step begins; here a running job learns that it is to be canceled."""
+    yield from fence(job, may_be_canceled=True)
+    yield sql("insert_step", step_id, job.id, job.attempts, name, now)
+
+
+@transaction
+def finish_step(job: Job, step_id: UUID, result: object, now: datetime) -> Script[None]:
+    """Writes down what a step gave. A cancel request does not undo what has been done."""
+    yield from fence(job, may_be_canceled=False)
+    yield sql("finish_step", step_id, json_text(result), now)
+
+
+def fence(job: Job, may_be_canceled: bool) -> Script[None]:
+    """Part of a transaction: goes on only while the job is ours."""
+    rows = yield sql("select_claim", *job.claim)
+    if not rows:
+        raise LeaseLost(f"job {job.id} was taken over by another worker; its attempt {job.attempts} changes nothing")
+    if may_be_canceled and rows[0][0]:
+        raise Canceled(f"job {job.id} was canceled on request")
+
+
+@query
+def steps_of(job_id: UUID) -> Script[list[StepView]]:
+    return (yield from select_step_views(job_id))
+
+
+def select_step_views(job_id: UUID) -> Script[list[StepView]]:
+    rows = yield sql("select_steps", job_id)
+    return [
+        StepView(name, attempt, as_time(started), as_optional_time(finished), result)
+        for name, attempt, started, finished, result in rows
+    ]
+
+
+def record_event(job_id: UUID, attempt: int, name: str, what: Mapping[str, object], now: datetime) -> Script[None]:
+    """Part of a transaction: something that happened to the job, told among its steps."""
+    id = new_id()
+    yield sql("insert_step", id, job_id, attempt, name, now)
+    yield sql("finish_step", id, json_text(what), now)

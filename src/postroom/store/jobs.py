@@ -1,0 +1,349 @@
+"""The verbs of the job engine.
+
+    enqueue_many ──► queued ──claim──► running ──finish──► completed
+                       ▲  ▲               │ │
+        wake_due ──────┘  └── retry_later ┘ ├──fail────────► failed      park: back to queued, asleep until unpark
+        rescue, release                     └──cancel_claimed► canceled
+
+Every verb that changes claimed work names the claim (`seq`, `attempts`, lease token) and says whether it was still
+ours: a worker that was taken for dead changes nothing.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postroom.core.errors import IllegalMove, LeaseLost, NotFound, StoreError
+from postroom.core.jobs import Claim, Enqueued, Job, JobView, NewJob
+from postroom.core.lifecycle import JOB
+from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json
+from postroom.store.database import Notify, Rows, Script, many, query, sql, transaction
+from postroom.store.job_steps import record_event, select_step_views
+
+CHANNEL = "jobs"
+_KEY_ROUNDS = 10
+
+
+def _wake(*priorities: int) -> Notify:
+    return Notify(CHANNEL, str(max(priorities)))
+
+
+@transaction
+def enqueue_many(jobs: Sequence[NewJob], now: datetime) -> Script[list[Enqueued]]:
+    """Accepts the jobs whose keys are free and answers for all of them, in their order."""
+    owners = yield from _take_keys({job.key: job.id for job in reversed(jobs) if job.key is not None})
+    fresh = [job for job in jobs if job.key is None or owners[job.key] == job.id]
+    due = [job.not_before is None or job.not_before <= now for job in fresh]
+    yield many(
+        "insert_jobs",
+        [
+            (
+                job.id,
+                job.type,
+                job.payload_json,
+                job.priority,
+                job.max_attempts,
+                job.key,
+                job.releases_key,
+                job.traceparent,
+                job.not_before,
+                ready,
+                now,
+            )
+            for job, ready in zip(fresh, due, strict=True)
+        ],
+    )
+    if any(due):
+        yield _wake(*(job.priority for job, ready in zip(fresh, due, strict=True) if ready))
+    if not all(due):
+        yield Notify("scheduler", "sleeping")
+    return [Enqueued(owners.get(job.key, job.id), owners.get(job.key, job.id) != job.id) for job in jobs]
+
+
+def _take_keys(wanted: dict[str, UUID]) -> Script[dict[str | None, UUID]]:
+    """Who owns each key from now on: the wanted job, or the one that had it first.
+
+    Taken in the order of the keys, so that two callers cannot wait for each other. A key that is refused and then
+    found free has just been released: ask again.
+    """
+    owners: dict[str | None, UUID] = {}
+    for _ in range(_KEY_ROUNDS):
+        open_keys = sorted(key for key in wanted if key not in owners)
+        if not open_keys:
+            return owners
+        taken = yield many("take_keys", [(key, wanted[key]) for key in open_keys])
+        owners.update((key, wanted[key]) for (key,) in taken)
+        refused = [key for key in open_keys if key not in owners]
+        if refused:
+            held = yield sql("select_keys", refused)
+            owners.update((key, as_uuid(job_id)) for key, job_id in held)
+    raise StoreError(f"keys were taken and released {_KEY_ROUNDS} times while we asked for them; try again")
+
+
+@transaction
+def open_lease(token: UUID, holder: str, now: datetime, until: datetime) -> Script[None]:
+    """A worker process announces itself; without a lease it can claim nothing."""
+    yield sql("insert_lease", token, holder, until, now)
+
+
+class Pulse(NamedTuple):
+    """The answer to a heartbeat: whether the lease still holds, and which running jobs are to be canceled."""
+
+    alive: bool
+    canceled: frozenset[int]
+
+
+@transaction
+def heartbeat(token: UUID, now: datetime, until: datetime, running: Sequence[int]) -> Script[Pulse]:
+    """Renews the lease of everything the worker has claimed."""
+    alive = yield sql("renew_lease", token, until, now)
+    canceled: Rows = ()
+    if alive and running:
+        canceled = yield sql("select_cancel_requests", list(running), token)
+    return Pulse(bool(alive), frozenset(seq for (seq,) in canceled))
+
+
+@transaction
+def close_lease(token: UUID, now: datetime) -> Script[None]:
+    """A worker leaves: what it still holds goes back to the queue as if it had died."""
+    yield from _take_over(token, "the worker that had claimed it", now)
+
+
+@transaction
+def claim(token: UUID, most: int, now: datetime) -> Script[list[Job]]:
+    """The next jobs, the most urgent first, owned by this lease from now on. Nothing when the lease is lost."""
+    rows = yield sql("claim_jobs", token, now, most)
+    return [
+        Job(seq, as_uuid(id), type, from_json(payload), priority, attempts, most_attempts, bool(releases), trace, token)
+        for seq, id, type, payload, priority, attempts, most_attempts, releases, trace in rows
+    ]
+
+
+@transaction
+def finish(claims: Sequence[Claim], releasing: Sequence[int], now: datetime) -> Script[set[int]]:
+    """Completes the claimed jobs; returns the seqs that were still ours. `releasing` are those whose keys end too."""
+    return (yield from completing(claims, releasing, now))
+
+
+def completing(claims: Sequence[Claim], releasing: Sequence[int], now: datetime) -> Script[set[int]]:
+    """Part of a transaction: completes jobs together with whatever else it writes."""
+    rows = yield many("complete_jobs", [(claim.seq, claim.attempts, claim.token, now) for claim in claims])
+    done: set[int] = {seq for (seq,) in rows}
+    if freed := [seq for seq in releasing if seq in done]:
+        yield sql("release_keys", freed)
+    return done
+
+
+def completing_one(job: Job, now: datetime) -> Script[None]:
+    """Part of a handler's last transaction: its effects and the end of its job are one. Raises when not ours."""
+    done = yield from completing([job.claim], [job.seq] if job.releases_key else [], now)
+    if not done:
+        raise LeaseLost(f"job {job.id} was taken over by another worker; its attempt {job.attempts} changes nothing")
+
+
+@transaction
+def fail(job: Job, error: str, now: datetime) -> Script[bool]:
+    """Ends the job as failed, with the reason."""
+    return (yield from _end(job, "failed", error, now))
+
+
+@transaction
+def cancel_claimed(job: Job, now: datetime) -> Script[bool]:
+    """Ends a running job as canceled, when its handler has seen the request."""
+    return (yield from _end(job, "canceled", None, now))
+
+
+def _end(job: Job, state: str, error: str | None, now: datetime) -> Script[bool]:
+    rows = yield sql("end_job", *job.claim, state, error, now)
+    if rows and job.releases_key:
+        yield sql("release_keys", [job.seq])
+    return bool(rows)
+
+
+@transaction
+def retry_later(claim: Claim, not_before: datetime, error: str, now: datetime) -> Script[bool]:
+    """Back to the queue after a failed attempt, asleep until then."""
+    rows = yield sql("retry_job_later", *claim, not_before, error, now)
+    yield Notify("scheduler", "sleeping")
+    return bool(rows)
+
+
+@transaction
+def park(claim: Claim, key: str, reason: str, now: datetime) -> Script[bool]:
+    """Back to the queue without having used an attempt, asleep until `unpark(key)`."""
+    return bool((yield sql("park_job", *claim, key, reason, now)))
+
+
+@transaction
+def unpark(key: str, now: datetime) -> Script[int]:
+    """Makes everything claimable that was parked under the key."""
+    rows = yield sql("unpark_jobs", key, now)
+    return (yield from _made_claimable(rows))
+
+
+@transaction
+def release(claims: Sequence[Claim], now: datetime) -> Script[int]:
+    """Gives back claimed jobs that were never started; the attempt does not count."""
+    rows = yield many("release_jobs", [(claim.seq, claim.attempts, claim.token, now) for claim in claims])
+    return (yield from _made_claimable(rows))
+
+
+def _made_claimable(rows: Rows) -> Script[int]:
+    """Old jobs can be claimed again: claims must look that far back, and someone should claim them."""
+    if rows:
+        yield many("rewind_marks", [(seq, priority) for seq, priority in rows])
+        yield _wake(*(priority for _, priority in rows))
+    return len(rows)
+
+
+@transaction
+def cancel_job(id: UUID, now: datetime) -> Script[str]:
+    """A queued job is canceled at once (`canceled`), a running one at its next step (`requested`)."""
+    seq, state, _, _, releases_key, _ = yield from _lock(id)
+    if (yield sql("cancel_queued_job", seq, now)):
+        if releases_key:
+            yield sql("release_keys", [seq])
+        return "canceled"
+    if (yield sql("request_cancel", seq, now)):
+        return "requested"
+    JOB.check(state, "canceled")
+    raise IllegalMove(f"job {id} has just ended and cannot be canceled")
+
+
+@transaction
+def retry_job(id: UUID, now: datetime) -> Script[None]:
+    """A failed or canceled job is queued again with all its attempts; a sleeping one is made due at once."""
+    seq, state, _, key, releases_key, _ = yield from _lock(id)
+    if state == "queued":
+        woken = yield sql("hasten_job", seq, now)
+        yield from _made_claimable(woken)
+        return
+    JOB.check(state, "queued")
+    if state == "running":
+        raise IllegalMove(f"job {id} is running; wait for its end, or cancel it first")
+    if releases_key and key is not None and not (yield many("take_keys", [(key, id)])):
+        raise IllegalMove(f"job {id} cannot be retried: another live job holds its key {key!r}; wait for that one")
+    revived = yield sql("revive_job", seq, now)
+    yield from _made_claimable(revived)
+    yield from record_event(id, 0, "retried", {"by": "user"}, now)
+
+
+def _lock(id: UUID) -> Script[Sequence[Any]]:
+    rows = yield sql("lock_job", id)
+    if not rows:
+        raise NotFound(f"there is no job {id}; `postroom jobs list` shows those that are kept")
+    return rows[0]
+
+
+@transaction
+def wake_due(now: datetime, most: int) -> Script[int]:
+    """Makes sleeping jobs claimable whose time has come, the longest due first."""
+    rows = yield sql("wake_due_jobs", now, most)
+    return (yield from _made_claimable(rows))
+
+
+@query
+def next_due() -> Script[datetime | None]:
+    """When the next sleeping job is due."""
+    rows = yield sql("select_next_due")
+    return as_optional_time(rows[0][0])
+
+
+class Rescue(NamedTuple):
+    """What one round of the rescuer did."""
+
+    workers: int
+    requeued: int
+    ended: int
+
+
+@transaction
+def rescue(now: datetime) -> Script[Rescue]:
+    """Takes over what workers held whose lease has run out."""
+    dead = yield sql("lock_dead_leases", now)
+    requeued = ended = 0
+    for token, holder in dead:
+        back, over = yield from _take_over(as_uuid(token), holder, now)
+        requeued, ended = requeued + back, ended + over
+    return Rescue(len(dead), requeued, ended)
+
+
+def _take_over(token: UUID, holder: str, now: datetime) -> Script[tuple[int, int]]:
+    """The lease first: from here on its owner can neither claim nor renew."""
+    yield sql("delete_lease", token)
+    ended = yield sql("end_dead_jobs", token, now)
+    for _, id, attempts, state in ended:
+        yield from record_event(as_uuid(id), attempts, "rescued", {"worker": holder, "outcome": state}, now)
+    if ended:
+        yield sql("release_keys", [seq for seq, *_ in ended])
+    requeued = yield sql("requeue_dead_jobs", token, now)
+    for _, _, id, attempts in requeued:
+        yield from record_event(as_uuid(id), attempts, "rescued", {"worker": holder, "outcome": "queued"}, now)
+    yield from _made_claimable([(seq, priority) for seq, priority, *_ in requeued])
+    return len(requeued), len(ended)
+
+
+@transaction
+def prune(state: str, before: datetime, most: int) -> Script[int]:
+    """Forgets jobs that ended before then. Their keys stay taken, where they are for good."""
+    rows = yield sql("prune_jobs", state, before, most)
+    if rows:
+        yield sql("delete_pruned", [seq for seq, _ in rows], [as_uuid(id) for _, id in rows])
+    return len(rows)
+
+
+@transaction
+def prune_receipts(before: datetime) -> Script[None]:
+    """Forgets by which token a write was known, when nobody can doubt its outcome any more."""
+    yield sql("prune_receipts", before)
+
+
+@query
+def list_jobs(state: str | None = None, type: str | None = None, limit: int = 50) -> Script[list[JobView]]:
+    """The newest jobs, newest first."""
+    rows = yield sql("list_jobs", state, type, limit)
+    return [_view(row) for row in rows]
+
+
+@query
+def show_job(id: UUID) -> Script[JobView | None]:
+    """One job with its steps."""
+    rows = yield sql("show_job", id)
+    if not rows:
+        return None
+    steps = yield from select_step_views(id)
+    return _view(rows[0], steps)
+
+
+@query
+def count_jobs() -> Script[dict[str, int]]:
+    """How many jobs are in each state."""
+    rows = yield sql("count_jobs")
+    return {state: count for state, count in rows}
+
+
+def _view(row: Sequence[Any], steps: Sequence[Any] = ()) -> JobView:
+    (id, type, state, priority, attempts, max_attempts, payload, key, not_before, error, beat, created, updated,
+        finished, cancel, parked) = row  # fmt: skip
+    return JobView(
+        as_uuid(id),
+        type,
+        state,
+        priority,
+        attempts,
+        max_attempts,
+        payload,
+        key,
+        as_optional_time(not_before),
+        error,
+        as_optional_time(beat),
+        as_time(created),
+        as_time(updated),
+        as_optional_time(finished),
+        bool(cancel),
+        parked,
+        steps,
+    )
+
+

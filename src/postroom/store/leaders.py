@@ -1,0 +1,25 @@
+"""Who leads: one holder per name, for as long as it renews its lease."""
+
+from datetime import datetime
+
+from postroom.store.codecs import as_time
+from postroom.store.database import Script, query, sql, transaction
+
+
+@transaction
+def lead(name: str, holder: str, now: datetime, until: datetime) -> Script[bool]:
+    """Becomes or stays the leader, unless someone else is."""
+    return bool((yield sql("take_leadership", name, holder, until, now)))
+
+
+@transaction
+def resign(name: str, holder: str) -> Script[None]:
+    """Stops leading, so that another can begin at once."""
+    yield sql("resign_leadership", name, holder)
+
+
+@query
+def leader(name: str) -> Script[tuple[str, datetime, int] | None]:
+    """Who leads, until when, and in which term."""
+    rows = yield sql("select_leader", name)
+    return (rows[0][0], as_time(rows[0][1]), rows[0][2]) if rows else None

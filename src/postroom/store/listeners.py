@@ -1,0 +1,39 @@
+"""Who listens on which channel in this process."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+
+class Listener:
+    """One subscription; closing it twice is harmless."""
+
+    def __init__(self, listeners: "Listeners", channel: str, callback: Callable[[str], None]) -> None:
+        self._listeners = listeners
+        self.channel = channel
+        self.callback = callback
+
+    def close(self) -> None:
+        self._listeners.forget(self)
+
+
+class Listeners:
+    """Calls back everyone on a channel, on the event loop."""
+
+    def __init__(self) -> None:
+        self._channels: dict[str, list[Listener]] = defaultdict(list)
+
+    def add(self, channel: str, callback: Callable[[str], None]) -> Listener:
+        listener = Listener(self, channel, callback)
+        self._channels[channel].append(listener)
+        return listener
+
+    def forget(self, listener: Listener) -> None:
+        if listener in self._channels[listener.channel]:
+            self._channels[listener.channel].remove(listener)
+
+    def channels(self) -> list[str]:
+        return [channel for channel, listeners in self._channels.items() if listeners]
+
+    def call(self, channel: str, message: str) -> None:
+        for listener in list(self._channels[channel]):
+            listener.callback(message)

@@ -1,0 +1,73 @@
+-- The job engine. One table holds a job from its acceptance to its end; the partial indexes hold only what lives.
+
+CREATE TABLE jobs (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- accepted order
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    payload_json TEXT NOT NULL,
+    priority INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'canceled')),
+    ready INTEGER NOT NULL CHECK (ready IN (0, 1)),  -- queued and due; the scheduler wakes the sleeping
+    attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts BETWEEN 0 AND max_attempts),
+    max_attempts INTEGER NOT NULL DEFAULT 5 CHECK (max_attempts >= 1),
+    not_before TEXT,
+    idempotency_key TEXT CHECK (length(idempotency_key) BETWEEN 1 AND 512),
+    releases_key INTEGER NOT NULL DEFAULT 0 CHECK (releases_key IN (0, 1)),
+    parked_by TEXT,
+    cancel_requested INTEGER NOT NULL DEFAULT 0 CHECK (cancel_requested IN (0, 1)),
+    lease_token TEXT CHECK ((lease_token IS NOT NULL) = (state = 'running')),
+    last_error TEXT,
+    traceparent TEXT,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    finished_at TEXT CHECK ((finished_at IS NOT NULL) = (state IN ('completed', 'failed', 'canceled')))
+) STRICT;
+
+CREATE INDEX jobs_claimable ON jobs (priority DESC, seq) WHERE state = 'queued' AND ready = 1;
+CREATE INDEX jobs_sleeping ON jobs (not_before) WHERE state = 'queued' AND ready = 0;
+CREATE INDEX jobs_parked ON jobs (parked_by) WHERE parked_by IS NOT NULL;
+CREATE INDEX jobs_leased ON jobs (lease_token) WHERE lease_token IS NOT NULL;
+CREATE INDEX jobs_ended ON jobs (state, finished_at) WHERE finished_at IS NOT NULL;
+
+-- Keys outlive the jobs they stand for, except those that are released when their job ends.
+CREATE TABLE job_keys (
+    key TEXT PRIMARY KEY CHECK (length(key) BETWEEN 1 AND 512),
+    job_id TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One lease per worker process: all that it has claimed carries its token, and one row is renewed for all of it.
+CREATE TABLE job_leases (
+    token TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    lease_until TEXT NOT NULL,
+    heartbeat_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE job_steps (
+    id TEXT PRIMARY KEY,
+    job_id TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    started_at TEXT NOT NULL,
+    finished_at TEXT,
+    result_json TEXT
+) STRICT;
+CREATE INDEX job_steps_job ON job_steps (job_id, started_at);
+
+CREATE TABLE job_schedules (
+    name TEXT PRIMARY KEY,
+    cron TEXT NOT NULL,
+    type TEXT NOT NULL,
+    payload_json TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    next_at TEXT NOT NULL,
+    last_at TEXT
+) STRICT, WITHOUT ROWID;
+
+-- Exactly one process leads: it wakes the sleeping, fires schedules, rescues and prunes.
+CREATE TABLE leaders (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    lease_until TEXT NOT NULL,
+    term INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,57 @@
+"""Checks what a caller asks for and makes a job of it. Everything that enqueues goes through here."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from postroom.core.errors import BadInput
+from postroom.core.job_types import Catalogue, KeyLifetime, check_key, check_priority
+from postroom.core.jobs import NewJob
+from postroom.store.codecs import json_text
+from postroom.store.ids import new_id
+
+LARGEST_PAYLOAD = 1024 * 1024
+MOST_ATTEMPTS = 1000
+
+
+def new_job(
+    catalogue: Catalogue,
+    type: str,
+    payload: Mapping[str, Any],
+    *,
+    key: str | None = None,
+    priority: int = 0,
+    not_before: datetime | None = None,
+    max_attempts: int | None = None,
+    traceparent: str | None = None,
+) -> NewJob:
+    """A checked job with a new id. Raises BadInput that names the field and the remedy."""
+    kind = catalogue[type]
+    check_priority(priority)
+    if key is not None:
+        check_key(key)
+    if not_before is not None and not_before.tzinfo is None:
+        raise BadInput("not_before", f"{not_before.isoformat()} has no time zone", "add one, such as +00:00")
+    if max_attempts is not None and not 1 <= max_attempts <= MOST_ATTEMPTS:
+        raise BadInput("max_attempts", f"{max_attempts} is out of range", f"use 1 to {MOST_ATTEMPTS}")
+    return NewJob(
+        new_id(),
+        type,
+        _payload_text(payload),
+        priority,
+        max_attempts or kind.retry.max_attempts,
+        key,
+        key is not None and kind.key_lifetime is KeyLifetime.WHILE_LIVE,
+        not_before,
+        traceparent,
+    )
+
+
+def _payload_text(payload: object) -> str:
+    if not isinstance(payload, dict):
+        raise BadInput("payload", f"is a {type(payload).__name__}, not a JSON object", "use an object with text keys")
+    text = json_text(payload)
+    if len(text) > LARGEST_PAYLOAD:
+        remedy = f"keep it under {LARGEST_PAYLOAD:,} and store what is large elsewhere"
+        raise BadInput("payload", f"has {len(text):,} characters", remedy)
+    return text

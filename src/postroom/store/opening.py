@@ -1,0 +1,46 @@
+"""Opens the database that the settings name, checked and migrated."""
+
+from pathlib import Path
+
+from postroom.core.errors import BadInput, DatabaseReadOnly
+from postroom.store.ballast import Ballast
+from postroom.store.database import Database
+from postroom.store.health import refuse_unsafe
+from postroom.store.migrate import migrate
+from postroom.store.postgres import PostgresDatabase
+from postroom.store.sqlite import SqliteDatabase
+
+FILE = "postroom.sqlite3"
+
+
+async def open_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False) -> Database:
+    """The database, ready for work: durable, and with the schema that this Postroom knows."""
+    database = connect_database(data_dir, url)
+    try:
+        await refuse_unsafe(database, allow_unsafe)
+        await migrate(database)
+    except BaseException:
+        await database.close()
+        raise
+    return database
+
+
+def connect_database(data_dir: Path, url: str | None = None) -> Database:
+    """The database as it is, for those that look before they change anything."""
+    if url is None:
+        _make_folder(data_dir)
+        ballast = Ballast(data_dir / "ballast")
+        ballast.take()
+        return SqliteDatabase(data_dir / FILE, ballast)
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise BadInput("database_url", "is no PostgreSQL address", "write postgresql://user@host:5432/database")
+    return PostgresDatabase(url)
+
+
+def _make_folder(data_dir: Path) -> None:
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatabaseReadOnly(
+            f"the data folder {data_dir} cannot be made ({error.strerror}); make it, or name another with --data-dir"
+        ) from error

@@ -1,0 +1,309 @@
+"""The PostgreSQL runner: real transactions over asyncpg, and no guessing when the server goes away.
+
+**A write whose outcome is unknown.** The connection may die after COMMIT was sent and before its answer came. Every
+writing transaction therefore begins by inserting a receipt, a row with a token of its own (it travels in the same
+message as BEGIN and costs no round trip). To settle the doubt we insert the same token ourselves: while the old
+transaction is still open on the server our insert waits for it; if it committed, ours meets its receipt, and the
+answer we already hold is given; if it did not, ours takes the token, so that it never can, and the transaction is
+run again. (`pg_xact_status` would not do: after a crash of the server a transaction id may be used again.)
+
+**Round trips.** `BEGIN; INSERT receipt`, the statements, `NOTIFY; COMMIT`: two messages more than the statements.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from random import Random
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import asyncpg
+
+from postroom.core import errors
+from postroom.store.database import Dialect, Many, Notify, Rows, Statement, Step, Text, Transaction
+from postroom.store.listeners import Listener, Listeners
+from postroom.store.statements import blocks
+
+T = TypeVar("T")
+
+MOST_CONNECTIONS = 10
+PATIENCE_S = 30.0
+CHANNEL = "postroom"
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 1.0
+MOST_DEADLOCKS = 20
+_SESSION = {
+    "application_name": "postroom",
+    "search_path": "postroom,switchboard",
+    "timezone": "UTC",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+_GONE = (
+    OSError,
+    EOFError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+)
+_COLLIDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
+
+class _InDoubtError(Exception):
+    """COMMIT was sent; its answer never came."""
+
+    def __init__(self, token: UUID, result: object) -> None:
+        super().__init__()
+        self.token = token
+        self.result = result
+
+
+class PostgresDatabase:
+    """One PostgreSQL database, through a handful of connections."""
+
+    dialect: Dialect = "postgres"
+
+    def __init__(self, url: str, most_connections: int = MOST_CONNECTIONS, patience_s: float = PATIENCE_S) -> None:
+        self._url = url
+        self._patience_s = patience_s
+        self._blocks = blocks("postgres")
+        self._idle: list[asyncpg.Connection[Any]] = []
+        self._places = asyncio.Semaphore(most_connections)
+        self._listeners = Listeners()
+        self._listening: asyncio.Task[None] | None = None
+        self._rng = Random()  # noqa: S311 - jitter, not a secret
+        self._closed = False
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        """Runs it once for good, however often the server goes away within our patience."""
+        deadline = asyncio.get_running_loop().time() + self._patience_s
+        collisions, tries = 0, 0
+        while True:
+            try:
+                async with self._connection() as connection:
+                    match transaction.kind:
+                        case "read":
+                            return await self._read(connection, transaction)
+                        case "write":
+                            return await self._write(connection, transaction)
+                        case "schema":
+                            return await self._change_schema(connection, transaction)
+            except _COLLIDED as error:
+                collisions += 1
+                if collisions > MOST_DEADLOCKS:
+                    raise errors.StoreError(f"{transaction.name} collided {collisions} times: {error}") from error
+            except _InDoubtError as doubt:
+                if await self._settle(doubt.token, deadline):
+                    return doubt.result  # type: ignore[return-value]
+            except _GONE as error:
+                tries += 1
+                await self._pause(tries, deadline, error)
+            except asyncpg.PostgresError as error:
+                raise _translate(error) from error
+
+    def subscribe(self, channel: str, callback: Callable[[str], None]) -> Listener:
+        if self._listening is None:
+            self._listening = asyncio.create_task(self._listen_forever(), name="postroom-listen")
+        return self._listeners.add(channel, callback)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await _hang_up(connection)
+
+    async def _read(self, connection: "asyncpg.Connection[Any]", transaction: Transaction[T]) -> T:
+        await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        result, _ = await self._drive(connection, transaction)
+        await connection.execute("COMMIT")
+        return result
+
+    async def _write(self, connection: "asyncpg.Connection[Any]", transaction: Transaction[T]) -> T:
+        token = uuid4()
+        await connection.execute(
+            f"BEGIN; INSERT INTO postroom.receipts (token, written_at) VALUES ('{token}', now())"  # noqa: S608
+        )
+        result, notices = await self._drive(connection, transaction)
+        wake = "".join(f"SELECT pg_notify('{CHANNEL}', '{_plain(each)}'); " for each in notices)
+        try:
+            await connection.execute(f"{wake}COMMIT")
+        except (*_GONE, asyncpg.InterfaceError) as error:
+            raise _InDoubtError(token, result) from error
+        return result
+
+    async def _change_schema(self, connection: "asyncpg.Connection[Any]", transaction: Transaction[T]) -> T:
+        """Without a receipt, whose table may not exist yet: a schema change finds out by itself if it was made."""
+        await connection.execute("BEGIN")
+        result, _ = await self._drive(connection, transaction)
+        await connection.execute("COMMIT")
+        return result
+
+    async def _drive(self, connection: "asyncpg.Connection[Any]", transaction: Transaction[T]) -> tuple[T, set[Notify]]:
+        script = transaction.begin()
+        notices: set[Notify] = set()
+        try:
+            step = next(script)
+            while True:
+                if isinstance(step, Notify):
+                    notices.add(step)
+                    step = script.send(())
+                else:
+                    step = script.send(await self._execute(connection, step))
+        except StopIteration as end:
+            return end.value, notices
+        finally:
+            script.close()
+
+    async def _execute(self, connection: "asyncpg.Connection[Any]", step: Step) -> Rows:
+        match step:
+            case Statement(name, parameters):
+                rows: list[Any] = []
+                for part in self._blocks[name]:
+                    rows += await connection.fetch(part.text, *part.arguments(parameters))
+                return rows
+            case Many(name, rows_in):
+                if not rows_in:
+                    return ()
+                columns = tuple(list(column) for column in zip(*rows_in, strict=True))
+                return await self._execute(connection, Statement(name, columns))
+            case Text(text):
+                await connection.execute(text)
+                return ()
+            case Notify():
+                raise AssertionError("notices are gathered until the commit")
+
+    async def _settle(self, token: UUID, deadline: float) -> bool:
+        """Whether the transaction with this receipt committed; after False it never can."""
+        tries = 0
+        while True:
+            try:
+                async with self._connection() as connection:
+                    ours = await connection.fetch(
+                        "INSERT INTO postroom.receipts (token, written_at) VALUES ($1, now()) "
+                        "ON CONFLICT DO NOTHING RETURNING token",
+                        token,
+                    )
+                    return not ours
+            except _GONE as error:
+                tries += 1
+                await self._pause(tries, deadline, error)
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator["asyncpg.Connection[Any]"]:
+        """A connection of the pool; back when its transaction ended well, thrown away otherwise."""
+        if self._closed:
+            raise errors.DatabaseUnavailable("the database is closed; open it again")
+        async with self._places:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            try:
+                yield connection
+            except asyncpg.InterfaceError as error:
+                lost = connection.is_closed()
+                connection.terminate()
+                if lost:
+                    raise ConnectionResetError(str(error)) from error
+                raise
+            except BaseException as error:
+                await self._give_back(connection, error)
+                raise
+            if self._closed:
+                await _hang_up(connection)
+            else:
+                self._idle.append(connection)
+
+    async def _give_back(self, connection: "asyncpg.Connection[Any]", error: BaseException) -> None:
+        """After an error the transaction is rolled back; a connection that may be in any state is dropped."""
+        if isinstance(error, asyncio.CancelledError | _InDoubtError | OSError):
+            connection.terminate()
+            return
+        try:
+            await connection.execute("ROLLBACK")
+            self._idle.append(connection)
+        except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError):
+            connection.terminate()
+
+    async def _connect(self) -> "asyncpg.Connection[Any]":
+        try:
+            return await asyncpg.connect(
+                self._url, server_settings=_SESSION, statement_cache_size=512, timeout=10, command_timeout=None
+            )
+        except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+            raise errors.DatabaseUnavailable(f"PostgreSQL refused us: {error}; check POSTROOM_DATABASE_URL") from error
+
+    async def _pause(self, tries: int, deadline: float, error: BaseException) -> None:
+        """Waits before the next try, or gives up when our patience is at its end."""
+        self._drop_idle()
+        if self._closed or asyncio.get_running_loop().time() >= deadline:
+            raise errors.DatabaseUnavailable(
+                f"PostgreSQL could not be reached for {self._patience_s:g} s ({type(error).__name__}); "
+                "check that it runs and that POSTROOM_DATABASE_URL is right"
+            ) from error
+        pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries - 1, 8))
+        await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
+
+    def _drop_idle(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.terminate()
+
+    async def _listen_forever(self) -> None:
+        """Keeps one connection that hears notices. What is missed while it is away, polling finds."""
+        tries = 0
+        while True:
+            connection: asyncpg.Connection[Any] | None = None
+            try:
+                connection = await self._connect()
+                gone = asyncio.Event()
+                connection.add_termination_listener(lambda _connection, gone=gone: gone.set())
+                await connection.add_listener(CHANNEL, self._hear)
+                for channel in self._listeners.channels():
+                    self._listeners.call(channel, "")
+                tries = 0
+                await gone.wait()
+            except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError, errors.DatabaseUnavailable):
+                tries += 1
+            finally:
+                if connection is not None:
+                    connection.terminate()
+            await asyncio.sleep(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries, 8)))
+
+    def _hear(self, _connection: object, _pid: int, _channel: str, notice: object) -> None:
+        channel, _, message = str(notice).partition(" ")
+        self._listeners.call(channel, message)
+
+
+async def _hang_up(connection: "asyncpg.Connection[Any]") -> None:
+    try:
+        await connection.close(timeout=2)
+    except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError):
+        connection.terminate()
+
+
+def _plain(notice: Notify) -> str:
+    """A notice as part of the commit message. Ours are plain words and numbers; anything else is a bug."""
+    if not all(part.replace("_", "").replace("-", "").isalnum() for part in notice):
+        raise ValueError(f"{notice} cannot be sent as a notice")
+    return f"{notice.channel} {notice.message}"
+
+
+def _translate(error: asyncpg.PostgresError) -> errors.StoreError:
+    match error:
+        case asyncpg.DiskFullError():
+            return errors.DatabaseFull(f"PostgreSQL says its disk is full ({error}); free some space there")
+        case asyncpg.ReadOnlySQLTransactionError():
+            return errors.DatabaseReadOnly(
+                "PostgreSQL is read-only (a standby?); point POSTROOM_DATABASE_URL at the primary"
+            )
+        case asyncpg.IntegrityConstraintViolationError():
+            return errors.ConstraintBroken(str(error))
+        case asyncpg.UndefinedTableError():
+            return errors.SchemaMismatch(f"{error}; run `postroom migrate`")
+        case asyncpg.InsufficientPrivilegeError():
+            return errors.StoreError(f"PostgreSQL: {error}; grant it to the user of POSTROOM_DATABASE_URL")
+        case _:
+            return errors.StoreError(f"PostgreSQL: {type(error).__name__}: {error}")

@@ -1,0 +1,56 @@
+-- name: insert_lease(token, holder, until, now)
+INSERT INTO job_leases (token, holder, lease_until, heartbeat_at) VALUES (:token, :holder, :until, :now)
+
+-- name: renew_lease(token, until, now)
+UPDATE job_leases SET lease_until = :until, heartbeat_at = :now WHERE token = :token RETURNING token
+
+-- name: delete_lease(token)
+DELETE FROM job_leases WHERE token = :token
+
+-- name: insert_step(id, job_id, attempt, name, now)
+INSERT INTO job_steps (id, job_id, attempt, name, started_at) VALUES (:id, :job_id, :attempt, :name, :now)
+
+-- name: finish_step(id, result_json, now)
+UPDATE job_steps SET finished_at = :now, result_json = :result_json WHERE id = :id
+
+-- name: select_steps(job_id)
+SELECT name, attempt, started_at, finished_at, result_json FROM job_steps WHERE job_id = :job_id
+ORDER BY started_at, id
+
+-- name: take_leadership(name, holder, until, now)
+INSERT INTO leaders (name, holder, lease_until, term) VALUES (:name, :holder, :until, 1)
+ON CONFLICT (name) DO UPDATE
+SET holder = excluded.holder, lease_until = excluded.lease_until,
+    term = leaders.term + CASE WHEN leaders.holder = excluded.holder THEN 0 ELSE 1 END
+WHERE leaders.holder = excluded.holder OR leaders.lease_until < :now
+RETURNING term
+
+-- name: resign_leadership(name, holder)
+DELETE FROM leaders WHERE name = :name AND holder = :holder
+
+-- name: select_leader(name)
+SELECT holder, lease_until, term FROM leaders WHERE name = :name
+
+-- name: upsert_schedule(name, cron, type, payload_json, priority, next_at)
+INSERT INTO job_schedules (name, cron, type, payload_json, priority, next_at)
+VALUES (:name, :cron, :type, :payload_json, :priority, :next_at)
+ON CONFLICT (name) DO UPDATE
+SET type = excluded.type, payload_json = excluded.payload_json, priority = excluded.priority,
+    next_at = CASE WHEN job_schedules.cron = excluded.cron THEN job_schedules.next_at ELSE excluded.next_at END,
+    cron = excluded.cron
+
+-- name: select_schedule_names()
+SELECT name FROM job_schedules ORDER BY name
+
+-- name: delete_schedule(name)
+DELETE FROM job_schedules WHERE name = :name
+
+-- name: select_due_schedules(now)
+SELECT name, cron, type, payload_json, priority, next_at FROM job_schedules WHERE next_at <= :now ORDER BY next_at, name
+
+-- name: select_next_schedule()
+SELECT min(next_at) FROM job_schedules
+
+-- name: move_schedule(name, fired_at, next_at)
+UPDATE job_schedules SET last_at = :fired_at, next_at = :next_at WHERE name = :name AND next_at = :fired_at
+RETURNING name

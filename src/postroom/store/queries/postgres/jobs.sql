@@ -1,0 +1,240 @@
+-- name: insert_jobs(id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, not_before, ready, now)
+-- Marks are made for priorities that are new. `ready` rows are claimable as soon as this commits.
+WITH asked AS (
+    SELECT * FROM unnest(
+        :id::uuid[], :type::text[], :payload_json::json[], :priority::smallint[], :max_attempts::smallint[],
+        :idempotency_key::text[], :releases_key::boolean[], :traceparent::text[], :not_before::timestamptz[],
+        :ready::boolean[], :now::timestamptz[]
+    ) AS a (id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, not_before,
+        ready, now)
+), bodies AS (
+    INSERT INTO job_bodies
+        (id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, created_at)
+    SELECT id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, now FROM asked
+    RETURNING seq, id
+), marks AS (
+    INSERT INTO job_marks (priority, low) SELECT DISTINCT priority, 0 FROM asked ON CONFLICT DO NOTHING
+)
+INSERT INTO job_queue (seq, priority, state, ready, max_attempts, not_before, updated_at)
+SELECT b.seq, a.priority, 'queued', a.ready, a.max_attempts, a.not_before, a.now
+FROM bodies b JOIN asked a ON a.id = b.id
+
+-- name: take_keys(key, job_id)
+INSERT INTO job_keys (key, job_id)
+SELECT * FROM unnest(:key::text[], :job_id::uuid[])
+ON CONFLICT DO NOTHING RETURNING key
+
+-- name: select_keys(keys)
+SELECT key, job_id FROM job_keys WHERE key = ANY(:keys::text[])
+
+-- name: claim_jobs(token, now, most)
+-- The worker's lease is held fast while it claims, so that it cannot be rescued under its hands. The marks are read
+-- highest priority first, and each is followed only as far as needed.
+WITH lease AS MATERIALIZED (
+    SELECT token FROM job_leases WHERE token = :token FOR KEY SHARE
+), picked AS MATERIALIZED (
+    SELECT found.spot
+    FROM lease, (SELECT priority, low FROM job_marks ORDER BY priority DESC) AS mark
+    CROSS JOIN LATERAL (
+        SELECT q.ctid AS spot FROM job_queue q
+        WHERE q.ready AND q.state = 'queued' AND q.priority = mark.priority AND q.seq >= mark.low
+        ORDER BY q.priority, q.seq LIMIT :most FOR UPDATE SKIP LOCKED
+    ) AS found
+    LIMIT :most
+), taken AS (
+    UPDATE job_queue q SET state = 'running', attempts = q.attempts + 1, lease_token = :token, updated_at = :now
+    WHERE q.ctid = ANY(ARRAY(SELECT spot FROM picked))
+    RETURNING q.seq, q.priority, q.attempts, q.max_attempts
+)
+SELECT t.seq, b.id, b.type, b.payload_json, t.priority, t.attempts, t.max_attempts, b.releases_key, b.traceparent
+FROM taken t JOIN job_bodies b ON b.seq = t.seq
+ORDER BY t.priority DESC, t.seq
+
+-- name: complete_jobs(seq, attempts, token, now)
+WITH done AS (
+    DELETE FROM job_queue q
+    USING unnest(:seq::bigint[], :attempts::smallint[], :token::uuid[], :now::timestamptz[])
+        AS d (seq, attempts, token, now)
+    WHERE q.seq = d.seq AND q.attempts = d.attempts AND q.lease_token = d.token AND q.state = 'running'
+    RETURNING q.seq, q.attempts, q.not_before, d.now
+)
+INSERT INTO job_ends (seq, state, attempts, not_before, finished_at)
+SELECT seq, 'completed', attempts, not_before, now FROM done
+RETURNING seq
+
+-- name: end_job(seq, attempts, token, state, error, now)
+WITH done AS (
+    DELETE FROM job_queue
+    WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+    RETURNING seq, attempts, not_before, last_error
+)
+INSERT INTO job_ends (seq, state, attempts, not_before, last_error, finished_at)
+SELECT seq, :state::text, attempts, not_before, COALESCE(:error::text, last_error), :now FROM done
+RETURNING seq
+
+-- name: release_keys(seqs)
+DELETE FROM job_keys k USING job_bodies b
+WHERE b.seq = ANY(:seqs::bigint[]) AND b.releases_key AND k.key = b.idempotency_key AND k.job_id = b.id
+
+-- name: retry_job_later(seq, attempts, token, not_before, error, now)
+UPDATE job_queue
+SET state = 'queued', ready = false, lease_token = NULL, not_before = :not_before, last_error = :error, updated_at = :now
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq
+
+-- name: park_job(seq, attempts, token, key, reason, now)
+UPDATE job_queue
+SET state = 'queued', ready = false, lease_token = NULL, attempts = attempts - 1, not_before = NULL,
+    parked_by = :key, last_error = :reason, updated_at = :now
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq
+
+-- name: unpark_jobs(key, now)
+UPDATE job_queue SET ready = true, parked_by = NULL, updated_at = :now WHERE parked_by = :key
+RETURNING seq, priority
+
+-- name: release_jobs(seq, attempts, token, now)
+UPDATE job_queue q SET state = 'queued', lease_token = NULL, attempts = q.attempts - 1, updated_at = d.now
+FROM unnest(:seq::bigint[], :attempts::smallint[], :token::uuid[], :now::timestamptz[])
+    AS d (seq, attempts, token, now)
+WHERE q.seq = d.seq AND q.attempts = d.attempts AND q.lease_token = d.token AND q.state = 'running'
+RETURNING q.seq, q.priority
+
+-- name: select_claim(seq, attempts, token)
+SELECT cancel_requested FROM job_queue
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' FOR SHARE
+
+-- name: select_cancel_requests(seqs, token)
+SELECT seq FROM job_queue WHERE seq = ANY(:seqs::bigint[]) AND lease_token = :token AND cancel_requested
+
+-- name: lock_job(id)
+SELECT b.seq, COALESCE(q.state, e.state), b.type, b.idempotency_key, b.releases_key, b.priority
+FROM job_bodies b LEFT JOIN job_queue q ON q.seq = b.seq LEFT JOIN job_ends e ON e.seq = b.seq
+WHERE b.id = :id FOR UPDATE OF b
+
+-- name: cancel_queued_job(seq, now)
+WITH done AS (
+    DELETE FROM job_queue WHERE seq = :seq AND state = 'queued' RETURNING seq, attempts, not_before, last_error
+)
+INSERT INTO job_ends (seq, state, attempts, not_before, last_error, finished_at)
+SELECT seq, 'canceled', attempts, not_before, last_error, :now FROM done
+RETURNING seq
+
+-- name: request_cancel(seq, now)
+UPDATE job_queue SET cancel_requested = true, updated_at = :now WHERE seq = :seq AND state = 'running' RETURNING seq
+
+-- name: revive_job(seq, now)
+-- A job that ended is queued again with a clean count of attempts; its steps stay, so it resumes after the last one.
+WITH ended AS (
+    DELETE FROM job_ends WHERE seq = :seq AND state IN ('failed', 'canceled') RETURNING seq, last_error
+)
+INSERT INTO job_queue (seq, priority, state, ready, max_attempts, last_error, updated_at)
+SELECT b.seq, b.priority, 'queued', true, b.max_attempts, e.last_error, :now
+FROM ended e JOIN job_bodies b ON b.seq = e.seq
+RETURNING seq, priority
+
+-- name: hasten_job(seq, now)
+-- A sleeping or parked job is made due at once.
+UPDATE job_queue SET ready = true, not_before = NULL, parked_by = NULL, updated_at = :now
+WHERE seq = :seq AND state = 'queued' AND NOT ready
+RETURNING seq, priority
+
+-- name: wake_due_jobs(now, most)
+UPDATE job_queue q SET ready = true, updated_at = :now
+WHERE q.ctid = ANY(ARRAY(
+    SELECT ctid FROM job_queue WHERE NOT ready AND state = 'queued' AND not_before <= :now
+    ORDER BY not_before LIMIT :most FOR UPDATE SKIP LOCKED
+))
+RETURNING q.seq, q.priority
+
+-- name: rewind_marks(seq, priority)
+-- Whoever makes an old job claimable again says so here, always, even where the mark seems low enough: someone else
+-- may just be moving it up.
+UPDATE job_marks m SET low = LEAST(m.low, d.seq)
+FROM (SELECT priority, min(seq) AS seq FROM unnest(:seq::bigint[], :priority::smallint[]) AS u (seq, priority)
+    GROUP BY priority) AS d
+WHERE m.priority = d.priority
+
+-- name: select_last_seq()
+SELECT last_value FROM job_bodies_seq_seq
+
+-- name: select_open_inserts()
+-- Transactions that may have taken a seq and not committed yet: they hold this lock from before they take it.
+SELECT virtualtransaction FROM pg_locks
+WHERE locktype = 'relation' AND relation = 'postroom.job_bodies'::regclass AND mode = 'RowExclusiveLock'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+
+-- name: lock_marks()
+SELECT priority, low FROM job_marks ORDER BY priority FOR UPDATE
+
+-- name: advance_marks(bound)
+UPDATE job_marks m SET low = s.low
+FROM (
+    SELECT priority, GREATEST(low, LEAST(:bound::bigint + 1, COALESCE((
+        SELECT q.seq FROM job_queue q
+        WHERE q.ready AND q.state = 'queued' AND q.priority = job_marks.priority AND q.seq >= job_marks.low
+        ORDER BY q.priority, q.seq LIMIT 1
+    ), :bound::bigint + 1))) AS low
+    FROM job_marks
+) AS s
+WHERE m.priority = s.priority AND m.low < s.low
+
+-- name: lock_dead_leases(now)
+SELECT token, holder FROM job_leases WHERE lease_until < :now FOR UPDATE SKIP LOCKED
+
+-- name: end_dead_jobs(token, now)
+-- Of a dead worker's jobs, those that were to be canceled, or have no attempt left.
+WITH done AS (
+    DELETE FROM job_queue
+    WHERE ready AND state = 'running' AND lease_token = :token AND (cancel_requested OR attempts >= max_attempts)
+    RETURNING seq, attempts, not_before, cancel_requested
+), ends AS (
+    INSERT INTO job_ends (seq, state, attempts, not_before, last_error, finished_at)
+    SELECT seq, CASE WHEN cancel_requested THEN 'canceled' ELSE 'failed' END, attempts, not_before,
+        'the worker died in attempt ' || attempts, :now
+    FROM done
+)
+SELECT d.seq, b.id, d.attempts, CASE WHEN d.cancel_requested THEN 'canceled' ELSE 'failed' END
+FROM done d JOIN job_bodies b ON b.seq = d.seq
+
+-- name: requeue_dead_jobs(token, now)
+WITH requeued AS (
+    UPDATE job_queue
+    SET state = 'queued', lease_token = NULL, last_error = 'the worker died in attempt ' || attempts, updated_at = :now
+    WHERE ready AND state = 'running' AND lease_token = :token
+    RETURNING seq, priority, attempts
+)
+SELECT r.seq, r.priority, b.id, r.attempts FROM requeued r JOIN job_bodies b ON b.seq = r.seq
+
+-- name: prune_jobs(state, before, most)
+WITH old AS (
+    DELETE FROM job_ends WHERE seq = ANY(ARRAY(
+        SELECT seq FROM job_ends WHERE state = :state AND finished_at < :before LIMIT :most
+    )) RETURNING seq
+)
+SELECT b.seq, b.id FROM old JOIN job_bodies b ON b.seq = old.seq
+
+-- name: delete_pruned(seqs, ids)
+DELETE FROM job_steps WHERE job_id = ANY(:ids::uuid[]);
+DELETE FROM job_bodies WHERE seq = ANY(:seqs::bigint[]);
+
+-- name: prune_receipts(before)
+DELETE FROM receipts WHERE written_at < :before
+
+-- name: list_jobs(state, type, most)
+SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
+    heartbeat_at, created_at, updated_at, finished_at, cancel_requested, parked_by
+FROM jobs
+WHERE (:state::text IS NULL OR state = :state) AND (:type::text IS NULL OR type = :type)
+ORDER BY seq DESC LIMIT :most
+
+-- name: show_job(id)
+SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
+    heartbeat_at, created_at, updated_at, finished_at, cancel_requested, parked_by
+FROM jobs WHERE id = :id
+
+-- name: count_jobs()
+SELECT state, count(*) FROM job_queue GROUP BY state
+UNION ALL SELECT state, count(*) FROM job_ends GROUP BY state
+-- name: select_next_due()
+SELECT min(not_before) FROM job_queue WHERE NOT ready

@@ -1,0 +1,144 @@
+-- name: insert_jobs(id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, not_before, ready, now)
+INSERT INTO jobs (id, type, payload_json, priority, state, ready, max_attempts, idempotency_key, releases_key,
+    traceparent, not_before, created_at, updated_at)
+VALUES (:id, :type, :payload_json, :priority, 'queued', :ready, :max_attempts, :idempotency_key, :releases_key,
+    :traceparent, :not_before, :now, :now)
+
+-- name: take_keys(key, job_id)
+INSERT INTO job_keys (key, job_id) VALUES (:key, :job_id) ON CONFLICT DO NOTHING RETURNING key
+
+-- name: select_keys(keys)
+SELECT key, job_id FROM job_keys WHERE key IN (SELECT value FROM json_each(:keys))
+
+-- name: claim_jobs(token, now, most)
+-- There is one writer: what the first statement sees, the second finds unchanged.
+SELECT seq, id, type, payload_json, priority, attempts + 1, max_attempts, releases_key, traceparent FROM jobs
+WHERE state = 'queued' AND ready = 1 AND EXISTS (SELECT 1 FROM job_leases WHERE token = :token)
+ORDER BY priority DESC, seq LIMIT :most;
+UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_token = :token, updated_at = :now
+WHERE seq IN (SELECT seq FROM jobs WHERE state = 'queued' AND ready = 1 ORDER BY priority DESC, seq LIMIT :most)
+    AND EXISTS (SELECT 1 FROM job_leases WHERE token = :token);
+
+-- name: complete_jobs(seq, attempts, token, now)
+UPDATE jobs SET state = 'completed', lease_token = NULL, finished_at = :now, updated_at = :now
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq
+
+-- name: end_job(seq, attempts, token, state, error, now)
+UPDATE jobs SET state = :state, lease_token = NULL, last_error = COALESCE(:error, last_error),
+    finished_at = :now, updated_at = :now
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq
+
+-- name: release_keys(seqs)
+DELETE FROM job_keys WHERE key IN (
+    SELECT idempotency_key FROM jobs WHERE seq IN (SELECT value FROM json_each(:seqs)) AND releases_key = 1
+) AND job_id IN (SELECT id FROM jobs WHERE seq IN (SELECT value FROM json_each(:seqs)))
+
+-- name: retry_job_later(seq, attempts, token, not_before, error, now)
+UPDATE jobs
+SET state = 'queued', ready = 0, lease_token = NULL, not_before = :not_before, last_error = :error, updated_at = :now
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq
+
+-- name: park_job(seq, attempts, token, key, reason, now)
+UPDATE jobs
+SET state = 'queued', ready = 0, lease_token = NULL, attempts = attempts - 1, not_before = NULL,
+    parked_by = :key, last_error = :reason, updated_at = :now
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq
+
+-- name: unpark_jobs(key, now)
+UPDATE jobs SET ready = 1, parked_by = NULL, updated_at = :now WHERE parked_by = :key AND state = 'queued'
+RETURNING seq, priority
+
+-- name: release_jobs(seq, attempts, token, now)
+UPDATE jobs SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq, priority
+
+-- name: select_claim(seq, attempts, token)
+SELECT cancel_requested FROM jobs
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+
+-- name: select_cancel_requests(seqs, token)
+SELECT seq FROM jobs
+WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_token = :token AND cancel_requested = 1
+
+-- name: lock_job(id)
+SELECT seq, state, type, idempotency_key, releases_key, priority FROM jobs WHERE id = :id
+
+-- name: cancel_queued_job(seq, now)
+UPDATE jobs SET state = 'canceled', parked_by = NULL, finished_at = :now, updated_at = :now
+WHERE seq = :seq AND state = 'queued' RETURNING seq
+
+-- name: request_cancel(seq, now)
+UPDATE jobs SET cancel_requested = 1, updated_at = :now WHERE seq = :seq AND state = 'running' RETURNING seq
+
+-- name: revive_job(seq, now)
+-- A job that ended is queued again with a clean count of attempts; its steps stay, so it resumes after the last one.
+UPDATE jobs SET state = 'queued', ready = 1, attempts = 0, not_before = NULL, cancel_requested = 0,
+    finished_at = NULL, updated_at = :now
+WHERE seq = :seq AND state IN ('failed', 'canceled') RETURNING seq, priority
+
+-- name: hasten_job(seq, now)
+-- A sleeping or parked job is made due at once.
+UPDATE jobs SET ready = 1, not_before = NULL, parked_by = NULL, updated_at = :now
+WHERE seq = :seq AND state = 'queued' AND ready = 0 RETURNING seq, priority
+
+-- name: wake_due_jobs(now, most)
+UPDATE jobs SET ready = 1, updated_at = :now
+WHERE seq IN (
+    SELECT seq FROM jobs WHERE state = 'queued' AND ready = 0 AND not_before <= :now ORDER BY not_before LIMIT :most
+)
+RETURNING seq, priority
+
+-- name: rewind_marks(seq, priority)
+-- SQLite removes what is dead from its indexes at once: there are no marks to move.
+SELECT 1 WHERE :seq IS NULL AND :priority IS NULL
+
+-- name: lock_dead_leases(now)
+SELECT token, holder FROM job_leases WHERE lease_until < :now
+
+-- name: end_dead_jobs(token, now)
+-- Of a dead worker's jobs, those that were to be canceled, or have no attempt left.
+UPDATE jobs SET state = CASE WHEN cancel_requested THEN 'canceled' ELSE 'failed' END, lease_token = NULL,
+    last_error = 'the worker died in attempt ' || attempts, finished_at = :now, updated_at = :now
+WHERE lease_token = :token AND (cancel_requested OR attempts >= max_attempts)
+RETURNING seq, id, attempts, state
+
+-- name: requeue_dead_jobs(token, now)
+UPDATE jobs SET state = 'queued', lease_token = NULL, last_error = 'the worker died in attempt ' || attempts,
+    updated_at = :now
+WHERE lease_token = :token
+RETURNING seq, priority, id, attempts
+
+-- name: prune_jobs(state, before, most)
+SELECT seq, id FROM jobs WHERE state = :state AND finished_at < :before LIMIT :most
+
+-- name: delete_pruned(seqs, ids)
+DELETE FROM job_steps WHERE job_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each(:seqs));
+
+-- name: prune_receipts(before)
+-- SQLite needs no receipts: its commits have no unknown outcome.
+SELECT 1 WHERE :before IS NULL
+
+-- name: list_jobs(state, type, most)
+SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
+    (SELECT heartbeat_at FROM job_leases WHERE token = lease_token), created_at, updated_at, finished_at,
+    cancel_requested, parked_by
+FROM jobs
+WHERE (:state IS NULL OR state = :state) AND (:type IS NULL OR type = :type)
+ORDER BY seq DESC LIMIT :most
+
+-- name: show_job(id)
+SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
+    (SELECT heartbeat_at FROM job_leases WHERE token = lease_token), created_at, updated_at, finished_at,
+    cancel_requested, parked_by
+FROM jobs WHERE id = :id
+
+-- name: count_jobs()
+SELECT state, count(*) FROM jobs GROUP BY state
+-- name: select_next_due()
+SELECT min(not_before) FROM jobs WHERE state = 'queued' AND ready = 0

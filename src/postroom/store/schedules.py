@@ -1,0 +1,56 @@
+"""Recurring jobs: when each fires next. Firing moves the schedule and enqueues the job in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from postroom.core.jobs import Enqueued, NewJob
+from postroom.store.codecs import as_optional_time, as_time
+from postroom.store.database import Script, query, sql, transaction
+from postroom.store.jobs import enqueue_many
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A recurring job as it is kept."""
+
+    name: str
+    cron: str
+    type: str
+    payload_json: str
+    priority: int
+    next_at: datetime
+
+
+@transaction
+def keep_schedules(schedules: Sequence[Schedule]) -> Script[None]:
+    """Makes these the schedules there are. One whose cron expression is unchanged keeps its next time."""
+    names = {schedule.name for schedule in schedules}
+    kept = yield sql("select_schedule_names")
+    for (name,) in kept:
+        if name not in names:
+            yield sql("delete_schedule", name)
+    for each in schedules:
+        yield sql("upsert_schedule", each.name, each.cron, each.type, each.payload_json, each.priority, each.next_at)
+
+
+@query
+def due_schedules(now: datetime) -> Script[list[Schedule]]:
+    rows = yield sql("select_due_schedules", now)
+    return [Schedule(name, cron, type, text, priority, as_time(at)) for name, cron, type, text, priority, at in rows]
+
+
+@query
+def next_schedule() -> Script[datetime | None]:
+    """When the next recurring job fires."""
+    rows = yield sql("select_next_schedule")
+    return as_optional_time(rows[0][0])
+
+
+@transaction
+def fire(schedule: Schedule, job: NewJob, next_at: datetime, now: datetime) -> Script[Enqueued | None]:
+    """Fires one tick. None when someone else has fired it."""
+    moved = yield sql("move_schedule", schedule.name, schedule.next_at, next_at)
+    if not moved:
+        return None
+    return (yield from enqueue_many.script([job], now))[0]

@@ -1,0 +1,33 @@
+"""Fixtures of the browser tests: a real browser, one page in it, and what that page complained about."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from browser.chromium import Complaints, launched
+
+WAIT_MS = 15_000
+expect.set_options(timeout=WAIT_MS)
+
+
+@pytest.fixture
+async def browser() -> AsyncGenerator[Browser]:
+    async with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+def complaints() -> Complaints:
+    """Filled while the page lives; a test that expects a calm page asserts that it is empty."""
+    return Complaints()
+
+
+@pytest.fixture
+async def page(browser: Browser, complaints: Complaints) -> AsyncGenerator[Page]:
+    context = await browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(WAIT_MS)
+    page = await context.new_page()
+    await complaints.watch(page)
+    yield page
+    await context.close()

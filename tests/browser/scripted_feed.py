@@ -1,0 +1,70 @@
+"""A feed whose content the test writes: real enough for the page, and it counts how often it is read."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from postroom.dashboard.feed import Line, Totals
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def line(seq: int, **changes: object) -> Line:
+    plain = Line(
+        inbox_id=UUID(int=seq),
+        seq=seq,
+        accepted_at=NOON + timedelta(seconds=seq),
+        tier="default",
+        assignment_rule=None,
+        sender=f"Sender {seq} <sender{seq}@example.org>",
+        subject=f"Subject {seq}",
+        state="waiting",
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+class ScriptedFeed:
+    def __init__(self, *lines: Line, totals: Totals | None = None) -> None:
+        self._lines = {each.inbox_id: each for each in lines}
+        self._totals = totals or Totals()
+        self._followers: set[asyncio.Event] = set()
+        self.reads = 0
+        self.failure: Exception | None = None
+
+    async def lines(self, limit: int) -> list[Line]:
+        self.reads += 1
+        await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+        return sorted(self._lines.values(), key=lambda each: -each.seq)[:limit]
+
+    async def totals(self) -> Totals:
+        return self._totals
+
+    async def changes(self) -> AsyncIterator[None]:
+        changed = asyncio.Event()
+        changed.set()
+        self._followers.add(changed)
+        try:
+            while True:
+                await changed.wait()
+                changed.clear()
+                yield
+        finally:
+            self._followers.discard(changed)
+
+    @property
+    def followers(self) -> int:
+        return len(self._followers)
+
+    def put(self, *lines: Line, totals: Totals | None = None) -> None:
+        """Add or replace messages by their id, and say so."""
+        self._lines |= {each.inbox_id: each for each in lines}
+        self._totals = totals or self._totals
+        self.announce()
+
+    def announce(self) -> None:
+        for changed in self._followers:
+            changed.set()

@@ -1,0 +1,236 @@
+"""The live page in a real browser, served by the real server, over a feed that the test writes."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from playwright.async_api import Browser, Locator, Page, Route, expect
+
+from browser.axe import grave_violations
+from browser.chromium import Complaints
+from browser.scripted_feed import NOON, ScriptedFeed, line
+from postroom.dashboard.broadcast import Rhythm
+from postroom.dashboard.feed import Feed, Totals
+from postroom.dashboard.serve import serving
+from postroom.dashboard.web import create_dashboard
+
+ATTACKS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "<svg onload=alert(1)>",
+    "' onmouseover='alert(1)' x='",
+    "</td></tr></table><h1>Postroom was here</h1>",
+    "{{ 7 * 7 }}{% raw %}",
+    "<div hx-get='/healthz' hx-trigger='load' hx-on:load='alert(1)'>",
+    "evil\u202egpj.exe\x00\x1b[31m\ud800",
+    "Z" + "\u0321\u0334\u0340" * 300,
+    "\r\n\r\nevent: stalled\r\ndata: 1\r\n\r\n",
+    "W" * 10_000,
+)
+
+
+@asynccontextmanager
+async def dashboard(feed: Feed, port: int = 0, rhythm: Rhythm | None = None) -> AsyncGenerator[str]:
+    app = create_dashboard(
+        feed,
+        allowed_hosts=["127.0.0.1"],
+        account="owner@example.org",
+        started_at=NOON,
+        rhythm=rhythm or Rhythm(between_updates=0.01, reread=3600),
+    )
+    async with serving(app, host="127.0.0.1", port=port) as address:
+        yield address
+
+
+def row(page: Page, subject: str) -> Locator:
+    return page.get_by_role("row").filter(has=page.get_by_text(subject, exact=True))
+
+
+async def open_live(page: Page, address: str) -> None:
+    await page.goto(address)
+    await expect(page.locator("#link")).to_have_text("Live")
+
+
+async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, complaints: Complaints) -> None:
+    feed = ScriptedFeed(
+        line(1, tier="high_priority", assignment_rule="known_contact", subject="Dinner?"),
+        line(
+            2,
+            subject="Your invoice",
+            state="done",
+            decision="apply_label Tax_2026",
+            source="deterministic",
+            rule_name="Invoices",
+            rationale="subject contains invoice",
+            action_state="failed",
+            action_error="the label was deleted",
+        ),
+        totals=Totals(waiting={"high_priority": 1, "default": 0}, decided=1234, actions_failed=1),
+    )
+    async with dashboard(feed) as address:
+        await open_live(page, address)
+        await expect(row(page, "Dinner?")).to_contain_text("high priority")
+        await expect(row(page, "Dinner?")).to_contain_text("known contact")
+        await expect(row(page, "Dinner?")).to_contain_text("waiting its turn")
+        invoice = row(page, "Your invoice")
+        await expect(invoice).to_contain_text("apply label Tax_2026")
+        await expect(invoice).to_contain_text("rule “Invoices”: subject contains invoice")
+        await expect(invoice).to_contain_text("failed")
+        await expect(invoice).to_contain_text("the label was deleted")
+        await expect(page.get_by_label("Totals")).to_contain_text("1,234")
+        await expect(page.locator("#lines tr .subject")).to_have_text(["Your invoice", "Dinner?"])
+    assert complaints == []
+
+
+async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, complaints: Complaints) -> None:
+    feed = ScriptedFeed()
+    async with dashboard(feed) as address:
+        await open_live(page, address)
+        await expect(page.get_by_text("No messages yet.")).to_be_visible()
+        await page.evaluate("window.sameDocument = true")
+
+        feed.put(line(1, subject="Dinner?"))
+        await expect(row(page, "Dinner?")).to_contain_text("waiting its turn")
+        feed.put(line(1, subject="Dinner?", state="leased"))
+        await expect(row(page, "Dinner?")).to_contain_text("being decided")
+        feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="queued"))
+        await expect(row(page, "Dinner?")).to_contain_text("queued")
+        feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="completed"))
+        await expect(row(page, "Dinner?")).to_contain_text("done")
+        feed.put(line(2, subject="Newer"), totals=Totals(waiting={"default": 7}))
+        await expect(page.locator("#lines tr .subject")).to_have_text(["Newer", "Dinner?"])
+        await expect(page.get_by_label("Totals")).to_contain_text("default 7")
+
+        assert await page.evaluate("window.sameDocument")
+    assert complaints == []
+
+
+async def test_an_update_leaves_the_rows_it_does_not_concern_alone(page: Page) -> None:
+    feed = ScriptedFeed(*(line(seq) for seq in range(1, 6)))
+    async with dashboard(feed) as address:
+        await open_live(page, address)
+        await page.evaluate("window.kept = document.querySelector('#lines tr:last-child')")
+        feed.put(*(line(seq) for seq in range(6, 40)))
+        await expect(page.locator("#lines tr")).to_have_count(39)
+        assert await page.evaluate("window.kept === document.querySelector('#lines tr:last-child')")
+        arrived = await page.evaluate("document.querySelectorAll('#lines tr[data-arrived]').length")
+        assert arrived == 34
+
+
+async def test_hostile_mail_is_shown_as_text_and_runs_nothing(page: Page, complaints: Complaints) -> None:
+    feed = ScriptedFeed()
+    async with dashboard(feed) as address:
+        await open_live(page, address)
+        feed.put(
+            *(
+                line(seq, sender=bad, subject=bad, tier=bad, assignment_rule=bad, decision=bad, rule_name=bad)
+                for seq, bad in enumerate(ATTACKS, 1)
+            ),
+            *(line(50 + seq, state="done", action_state=bad, action_error=bad) for seq, bad in enumerate(ATTACKS)),
+        )
+        await expect(page.locator("#lines tr")).to_have_count(2 * len(ATTACKS))
+        await expect(page.locator(".subject").get_by_text(ATTACKS[0], exact=True)).to_be_visible()
+        await page.locator(".subject").get_by_text("onmouseover").hover()
+        await expect(page.get_by_text("evil[U+202E]gpj.exe␀").first).to_be_visible()
+        await page.reload()
+        await expect(page.locator("#link")).to_have_text("Live")
+
+        assert await page.locator("#board :is(script, img, svg, h1, [onload], [onmouseover], [hx-get])").count() == 0
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        tallest = await page.evaluate(
+            "Math.max(...[...document.querySelectorAll('#lines tr')].map(r => r.clientHeight))"
+        )
+        assert tallest < 400
+    assert complaints == []
+
+
+async def test_the_page_reconnects_after_the_server_was_restarted(page: Page) -> None:
+    feed = ScriptedFeed(line(1, subject="Before"))
+    async with dashboard(feed) as address:
+        await open_live(page, address)
+        await expect(row(page, "Before")).to_be_visible()
+        await page.evaluate("window.sameDocument = true")
+    await expect(page.locator("#link")).to_have_text("Reconnecting…")
+    feed.put(line(2, subject="Meanwhile"))
+    async with dashboard(feed, port=int(address.rpartition(":")[2])):
+        await expect(row(page, "Meanwhile")).to_be_visible()
+        await expect(page.locator("#link")).to_have_text("Live")
+        assert await page.evaluate("window.sameDocument")
+
+
+async def test_a_stream_that_was_refused_at_first_is_tried_again(page: Page) -> None:
+    feed = ScriptedFeed(line(1, subject="Before"))
+    async with dashboard(feed) as address:
+        await page.route("**/events", lambda route: route.fulfill(status=503, body="<h1>no</h1>"), times=1)
+        await page.goto(address)
+        await expect(page.locator("#link")).to_have_text("Reconnecting…")
+        await expect(row(page, "Before")).to_be_visible()
+        await expect(page.locator("#link")).to_have_text("Live")
+
+
+async def test_the_order_in_which_scripts_arrive_does_not_matter(page: Page, complaints: Complaints) -> None:
+    async def when_htmx_has_run(route: Route) -> None:
+        await page.wait_for_function("window.htmx")
+        await route.continue_()
+
+    async with dashboard(ScriptedFeed()) as address:
+        await page.route("**/hx-sse.min.js", when_htmx_has_run)
+        await open_live(page, address)
+    assert complaints == []
+
+
+async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complaints: Complaints) -> None:
+    feed = ScriptedFeed(line(1, subject="Before"))
+    async with dashboard(feed, rhythm=Rhythm(between_updates=0.01, after_failure=0.01)) as address:
+        await open_live(page, address)
+        feed.failure = OSError("disk on fire at /var/lib")
+        feed.announce()
+        await expect(page.locator("#link")).to_contain_text("cannot be read")
+        await expect(row(page, "Before")).to_be_visible()
+        feed.failure = None
+        await expect(page.locator("#link")).to_have_text("Live")
+    assert complaints == []
+
+
+async def test_a_connection_that_died_silently_is_noticed_and_opened_anew(page: Page) -> None:
+    feed = ScriptedFeed(line(1))
+    async with dashboard(feed, rhythm=Rhythm(pulse=3600, reread=3600)) as address:
+        await page.clock.install()
+        await open_live(page, address)
+        async with page.expect_request("**/events"):
+            await page.clock.fast_forward(50_000)
+            await expect(page.locator("#link")).to_have_text("Reconnecting…")
+            await page.clock.fast_forward(10_000)
+        await expect(page.locator("#link")).to_have_text("Live")
+
+
+async def test_without_javascript_the_page_shows_how_things_stand(browser: Browser) -> None:
+    feed = ScriptedFeed(line(1, subject="Dinner?"))
+    async with dashboard(feed) as address:
+        page = await browser.new_page(java_script_enabled=False)
+        await page.goto(address)
+        await expect(page.get_by_text("Dinner?")).to_be_visible()
+        await expect(page.get_by_text("Live updates need JavaScript")).to_be_visible()
+        await expect(page.locator("#link")).to_be_hidden()
+        await expect(page.get_by_text("04 Mar, 12:00:01 UTC")).to_be_visible()
+
+
+async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page) -> None:
+    moods = ("queued", "approved_pending", "executing", "completed", "failed", "rejected")
+    tiers = ("high_priority", "interactive", "default", "history", "P0", "P1")
+    feed = ScriptedFeed(
+        *(
+            line(seq, tier=tier, state="done", decision="archive", source="model", action_state=mood, action_error="no")
+            for seq, (mood, tier) in enumerate(zip(moods, tiers, strict=True), 1)
+        ),
+        *(line(10 + seq, state=state) for seq, state in enumerate(("waiting", "leased", "done", "failed"))),
+        totals=Totals(waiting={"default": 1}, actions_failed=1, jobs_failed=1),
+    )
+    async with dashboard(feed) as address:
+        await open_live(page, address)
+        for width in (1280, 390):
+            await page.set_viewport_size({"width": width, "height": 800})
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            await page.emulate_media(color_scheme="light")
+            assert await grave_violations(page) == []
+            await page.emulate_media(color_scheme="dark")
+            assert await grave_violations(page) == []

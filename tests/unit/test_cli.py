@@ -1,0 +1,346 @@
+"""The command line: answers at once, shows plainly, fails in one line, and leaves the work to the application."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroom import __version__
+from postroom.cli import run
+from postroom.cli.application import Ready
+from postroom.cli.output import cell, show_list
+from postroom.core.errors import BadInput, DatabaseUnavailable, NotFound, PostroomError, SettingsError
+from postroom.core.job_types import Catalogue, JobType
+from postroom.settings import Settings
+from postroom.store.database import Database
+from postroom.store.jobs import enqueue_many
+from postroom.store.new_jobs import new_job
+from postroom.store.sqlite import SqliteDatabase
+
+HEAVY = ("pydantic", "fastapi", "asyncpg", "apsw", "structlog", "rich", "uvicorn", "httpx2")
+
+
+@dataclass
+class Rehearsal:
+    """An application that writes down what it was asked, and opens a real SQLite file."""
+
+    calls: list[tuple[str, Mapping[str, object]]] = field(default_factory=list[tuple[str, Mapping[str, object]]])
+    error: BaseException | None = None
+
+    def open_database(self, settings: Settings) -> AbstractAsyncContextManager[Database]:
+        return self._opened(settings)
+
+    @asynccontextmanager
+    async def _opened(self, settings: Settings) -> AsyncGenerator[Database]:
+        if self.error is not None:
+            raise self.error
+        settings.data_dir.mkdir(exist_ok=True)
+        database = SqliteDatabase(settings.data_dir / "postroom.sqlite3")
+        try:
+            yield database
+        finally:
+            await database.close()
+
+    async def serve(self, settings: Settings, *, ready: Ready) -> None:
+        self._called("serve", host=settings.web.host, port=settings.web.port, data_dir=settings.data_dir)
+        ready("http://127.0.0.1:1/")
+
+    async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
+        self._called("demo", port=port)
+        ready("http://127.0.0.1:2/")
+
+    async def sandbox(self, settings: Settings, *, host: str, port: int, mail: int, ready: Ready) -> None:
+        self._called("sandbox", host=host, port=port, mail=mail)
+        ready("http://127.0.0.1:3/")
+
+    async def worker(self, settings: Settings, *, concurrency: int) -> None:
+        self._called("worker", concurrency=concurrency)
+
+    def _called(self, name: str, **arguments: object) -> None:
+        self.calls.append((name, arguments))
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass
+class Shell:
+    """Runs commands in a folder of their own and keeps what they printed."""
+
+    folder: Path
+    capture: pytest.CaptureFixture[str]
+    application: Rehearsal = field(default_factory=Rehearsal)
+    out: str = ""
+    err: str = ""
+
+    def __call__(self, *arguments: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            run(self.application, arguments)
+        self.out, self.err = self.capture.readouterr()
+        return int(ended.value.code or 0)
+
+    def json(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    for name in [name for name in os.environ if name.startswith("POSTROOM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    # The logs have their own tests; here they must not stay on for the tests that follow.
+    monkeypatch.setattr("postroom.telemetry.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
+    return Shell(tmp_path, capsys)
+
+
+def test_help_lists_every_command_without_importing_anything_heavy(tmp_path: Path):
+    script = "import sys, atexit; atexit.register(lambda: print('MODULES', *sys.modules)); from postroom.cli import run; run(None)"  # noqa: E501
+    found = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, cwd=tmp_path)
+    text, _, modules = found.stdout.partition("MODULES")
+    assert found.returncode == 0
+    assert set(HEAVY) & set(modules.split()) == set()
+    for command in ("demo", "serve", "worker", "sandbox", "migrate", "jobs", "rules", "doctor", "settings"):
+        assert f"\n  {command} " in text
+
+
+def test_version_is_shown(shell: Shell):
+    assert shell("--version") == 0
+    assert shell.out == f"postroom {__version__}\n"
+
+
+def test_a_mistyped_command_suggests_the_right_one(shell: Shell):
+    assert shell("setings") == 2
+    assert "Did you mean 'settings'?" in shell.err
+    assert shell("jobs", "cancle", "x") == 2
+    assert "Did you mean 'cancel'?" in shell.err
+
+
+def test_serve_hands_the_effective_settings_to_the_application(shell: Shell):
+    assert shell("serve", "--host", "::1", "--port", "0", "--data-dir", "elsewhere") == 0
+    assert shell.application.calls == [
+        ("serve", {"host": "::1", "port": 0, "data_dir": shell.folder / "elsewhere"}),
+    ]
+    assert shell.out == "Postroom is at http://127.0.0.1:1/  (Ctrl-C stops it)\n"
+
+
+def test_servers_announce_their_address_to_programs_too(shell: Shell):
+    for command in ("serve", "demo", "sandbox"):
+        assert shell(command, "--json") == 0
+        assert list(shell.json()[0]) == ["url"]
+
+
+def test_demo_sandbox_and_worker_pass_their_options_on(shell: Shell):
+    assert shell("demo", "--port", "9") == 0
+    assert shell("sandbox", "--host", "0.0.0.0", "--port", "8", "--mail", "7") == 0
+    assert shell("worker", "--concurrency", "5") == 0
+    assert shell("worker") == 0
+    assert shell.application.calls == [
+        ("demo", {"port": 9}),
+        ("sandbox", {"host": "0.0.0.0", "port": 8, "mail": 7}),
+        ("worker", {"concurrency": 5}),
+        ("worker", {"concurrency": 32}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (DatabaseUnavailable("the server does not answer"), 1),
+        (NotFound("there is nothing"), 1),
+        (BadInput("port", "is odd", "use an even one"), 2),
+        (SettingsError("web.port is wrong"), 2),
+        (ExceptionGroup("two tasks", [ExceptionGroup("one", [NotFound("there is nothing")])]), 1),
+    ],
+)
+def test_an_error_is_one_line_on_stderr_and_an_exit_code(shell: Shell, error: Exception, code: int):
+    shell.application.error = error
+    assert shell("serve") == code
+    assert shell.out == ""
+    assert shell.err.startswith("postroom: ")
+    assert len(shell.err.splitlines()) == 1
+
+
+def test_an_error_shows_no_secret_and_cannot_move_the_cursor(shell: Shell):
+    shell.application.error = PostroomError("postgresql://ada:kanarienvogel@h/d is\ngone\x1b[2J")
+    assert shell("worker") == 1
+    assert shell.err == "postroom: postgresql://ada:***@h/d is\\ngone\\x1b[2J\n"
+
+
+def test_a_bug_is_not_hidden(shell: Shell):
+    shell.application.error = ZeroDivisionError("a bug")
+    with pytest.raises(ZeroDivisionError):
+        run(shell.application, ["serve"])
+
+
+def test_wrong_settings_end_every_command_with_the_remedy(shell: Shell, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("POSTROOM_WEB_PROT", "1")
+    for command in (["serve"], ["settings"], ["doctor"], ["migrate"]):
+        assert shell(*command) == 2
+        assert "did you mean POSTROOM_WEB_PORT?" in shell.err
+
+
+def test_settings_are_shown_with_where_they_came_from_and_without_secrets(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("POSTROOM_DATABASE_URL", "postgresql://ada:kanarienvogel@h/d")
+    monkeypatch.setenv("POSTROOM_GMAIL_TOKEN", "kanarienvogel")
+    (shell.folder / "postroom.toml").write_text("[web]\nport = 9000\n")
+    assert shell("settings", "--json") == 0
+    rows = {row["setting"]: row for row in shell.json()}
+    assert rows["web.port"]["value"] == 9000
+    assert rows["web.port"]["from"] == str(shell.folder / "postroom.toml")
+    assert rows["database_url"]["value"] == "postgresql://ada:***@h/d"
+    assert rows["database_url"]["from"] == "POSTROOM_DATABASE_URL"
+    assert "kanarienvogel" not in shell.out
+    assert shell("settings") == 0
+    assert shell.out.splitlines()[0].split() == ["SETTING", "VALUE", "FROM"]
+    assert "kanarienvogel" not in shell.out
+
+
+def test_migrate_checks_then_applies_then_is_up_to_date(shell: Shell):
+    assert shell("migrate", "--check", "--json") == 1
+    pending = shell.json()[0]["pending"]
+    assert pending
+    assert shell("migrate", "--json") == 0
+    assert shell.json() == [{"applied": pending}]
+    assert shell("migrate", "--check") == 0
+    assert shell.out == "up to date\n"
+
+
+def enqueue(folder: Path, *types: str) -> list[str]:
+    """Fills a migrated database with jobs, and answers with their ids."""
+    catalogue = Catalogue(*(JobType(name) for name in types))
+    jobs = [new_job(catalogue, name, {"n": index}, key=f"key-{index}") for index, name in enumerate(types)]
+
+    async def fill() -> None:
+        database = SqliteDatabase(folder / "postroom-data" / "postroom.sqlite3")
+        await database.run(enqueue_many(jobs, datetime.now(UTC)))
+        await database.close()
+
+    asyncio.run(fill())
+    return [str(job.id) for job in jobs]
+
+
+def test_jobs_are_listed_newest_first_and_by_state_and_type(shell: Shell):
+    assert shell("migrate") == 0
+    assert shell("jobs", "list", "--json") == 0
+    assert shell.out == ""
+    first, second = enqueue(shell.folder, "classify", "labels.sync.gmail")
+    assert shell("jobs", "list", "--json") == 0
+    assert [row["id"] for row in shell.json()] == [second, first]
+    assert shell("jobs", "list", "--json", "--type", "classify") == 0
+    assert [row["id"] for row in shell.json()] == [first]
+    assert shell("jobs", "list", "--json", "--limit", "1") == 0
+    assert [row["id"] for row in shell.json()] == [second]
+    assert shell("jobs", "list", "--state", "failed") == 0
+    assert shell.out.splitlines() == ["ID  TYPE  STATE  PRIORITY  ATTEMPTS  NOT BEFORE  UPDATED AT  LAST ERROR"]
+
+
+def test_a_job_is_shown_canceled_and_retried(shell: Shell):
+    assert shell("migrate") == 0
+    (job,) = enqueue(shell.folder, "classify")
+    assert shell("jobs", "show", job, "--json") == 0
+    (shown,) = shell.json()
+    assert (shown["state"], shown["payload"], shown["idempotency_key"]) == ("queued", {"n": 0}, "key-0")
+    assert datetime.fromisoformat(shown["created_at"]).tzinfo is not None
+    assert shell("jobs", "cancel", job) == 0
+    assert shell.out == f"{job}  canceled\n"
+    assert shell("jobs", "cancel", job) == 1
+    assert "cannot become canceled" in shell.err
+    assert shell("jobs", "retry", job, "--json") == 0
+    assert shell.json() == [{"id": job, "result": "queued"}]
+    assert shell("jobs", "show", job) == 0
+    assert "state             queued" in shell.out
+    assert "retried" in shell.out
+
+
+def test_a_job_that_does_not_exist_is_an_error_that_says_where_to_look(shell: Shell):
+    assert shell("migrate") == 0
+    for command in ("show", "retry", "cancel"):
+        assert shell("jobs", command, "01997000-0000-7000-8000-000000000000") == 1
+        assert "`postroom jobs list`" in shell.err
+        assert shell("jobs", command, "not-an-id") == 2
+        assert "ID" in shell.err
+
+
+def test_an_unknown_state_of_jobs_is_refused_with_those_that_exist(shell: Shell):
+    assert shell("jobs", "list", "--state", "sleeping") == 2
+    assert "use one of canceled, completed, failed, queued, running" in shell.err
+
+
+def test_the_doctor_finds_a_new_installation_in_order_and_leaves_it_alone(shell: Shell):
+    assert shell("doctor", "--json") == 0
+    assert {row["verdict"] for row in shell.json()} <= {"ok", "warn"}
+    assert list(shell.folder.iterdir()) == []
+
+
+def test_the_doctor_asks_for_the_migration_and_is_content_after_it(shell: Shell):
+    (shell.folder / "postroom-data").mkdir()
+    assert shell("doctor") == 1
+    assert "run `postroom migrate`" in shell.out
+    assert shell("migrate") == 0
+    assert shell("doctor", "--json") == 0
+    checks = {row["name"]: row for row in shell.json()}
+    names = ["database", "schema", "journal", "durability", "integrity", "sqlite library", "clock"]
+    assert [checks[name]["verdict"] for name in names] == ["ok"] * len(names)
+
+
+def test_the_doctor_reports_a_database_that_cannot_be_opened(shell: Shell, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("POSTROOM_DATABASE_URL", "postgresql://ada:kanarienvogel@h/d")
+    shell.application.error = DatabaseUnavailable("postgresql://ada:kanarienvogel@h/d does not answer")
+    assert shell("doctor") == 1
+    assert "fail  database     postgresql://ada:***@h/d does not answer" in shell.out
+    assert "POSTROOM_DATABASE_URL" in shell.out
+
+
+def test_a_table_is_aligned_text_and_json_is_one_object_per_line(capsys: pytest.CaptureFixture[str]):
+    rows = [{"id": 1, "last_error": "a\nb", "more": [1]}, {"id": 22, "last_error": None, "more": []}]
+    show_list(rows, ("id", "last_error"), as_json=False)
+    assert capsys.readouterr().out == "ID  LAST ERROR\n1   a\\nb\n22  -\n"
+    show_list(rows, ("id", "last_error"), as_json=True)
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == rows
+
+
+def test_cells_are_words_people_read():
+    assert cell(True) == "yes"
+    assert cell(["a", None]) == "a, -"
+    assert cell("\x1b[31mred") == "\\x1b[31mred"
+    assert cell(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)).startswith("2026-01-0")
+
+
+SERVES_UNTIL_STOPPED = """
+import asyncio, sys
+from postroom.cli import run
+
+class Waiting:
+    async def serve(self, settings, *, ready):
+        ready("here")
+        sys.stdout.flush()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            print("cleaned up", flush=True)
+
+run(Waiting(), ["serve"])
+"""
+
+
+def test_ctrl_c_cleans_up_and_exits_130_without_a_traceback(tmp_path: Path):
+    command = [sys.executable, "-c", SERVES_UNTIL_STOPPED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "Postroom is at here  (Ctrl-C stops it)\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert out == "cleaned up\n"
+    assert err == ""
+    assert process.returncode == 130

@@ -1,0 +1,123 @@
+"""Each check of the doctor: what it accepts, what it refuses, and that it says what to do."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from postroom.cli import checks
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+SQLITE = {"journal_mode": "wal", "synchronous": 2, "quick_check": "ok", "sqlite_version": "3.53.4"}
+POSTGRES = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "server_version": "16.4 (Debian)"}
+
+
+class Usage(NamedTuple):
+    free: int
+
+
+def verdicts(found: list[checks.Check]) -> dict[str, str]:
+    assert all(bool(check.remedy) == (check.verdict != "ok") for check in found)
+    return {check.name: check.verdict for check in found}
+
+
+def test_the_interpreter_these_tests_run_on_is_good_enough():
+    assert checks.interpreter().verdict == "ok"
+
+
+@pytest.mark.parametrize(("version", "verdict"), [((3, 10, 14), "fail"), ((3, 11, 0), "ok"), ((3, 14, 1), "ok")])
+def test_python_below_3_11_is_refused(monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], verdict: str):
+    monkeypatch.setattr("sys.version_info", version)
+    assert checks.interpreter().verdict == verdict
+
+
+def test_a_data_folder_must_be_a_folder_that_can_be_written(tmp_path: Path):
+    assert checks.data_dir(tmp_path).verdict == "ok"
+    assert list(tmp_path.iterdir()) == []
+    assert checks.data_dir(tmp_path / "new").verdict == "warn"
+    (tmp_path / "file").touch()
+    assert checks.data_dir(tmp_path / "file").verdict == "fail"
+
+
+@pytest.mark.parametrize(("free_mib", "verdict"), [(511, "fail"), (512, "warn"), (1023, "warn"), (1024, "ok")])
+def test_free_space_is_compared_with_the_reserve(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free_mib: int, verdict: str
+):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(free_mib * checks.MIB))  # type: ignore[reportUnknownLambdaType]
+    assert checks.disk_space(tmp_path / "not" / "there" / "yet", 512).verdict == verdict
+
+
+def test_a_schema_with_pending_migrations_is_refused_by_their_names():
+    assert checks.schema([]).verdict == "ok"
+    found = checks.schema(["jobs", "mail"])
+    assert found.verdict == "fail"
+    assert "jobs, mail" in found.found
+    assert "postroom migrate" in found.remedy
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("seconds", "verdict"), [(0, "ok"), (1, "ok"), (1.1, "warn"), (5, "warn"), (5.1, "fail")])
+def test_the_clock_of_the_database_may_differ_by_a_second(sign: int, seconds: float, verdict: str):
+    assert checks.clock(NOW, NOW + sign * timedelta(seconds=seconds), NOW).verdict == verdict
+
+
+def test_a_slow_answer_is_no_skew():
+    assert checks.clock(NOW, NOW + timedelta(seconds=4), NOW + timedelta(seconds=9)).verdict == "ok"
+
+
+def test_sqlite_as_postroom_opens_it_is_durable():
+    found = verdicts(checks.sqlite_durability(SQLITE))
+    assert set(found.values()) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "name"),
+    [
+        ("journal_mode", "delete", "journal"),
+        ("synchronous", 1, "durability"),
+        ("synchronous", "off", "durability"),
+        ("quick_check", "*** in database main ***", "integrity"),
+        ("sqlite_version", "3.40.1", "sqlite library"),
+    ],
+)
+def test_anything_less_durable_in_sqlite_fails(fact: str, value: object, name: str):
+    found = verdicts(checks.sqlite_durability({**SQLITE, fact: value}))
+    assert [each for each, verdict in found.items() if verdict == "fail"] == [name]
+
+
+@pytest.mark.parametrize("version", ["3.7.0", "3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"])
+def test_a_sqlite_with_the_wal_reset_bug_is_refused(version: str):
+    assert checks.sqlite_library(version).verdict == "fail"
+
+
+@pytest.mark.parametrize("version", ["3.44.6", "3.50.7", "3.51.3", "3.53.0", "4.0.0"])
+def test_a_sqlite_without_the_wal_reset_bug_is_accepted(version: str):
+    assert checks.sqlite_library(version).verdict == "ok"
+
+
+def test_the_sqlite_that_is_installed_is_accepted():
+    import apsw
+
+    assert checks.sqlite_library(apsw.sqlite_lib_version()).verdict == "ok"
+
+
+def test_postgres_as_shipped_is_durable():
+    assert set(verdicts(checks.postgres_durability(POSTGRES, unsafe_allowed=False)).values()) == {"ok"}
+    replicated = {**POSTGRES, "synchronous_commit": "remote_apply"}
+    assert set(verdicts(checks.postgres_durability(replicated, unsafe_allowed=False)).values()) == {"ok"}
+
+
+@pytest.mark.parametrize("fact", ["fsync", "synchronous_commit", "full_page_writes"])
+def test_anything_less_durable_in_postgres_fails_unless_the_user_allowed_it(fact: str):
+    unsafe = {**POSTGRES, fact: "off"}
+    assert verdicts(checks.postgres_durability(unsafe, unsafe_allowed=False))[fact] == "fail"
+    assert verdicts(checks.postgres_durability(unsafe, unsafe_allowed=True))[fact] == "warn"
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [("13.22", "fail"), ("14.0", "ok"), ("18beta1", "ok"), ("130022", "fail"), ("160004", "ok"), ("?", "fail")],
+)
+def test_postgres_below_14_is_refused(version: str, verdict: str):
+    assert checks.postgres_version(version).verdict == verdict
