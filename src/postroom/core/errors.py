@@ -1,26 +1,26 @@
 """Every error Postroom raises, as one tree. A message says what was wrong, with what value, and what to do next.
 
-    PostroomError
-    ├── BadInput              a value from outside was refused; names the field and the remedy
-    │   └── UnknownJobType
-    ├── SettingsError         a setting is missing, unknown or out of range
-    ├── NotFound              what was named does not exist
-    ├── IllegalMove           the lifecycle does not allow this transition
-    ├── StoreError            the database could not do what was asked
-    │   ├── DatabaseUnavailable   unreachable for longer than we wait
-    │   ├── DatabaseReadOnly
-    │   ├── DatabaseFull
-    │   ├── DatabaseCorrupt
-    │   ├── ConstraintBroken      a row that the schema forbids
-    │   ├── SchemaMismatch        from the future, changed after it was applied, or not migrated yet
-    │   └── UnsafeDurability      the server may lose what it acknowledged
-    ├── IntakeRefused         nothing new is accepted now; carries when to come back
-    ├── LeaseLost             the work was taken over by someone else; stop, change nothing
-    └── JobError              how a handler ends a job other than by success
-        ├── Fatal                 do not try again
-        ├── Retryable             try again, after a while
-        ├── Parked                wait, without using up attempts, until someone releases the key
-        └── Canceled              the user asked for it to stop
+PostroomError
+├── BadInput              a value from outside was refused; names the field and the remedy
+│   └── UnknownJobType
+├── SettingsError         a setting is missing, unknown or out of range
+├── NotFound              what was named does not exist
+├── IllegalMove           the lifecycle does not allow this transition
+├── StoreError            the database could not do what was asked
+│   ├── DatabaseUnavailable   unreachable for longer than we wait
+│   ├── DatabaseReadOnly
+│   ├── DatabaseFull
+│   ├── DatabaseCorrupt
+│   ├── ConstraintBroken      a row that the schema forbids
+│   ├── SchemaMismatch        from the future, changed after it was applied, or not migrated yet
+│   └── UnsafeDurability      the server may lose what it acknowledged
+├── IntakeRefused         nothing new is accepted now; carries when to come back
+├── LeaseLost             the work was taken over by someone else; stop, change nothing
+└── JobError              how a handler ends a job other than by success
+    ├── Fatal                 do not try again
+    ├── Retryable             try again, after a while
+    ├── Parked                wait, without using up attempts, until someone releases the key
+    └── Canceled              the user asked for it to stop
 """
 
 from datetime import timedelta

@@ -93,8 +93,6 @@ def check_priority(priority: int) -> None:
 
 def check_key(key: str) -> None:
     if not key or len(key) > LONGEST_KEY:
-        raise BadInput(
-            "idempotency_key", f"has {len(key)} characters", f"use 1 to {LONGEST_KEY}; hash what is longer"
-        )
+        raise BadInput("idempotency_key", f"has {len(key)} characters", f"use 1 to {LONGEST_KEY}; hash what is longer")
     if "\0" in key:
         raise BadInput("idempotency_key", "contains a NUL character", "leave it out")

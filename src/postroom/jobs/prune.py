@@ -20,9 +20,7 @@ KEEP: Mapping[str, timedelta] = {
 class Pruner:
     """One pass over what is old, in small transactions that stand in nobody's way."""
 
-    def __init__(
-        self, database: Database, keep: Mapping[str, timedelta] = KEEP, clock: Clock = wall_clock
-    ) -> None:
+    def __init__(self, database: Database, keep: Mapping[str, timedelta] = KEEP, clock: Clock = wall_clock) -> None:
         self._database = database
         self._keep = keep
         self._clock = clock

@@ -381,4 +381,3 @@ def _error_text(error: Exception) -> str:
 async def _end(task: "asyncio.Task[Any]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-

@@ -320,7 +320,7 @@ def show_job(id: UUID) -> Script[JobView | None]:
 def count_jobs() -> Script[dict[str, int]]:
     """How many jobs are in each state."""
     rows = yield sql("count_jobs")
-    return {state: count for state, count in rows}
+    return dict(rows)  # type: ignore[arg-type]
 
 
 def _view(row: Sequence[Any], steps: Sequence[Any] = ()) -> JobView:
@@ -345,5 +345,3 @@ def _view(row: Sequence[Any], steps: Sequence[Any] = ()) -> JobView:
         parked,
         steps,
     )
-
-

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from postroom.core.errors import BadInput
 from postroom.core.job_types import Catalogue, KeyLifetime, check_key, check_priority
@@ -50,7 +50,7 @@ def new_job(
 def _payload_text(payload: object) -> str:
     if not isinstance(payload, dict):
         raise BadInput("payload", f"is a {type(payload).__name__}, not a JSON object", "use an object with text keys")
-    text = json_text(payload)
+    text = json_text(cast("dict[str, Any]", payload))
     if len(text) > LARGEST_PAYLOAD:
         remedy = f"keep it under {LARGEST_PAYLOAD:,} and store what is large elsewhere"
         raise BadInput("payload", f"has {len(text):,} characters", remedy)

@@ -12,7 +12,7 @@ run again. (`pg_xact_status` would not do: after a crash of the server a transac
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from random import Random
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -69,7 +69,7 @@ class PostgresDatabase:
         self._url = url
         self._patience_s = patience_s
         self._blocks = blocks("postgres")
-        self._idle: list[asyncpg.Connection[Any]] = []
+        self._idle: list[asyncpg.Connection] = []
         self._places = asyncio.Semaphore(most_connections)
         self._listeners = Listeners()
         self._listening: asyncio.Task[None] | None = None
@@ -117,13 +117,13 @@ class PostgresDatabase:
         for connection in idle:
             await _hang_up(connection)
 
-    async def _read(self, connection: "asyncpg.Connection[Any]", transaction: Transaction[T]) -> T:
+    async def _read(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         result, _ = await self._drive(connection, transaction)
         await connection.execute("COMMIT")
         return result
 
-    async def _write(self, connection: "asyncpg.Connection[Any]", transaction: Transaction[T]) -> T:
+    async def _write(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         token = uuid4()
         await connection.execute(
             f"BEGIN; INSERT INTO postroom.receipts (token, written_at) VALUES ('{token}', now())"  # noqa: S608
@@ -136,14 +136,14 @@ class PostgresDatabase:
             raise _InDoubtError(token, result) from error
         return result
 
-    async def _change_schema(self, connection: "asyncpg.Connection[Any]", transaction: Transaction[T]) -> T:
+    async def _change_schema(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         """Without a receipt, whose table may not exist yet: a schema change finds out by itself if it was made."""
         await connection.execute("BEGIN")
         result, _ = await self._drive(connection, transaction)
         await connection.execute("COMMIT")
         return result
 
-    async def _drive(self, connection: "asyncpg.Connection[Any]", transaction: Transaction[T]) -> tuple[T, set[Notify]]:
+    async def _drive(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> tuple[T, set[Notify]]:
         script = transaction.begin()
         notices: set[Notify] = set()
         try:
@@ -159,7 +159,7 @@ class PostgresDatabase:
         finally:
             script.close()
 
-    async def _execute(self, connection: "asyncpg.Connection[Any]", step: Step) -> Rows:
+    async def _execute(self, connection: asyncpg.Connection, step: Step) -> Rows:
         match step:
             case Statement(name, parameters):
                 rows: list[Any] = []
@@ -194,7 +194,7 @@ class PostgresDatabase:
                 await self._pause(tries, deadline, error)
 
     @contextlib.asynccontextmanager
-    async def _connection(self) -> AsyncIterator["asyncpg.Connection[Any]"]:
+    async def _connection(self) -> AsyncGenerator[asyncpg.Connection]:
         """A connection of the pool; back when its transaction ended well, thrown away otherwise."""
         if self._closed:
             raise errors.DatabaseUnavailable("the database is closed; open it again")
@@ -216,7 +216,7 @@ class PostgresDatabase:
             else:
                 self._idle.append(connection)
 
-    async def _give_back(self, connection: "asyncpg.Connection[Any]", error: BaseException) -> None:
+    async def _give_back(self, connection: asyncpg.Connection, error: BaseException) -> None:
         """After an error the transaction is rolled back; a connection that may be in any state is dropped."""
         if isinstance(error, asyncio.CancelledError | _InDoubtError | OSError):
             connection.terminate()
@@ -227,7 +227,7 @@ class PostgresDatabase:
         except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError):
             connection.terminate()
 
-    async def _connect(self) -> "asyncpg.Connection[Any]":
+    async def _connect(self) -> asyncpg.Connection:
         try:
             return await asyncpg.connect(
                 self._url, server_settings=_SESSION, statement_cache_size=512, timeout=10, command_timeout=None
@@ -255,7 +255,7 @@ class PostgresDatabase:
         """Keeps one connection that hears notices. What is missed while it is away, polling finds."""
         tries = 0
         while True:
-            connection: asyncpg.Connection[Any] | None = None
+            connection: asyncpg.Connection | None = None
             try:
                 connection = await self._connect()
                 gone = asyncio.Event()
@@ -277,7 +277,7 @@ class PostgresDatabase:
         self._listeners.call(channel, message)
 
 
-async def _hang_up(connection: "asyncpg.Connection[Any]") -> None:
+async def _hang_up(connection: asyncpg.Connection) -> None:
     try:
         await connection.close(timeout=2)
     except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError):

@@ -275,7 +275,9 @@ def _translated(path: Path) -> Any:
             "not mounted read-only"
         ) from error
     except apsw.CantOpenError as error:
-        raise errors.DatabaseUnavailable(f"{path} cannot be opened; check that its folder exists and is yours") from error
+        raise errors.DatabaseUnavailable(
+            f"{path} cannot be opened; check that its folder exists and is yours"
+        ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise errors.DatabaseCorrupt(
             f"{path} is damaged or no SQLite database ({error}); restore it from a backup, or name another --data-dir"

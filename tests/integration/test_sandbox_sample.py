@@ -1,0 +1,123 @@
+"""The sample mailbox, and the mail that keeps arriving in it."""
+
+import asyncio
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import islice
+from random import Random
+
+import pytest
+
+from postroom.sandbox.correspondents import OWNER
+from postroom.sandbox.drip import drip
+from postroom.sandbox.letters import Letter
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.mime import Mail
+from postroom.sandbox.sample import arrivals, fill_sample, sample_letters
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+SEEDS = [1, 2, 3]
+
+
+@pytest.fixture(params=SEEDS)
+def letters(request: pytest.FixtureRequest) -> list[Letter]:
+    print(f"seed {request.param}")
+    return sample_letters(request.param, NOW)
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox(OWNER.address, Random(1), clock=lambda: NOW)
+
+
+def having(letters: list[Letter], header: str, value: str = "") -> list[Letter]:
+    return [
+        letter for letter in letters if value in Mail(letter.raw).header(header) and Mail(letter.raw).header(header)
+    ]
+
+
+def test_the_same_seed_gives_the_same_mail(letters: list[Letter], request: pytest.FixtureRequest) -> None:
+    seed = request.node.callspec.params["letters"]
+    assert sample_letters(seed, NOW) == letters
+    assert sample_letters(seed + 1, NOW) != letters
+
+
+def test_only_reserved_domains_are_used(letters: list[Letter]) -> None:
+    addresses = Counter(re.findall(rb"@([a-z0-9.-]+)", b"".join(letter.raw for letter in letters)))
+    reserved = re.compile(rb"(.+\.)?(example|example\.(com|org|net))")
+    assert [domain for domain in addresses if not reserved.fullmatch(domain)] == []
+    assert len(addresses) > 15
+
+
+def test_the_sample_has_every_kind_of_mail(letters: list[Letter]) -> None:
+    assert 55 <= len(letters) <= 75
+    assert len(having(letters, "List-Unsubscribe", "http")) >= 10
+    assert len(having(letters, "Precedence", "list")) >= 5
+    assert len(having(letters, "Subject", "receipt")) >= 5
+    assert len(having(letters, "Subject", "parcel")) >= 5
+    assert len(having(letters, "From", "praxis-amsel.example")) == 2
+    assert sum(b"text/calendar" in letter.raw for letter in letters) >= 3
+    assert sum(Mail(letter.raw).has_attachment for letter in letters) >= 2
+    for charset in (b"iso-2022-jp", b"koi8-r", b"iso-8859-1", b"windows-1252"):
+        assert any(b"=?" + charset in letter.raw for letter in letters), charset
+
+
+def test_every_letter_is_pure_ascii_on_the_wire_with_readable_text_inside(letters: list[Letter]) -> None:
+    for letter in letters:
+        mail = Mail(letter.raw)
+        assert letter.raw.partition(b"\r\n\r\n")[0].isascii()
+        assert mail.text
+        assert "\ufffd" not in mail.text + mail.header("Subject") + mail.header("From")
+
+
+def test_answers_lie_in_the_thread_of_what_the_owner_sent(mailbox: Mailbox) -> None:
+    fill_sample(mailbox, seed=5)
+    sent = {message.thread_id for message in mailbox.search("in:sent")}
+    answers = list(mailbox.search('subject:"Re: "'))
+    assert len(sent) == 5
+    assert len(answers) == 5
+    assert {answer.thread_id for answer in answers} <= sent
+
+
+def test_a_filled_mailbox_has_read_unread_and_filed_mail(mailbox: Mailbox) -> None:
+    fill_sample(mailbox, seed=5)
+    unread, read = list(mailbox.search("in:inbox is:unread")), list(mailbox.search("in:inbox is:read"))
+    assert unread
+    assert read
+    assert list(mailbox.search("label:receipts"))
+    assert len(list(mailbox.search("in:spam"))) == 1
+
+
+def test_arrivals_never_end_and_never_repeat_a_message_id() -> None:
+    seed = 9
+    print(f"seed {seed}")
+    arrived = list(islice(arrivals(Random(seed), lambda: NOW), 500))
+    assert len({Mail(letter.raw).header("Message-ID") for letter in arrived}) == 500
+    assert len({Mail(letter.raw).header("From") for letter in arrived}) > 20
+
+
+async def test_the_drip_delivers_one_letter_after_each_pause(mailbox: Mailbox) -> None:
+    pauses: list[tuple[float, int]] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append((seconds, len(mailbox)))
+
+    await drip(mailbox, islice(arrivals(Random(3), lambda: NOW), 3), every_seconds=4, sleep=sleep)
+    assert len(mailbox) == 3
+    assert pauses == [(4, 0), (4, 1), (4, 2), (4, 3)]
+
+
+async def test_the_drip_stops_when_it_is_cancelled(mailbox: Mailbox) -> None:
+    waiting = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(drip(mailbox, arrivals(Random(3), lambda: NOW), sleep=sleep))
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(mailbox) == 0

@@ -1,0 +1,133 @@
+"""Everything a user can name is documented, and the documents name nothing that does not exist.
+
+The reference pages hold a part that is written from the code itself, between two marks. `python
+tests/unit/test_documented.py` writes those parts anew; the tests compare.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from postroom.cli.root import Deferred, command_tree
+from postroom.settings import NOT_SETTINGS, Setting, known_settings
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+BEGIN, END = "<!-- written by tests/unit/test_documented.py -->", "<!-- end of what is written -->"
+
+
+def commands(group: TyperGroup, above: str = "postroom") -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
+    """Every command with its whole name, loaded."""
+    yield above, group
+    for name, found in group.commands.items():
+        command = found.load() if isinstance(found, Deferred) else found
+        assert isinstance(command, (TyperCommand, TyperGroup))
+        if isinstance(command, TyperGroup):
+            yield from commands(command, f"{above} {name}")
+        else:
+            yield f"{above} {name}", command
+
+
+def settings_reference() -> str:
+    rows = ["| setting | environment | default | allowed | what it is |", "|---|---|---|---|---|"]
+    return "\n".join([*rows, *map(settings_row, known_settings())])
+
+
+def settings_row(setting: Setting) -> str:
+    default = setting.default
+    if isinstance(default, tuple):
+        default = ", ".join(map(str, default))
+    elif isinstance(default, bool):
+        default = str(default).lower()
+    elif isinstance(default, Path):
+        default = f"./{default}"
+    shown = "none" if default is None else f"`{default}`"
+    return f"| `{setting.key}` | `{setting.env}` | {shown} | {setting.allowed} | {setting.description} |"
+
+
+def cli_reference() -> str:
+    return "\n\n".join(command_section(name, command) for name, command in commands(command_tree()))
+
+
+def command_section(name: str, command: TyperCommand | TyperGroup) -> str:
+    lines = [f"## `{name}`", "", command.help or ""]
+    if rows := [parameter_row(each) for each in command.params if isinstance(each, (TyperOption, TyperArgument))]:
+        lines += ["", "| option | default | what it does |", "|---|---|---|", *rows]
+    return "\n".join(lines)
+
+
+def parameter_row(parameter: TyperOption | TyperArgument) -> str:
+    name = ", ".join(parameter.opts) if isinstance(parameter, TyperOption) else parameter.metavar or parameter.name
+    default = f"`{parameter.default}`" if parameter.default not in (None, False) else ""
+    return f"| `{name}` | {default} | {parameter.help or ''} |"
+
+
+GENERATED: dict[str, Callable[[], str]] = {"settings.md": settings_reference, "cli.md": cli_reference}
+
+
+def parts(page: str) -> tuple[str, str, str]:
+    """What stands before, between and behind the marks."""
+    before, _, rest = page.partition(BEGIN)
+    between, mark, behind = rest.partition(END)
+    assert mark, "the page has lost its marks"
+    return before, between.strip("\n"), behind
+
+
+@pytest.mark.parametrize("page", GENERATED)
+def test_the_reference_is_what_the_code_says(page: str):
+    _, written, _ = parts((REFERENCE / page).read_text("utf-8"))
+    assert written == GENERATED[page](), "run python tests/unit/test_documented.py"
+
+
+def test_every_setting_says_what_it_is():
+    assert [setting.key for setting in known_settings() if not setting.description] == []
+
+
+def test_every_command_and_option_says_what_it_does():
+    silent = [name for name, command in commands(command_tree()) if not command.help]
+    for name, command in commands(command_tree()):
+        silent += [f"{name} {each.name}" for each in command.params if not getattr(each, "help", None)]
+    assert silent == []
+
+
+def test_every_command_takes_the_data_folder_and_those_that_show_something_take_json():
+    for name, command in commands(command_tree()):
+        options = {option for each in command.params for option in each.opts}
+        if not isinstance(command, TyperGroup):
+            assert "--data-dir" in options, name
+            assert "--json" in options or name == "postroom worker", name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_names_a_setting_that_does_not_exist(page: Path):
+    names = set(re.findall(r"\bPOSTROOM_[A-Z_]*[A-Z]\b", page.read_text("utf-8")))
+    known = {setting.env for setting in known_settings()}
+    assert {name for name in names if not NOT_SETTINGS.fullmatch(name)} - known == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_names_a_command_or_an_option_that_does_not_exist(page: Path):
+    known = dict(commands(command_tree()))
+    for line in re.findall(r"(?:`|^\s*\$? ?|bin/)(postroom(?: +[a-z-]+[^`\n#|]*)?)", page.read_text("utf-8"), re.M):
+        words = line.split()
+        named = [" ".join(words[:length]) for length in (3, 2, 1) if " ".join(words[:length]) in known]
+        assert named, f"{page.name}: {line}"
+        rest = words[len(named[0].split()) :]
+        assert not (isinstance(known[named[0]], TyperGroup) and rest and rest[0].isalpha()), f"{page.name}: {line}"
+        options = {option for each in known[named[0]].params for option in each.opts} | {"--help"}
+        assert {word for word in rest if word.startswith("--")} <= options, f"{page.name}: {line}"
+
+
+def write() -> None:
+    for name, reference in GENERATED.items():
+        page = REFERENCE / name
+        before, _, behind = parts(page.read_text("utf-8"))
+        page.write_text(f"{before}{BEGIN}\n\n{reference()}\n\n{END}{behind}", "utf-8")
+
+
+if __name__ == "__main__":
+    write()
