@@ -15,7 +15,7 @@ from ..order import Order, Outcome, Tally, produce, serve
 
 # Batches of this size for claims and for its status log; a pool, so that both overlap. All tables logged
 # ("durable", its default); statistics are folded on demand, which it offers to spare a worker the work.
-BATCH = 500
+BATCH = 1000
 POOL = 10
 FILL_CHUNK = 10_000
 UNFINISHED = "SELECT EXISTS (SELECT 1 FROM pgqueuer)"

@@ -30,11 +30,13 @@ class ScriptedFeed:
         self._lines = {each.inbox_id: each for each in lines}
         self._totals = totals or Totals()
         self._followers: set[asyncio.Event] = set()
+        self._moved = asyncio.Event()
         self.reads = 0
         self.failure: Exception | None = None
 
     async def lines(self, limit: int) -> list[Line]:
         self.reads += 1
+        self._move()
         await asyncio.sleep(0)
         if self.failure is not None:
             raise self.failure
@@ -54,16 +56,32 @@ class ScriptedFeed:
                 yield
         finally:
             self._followers.discard(changed)
+            self._move()
 
     @property
     def followers(self) -> int:
         return len(self._followers)
 
+    async def read_so_often(self, reads: int) -> None:
+        while self.reads < reads:
+            await self._moved.wait()
+
+    async def unfollowed(self) -> None:
+        while self._followers:
+            await self._moved.wait()
+
+    def _move(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
     def put(self, *lines: Line, totals: Totals | None = None) -> None:
         """Add or replace messages by their id, and say so."""
-        self._lines |= {each.inbox_id: each for each in lines}
+        self.put_silently(*lines)
         self._totals = totals or self._totals
         self.announce()
+
+    def put_silently(self, *lines: Line) -> None:
+        self._lines |= {each.inbox_id: each for each in lines}
 
     def announce(self) -> None:
         for changed in self._followers:

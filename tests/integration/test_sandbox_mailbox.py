@@ -305,7 +305,7 @@ HOSTILE = {
     "broken uuencode": b"Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin 666 x\r\n\x80\r\n",
     "multipart without boundary": b"Content-Type: multipart/mixed\r\n\r\nhello",
     "unfinished multipart": b'Content-Type: multipart/mixed; boundary="x"\r\n\r\n--x\r\n\r\nhello',
-    "encoded multipart": b"Content-Type: multipart/mixed; boundary=x\r\nContent-Transfer-Encoding: base64\r\n\r\n--x\r\n",
+    "encoded multipart": b"Content-Transfer-Encoding: base64\r\nContent-Type: multipart/x; boundary=x\r\n\r\n--x\r\n",
     "odd parameters": b"Content-Type: text/plain; charset*=x'y; name*0*=%; filename*1=z\r\n\r\nx",
     "odd filename": b"Content-Disposition: attachment; filename*=utf-99'en'%ff%fe\r\n\r\nx",
     "mail in mail": b"Content-Type: message/rfc822\r\n\r\nSubject: inner\r\n\r\nhello",

@@ -37,6 +37,7 @@ def create_dashboard(
     app = FastAPI(
         title="Postroom",
         openapi_url=None,
+        redirect_slashes=False,
         middleware=[Middleware(SecurityHeaders), Middleware(HostCheck, allowed_hosts=allowed_hosts)],
     )
     app.state.broadcast = broadcast

@@ -246,7 +246,7 @@ def _moment(fields: Fields, key: str) -> datetime:
 def _bytes(fields: Fields, key: str) -> bytes:
     text = _text(fields, key)
     try:
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         pass
     # Raised out here, so that the failed text is not kept with the error.

@@ -320,7 +320,7 @@ def show_job(id: UUID) -> Script[JobView | None]:
 def count_jobs() -> Script[dict[str, int]]:
     """How many jobs are in each state."""
     rows = yield sql("count_jobs")
-    return dict(rows)  # type: ignore[arg-type]
+    return {row[0]: row[1] for row in rows}
 
 
 def _view(row: Sequence[Any], steps: Sequence[Any] = ()) -> JobView:

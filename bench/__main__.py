@@ -1,0 +1,74 @@
+"""`python -m bench`: install the peers, measure every claim beside them, print one table.
+
+Ends with 0 when every goal is met, 1 when one is not or a subject could not be measured. Quick runs are smoke runs:
+their figures prove nothing, so a missed goal does not fail them.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+
+from . import ground, install, table
+from .bench_run import BenchRun
+from .claims import CLAIMS
+from .sizes import FULL, QUICK
+from .subjects import field_of
+
+
+def main() -> int:
+    options = _options()
+    chosen = [name for name in CLAIMS if not options.only or any(name.startswith(only) for only in options.only)]
+    if not chosen:
+        sys.exit(f"no claim is named {', '.join(options.only)}; there are {', '.join(CLAIMS)}")
+    field = field_of(install.install())
+    lines: list[table.Line] = []
+    with ground.prepared() as here:
+        run = BenchRun(here, field, QUICK if options.quick else FULL, options.rounds, frozenset(options.subject))
+        print(_circumstances(options), file=sys.stderr, flush=True)
+        for name in chosen:
+            lines += CLAIMS[name](run)
+    print(_circumstances(options), end="\n\n")
+    table.show(lines)
+    if options.json:
+        record = {"circumstances": _circumstances(options), "lines": table.as_json(lines)}
+        options.json.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    return _verdict(lines, quick=options.quick)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Every speed claim, beside its peers.")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each subject (3)")
+    parser.add_argument("--quick", action="store_true", help="small sizes: proves that it runs, not how fast it is")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help=f"one of {', '.join(CLAIMS)}, or how it starts"
+    )
+    parser.add_argument(
+        "--subject", action="append", default=[], metavar="NAME", help="only these: postroom, raw, pgqueuer, …"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample there too")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def _circumstances(options: argparse.Namespace) -> str:
+    scale = "quick sizes (figures prove nothing)" if options.quick else "full sizes"
+    return (
+        f"{scale}, rounds: {options.rounds}, cores: {os.cpu_count()}, Python {platform.python_version()}, "
+        f"fsync of 4 KiB: {ground.fsync_milliseconds():.2f} ms, PostgreSQL: {', '.join(ground.SETTINGS)}"
+    )
+
+
+def _verdict(lines: list[table.Line], *, quick: bool) -> int:
+    if any(line.error is not None for line in lines):
+        return 1
+    missed = any(line.comparison is not None and line.comparison.met is False for line in lines)
+    return 1 if missed and not quick else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""How much work each claim does: the real sizes, and a scale that only proves that everything runs."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Slow peers get fewer jobs: rates are compared, and a shorter queue never hurts them."""
+
+    drain: int
+    drain_pgqueuer: int
+    drain_procrastinate: int
+    drain_huey: int
+    enqueue: dict[int, int]  # calls for each number of producers, group commit
+    enqueue_one_by_one: int
+    small_backlog: int
+    large_backlog: int
+    claims: int
+    claim_batch: int
+    horizon: int
+
+
+FULL = Sizes(
+    drain=100_000,
+    drain_pgqueuer=60_000,
+    drain_procrastinate=4_000,
+    drain_huey=20_000,
+    enqueue={16: 100_000, 256: 200_000},
+    enqueue_one_by_one=8_000,
+    small_backlog=10_000,
+    large_backlog=1_000_000,
+    claims=100,
+    claim_batch=50,
+    horizon=1_000_000,
+)
+QUICK = Sizes(
+    drain=10_000,
+    drain_pgqueuer=10_000,
+    drain_procrastinate=500,
+    drain_huey=2_000,
+    enqueue={16: 5_000, 256: 10_000},
+    enqueue_one_by_one=1_000,
+    small_backlog=2_000,
+    large_backlog=50_000,
+    claims=20,
+    claim_batch=50,
+    horizon=50_000,
+)

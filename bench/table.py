@@ -1,0 +1,132 @@
+"""The one table: a line per work and subject, with its median, its spread, its ratio, its goal, and whether it is met."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass
+class Line:
+    """The samples of one subject at one work, one per round."""
+
+    work: str
+    subject: str
+    unit: str = "jobs/s"
+    samples: list[float] = field(default_factory=list[float])
+    p50_ms: list[float] = field(default_factory=list[float])
+    p99_ms: list[float] = field(default_factory=list[float])
+    error: str | None = None
+    comparison: "Comparison | None" = None
+
+    @property
+    def median(self) -> float | None:
+        return statistics.median(self.samples) if self.samples and self.error is None else None
+
+    def add_latencies(self, seconds: Sequence[float]) -> None:
+        cuts = statistics.quantiles(seconds, n=100)
+        self.p50_ms.append(cuts[49] * 1000)
+        self.p99_ms.append(cuts[98] * 1000)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A ratio of two medians, and the bound it has to keep; without a bound it only informs."""
+
+    numerator: Line
+    denominator: Line
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        above, below = self.numerator.median, self.denominator.median
+        return None if above is None or below is None else above / below
+
+    @property
+    def goal(self) -> str:
+        if self.at_least is not None:
+            return f"≥ {self.at_least:g} ×"
+        return "" if self.at_most is None else f"≤ {self.at_most:g} ×"
+
+    @property
+    def met(self) -> bool | None:
+        """None: there is no goal, or one side has no figure."""
+        if self.ratio is None or not self.goal:
+            return None
+        if self.at_least is not None:
+            return self.ratio >= self.at_least
+        return self.at_most is not None and self.ratio <= self.at_most
+
+    def __str__(self) -> str:
+        if self.ratio is None:
+            return ""
+        return f"{self.numerator.subject} = {self.ratio:.2f} × {self.denominator.subject}"
+
+
+def show(lines: Sequence[Line]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("work", "subject"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("median", "spread (min–max)", "p50 / p99"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("ratio", "goal", "met"):
+        table.add_column(heading, no_wrap=True)
+    work = None
+    for line in lines:
+        if work not in (None, line.work):
+            table.add_row()
+        table.add_row(*_cells(line, first=line.work != work))
+        work = line.work
+    # A table cut to the terminal's width would hide the verdicts; as a file it must not depend on a terminal at all.
+    Console(width=200, soft_wrap=True).print(table)
+
+
+def _cells(line: Line, *, first: bool) -> list[str]:
+    work = line.work if first else ""
+    if line.median is None:
+        return [work, line.subject, "not measured", "", "", "", _goal(line), ""]
+    spread = f"{_number(min(line.samples), line.unit)}–{_number(max(line.samples), line.unit)}"
+    latency = ""
+    if line.p50_ms:
+        latency = f"{statistics.median(line.p50_ms):.2f} / {statistics.median(line.p99_ms):.2f} ms"
+    ratio = str(line.comparison) if line.comparison else ""
+    median = f"{_number(line.median, line.unit)} {line.unit}"
+    return [work, line.subject, median, spread, latency, ratio, _goal(line), _met(line)]
+
+
+def _goal(line: Line) -> str:
+    return line.comparison.goal if line.comparison else ""
+
+
+def _met(line: Line) -> str:
+    met = line.comparison.met if line.comparison else None
+    return {True: "met", False: "NOT MET", None: ""}[met]
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{value:,.0f}" if unit == "jobs/s" else f"{value:.3f}"
+
+
+def as_json(lines: Sequence[Line]) -> list[dict[str, object]]:
+    return [_record(line) for line in lines]
+
+
+def _record(line: Line) -> dict[str, object]:
+    comparison = line.comparison
+    return {
+        "work": line.work,
+        "subject": line.subject,
+        "unit": line.unit,
+        "median": line.median,
+        "samples": line.samples,
+        "p50_ms": line.p50_ms,
+        "p99_ms": line.p99_ms,
+        "ratio": comparison.ratio if comparison else None,
+        "ratio_reads": str(comparison) if comparison else None,
+        "goal": comparison.goal if comparison else None,
+        "met": comparison.met if comparison else None,
+        "error": line.error,
+    }

@@ -1,0 +1,194 @@
+"""The dashboard's answers: headers, hosts, escaping, errors, files."""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from html import unescape
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from browser.scripted_feed import NOON, ScriptedFeed, line
+from postroom.core.errors import NotFound
+from postroom.dashboard.assets import load_assets
+from postroom.dashboard.feed import Totals
+from postroom.dashboard.pages import TEMPLATES
+from postroom.dashboard.web import create_dashboard
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+PATHS = ("/", "/healthz", "/nowhere", "/static/0/live.js")
+
+
+@asynccontextmanager
+async def visiting(feed: ScriptedFeed, host: str = "postroom.test") -> AsyncGenerator[httpx2.AsyncClient]:
+    app = create_dashboard(
+        feed, allowed_hosts=["postroom.test", "127.0.0.1", "::1"], account="<owner@example.org>", started_at=NOON
+    )
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url=f"http://{host}") as client:
+        yield client
+
+
+async def test_every_answer_carries_the_strict_headers() -> None:
+    feed = ScriptedFeed()
+    async with visiting(feed) as client:
+        answers = [await client.get(path) for path in PATHS]
+        feed.failure = OSError()
+        answers.append(await client.get("/"))
+        answers.append(await client.get("/", headers={"Host": "evil.example"}))
+    assert [answer.status_code for answer in answers] == [200, 200, 404, 404, 503, 421]
+    for answer in answers:
+        assert answer.headers.get_list("content-security-policy") == [CSP]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_nothing_on_the_page_is_inline() -> None:
+    async with visiting(ScriptedFeed(line(1))) as client:
+        page = (await client.get("/")).text
+    assert re.findall(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|javascript:", page) == []
+    assert "hx-on" not in page
+    assert "js:" not in page
+
+
+@pytest.mark.parametrize(
+    "host", ["postroom.test", "POSTROOM.test:8025", "postroom.test.", "127.0.0.1:80", "[::1]:8025", "[::1]"]
+)
+async def test_its_own_names_are_answered_with_any_port(host: str) -> None:
+    async with visiting(ScriptedFeed()) as client:
+        assert (await client.get("/", headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "postroom.test.evil.example", "127.0.0.1.evil.example:80", "", "postroom.test:80:80", "::1"],
+)
+async def test_another_name_is_refused_with_a_plain_text(host: str) -> None:
+    feed = ScriptedFeed(line(1, subject="secret"))
+    async with visiting(feed) as client:
+        answers = [await client.get(path, headers={"Host": host}) for path in ("/", "/events", "/healthz")]
+    for answer in answers:
+        assert answer.status_code == 421
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert f'does not answer to the host name "{host}"' in answer.text
+    assert feed.reads == 0
+
+
+async def test_two_host_headers_are_refused() -> None:
+    async with visiting(ScriptedFeed()) as client:
+        twice = [("Host", "postroom.test"), ("Host", "evil.example")]
+        assert (await client.get("/", headers=twice)).status_code == 421
+
+
+async def test_texts_of_mail_are_escaped_and_cut() -> None:
+    attack = "<script>alert(1)</script>\"'>"
+    feed = ScriptedFeed(
+        line(1, sender=attack, subject=attack, tier=attack, assignment_rule=attack, state=attack),
+        line(2, decision=attack, source=attack, rule_name=attack, rationale=attack),
+        line(3, action_state=attack, action_error=attack),
+        line(4, subject="W" * 10_000, sender="V" * 10_000, decision="keep", rationale="U" * 10_000),
+        totals=Totals(waiting={attack: 1}),
+    )
+    async with visiting(feed) as client:
+        page = (await client.get("/")).text
+    assert "<script>alert" not in page
+    assert "\"'>" not in page
+    assert unescape(page).count("<script>alert(1)</script>\"'>") >= 10
+    assert len(page) < 15_000
+
+
+async def test_a_page_without_mail_says_so() -> None:
+    async with visiting(ScriptedFeed()) as client:
+        assert "No messages yet." in (await client.get("/")).text
+
+
+async def test_every_state_of_a_message_has_its_words() -> None:
+    feed = ScriptedFeed(
+        line(1, state="waiting"),
+        line(2, state="leased"),
+        line(3, state="failed"),
+        line(4, state="done"),
+        line(5, state="done", decision="keep", source="deterministic", rationale="no rule matched"),
+        line(6, state="done", decision="archive", source="model", rationale="a newsletter", action_state="expired"),
+    )
+    async with visiting(feed) as client:
+        page = re.sub(r"<[^>]+>", "", (await client.get("/")).text)
+    for wording in ("waiting its turn", "being decided", "could not be decided", "no decision", "expired"):
+        assert wording in page
+    assert "\nno rule matched\n" in page
+    assert "model: a newsletter" in page
+
+
+async def test_errors_are_pages_that_name_nothing_of_the_inside() -> None:
+    feed = ScriptedFeed()
+    feed.failure = OSError("no such table: inbox in /var/lib/postroom.db")
+    async with visiting(feed) as client:
+        lost = await client.get("/nowhere")
+        wrong = await client.post("/")
+        away = await client.get("/")
+    assert (lost.status_code, wrong.status_code, away.status_code) == (404, 405, 503)
+    assert "There is no page at this address." in lost.text
+    assert "Postroom cannot read its data at the moment." in away.text
+    for answer in (lost, wrong, away):
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert not re.search("table|/var|OSError|Traceback|detail", answer.text)
+
+
+async def test_a_fault_of_our_own_is_a_plain_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> str:
+        raise ZeroDivisionError("in /var/lib")
+
+    monkeypatch.setattr("postroom.dashboard.pages.Pages.overview", broken)
+    async with visiting(ScriptedFeed()) as client:
+        answer = await client.get("/")
+    assert answer.status_code == 500
+    assert "The cause is in its log." in answer.text
+    assert not re.search("Zero|/var", answer.text)
+    assert answer.headers["content-security-policy"] == CSP
+
+
+async def test_files_are_kept_for_a_year_under_an_address_that_carries_their_hash() -> None:
+    async with visiting(ScriptedFeed()) as client:
+        page = (await client.get("/")).text
+        addresses = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
+        answers = [await client.get(address) for address in addresses]
+        assert (await client.head(min(addresses))).status_code == 200
+    assert len(answers) == 5
+    for answer in answers:
+        assert answer.status_code == 200
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert answer.content
+
+
+@pytest.mark.parametrize("name", ["../web.py", "vendor/manifest.json", "live.js%00", "..%2f..%2fweb.py"])
+async def test_no_other_file_can_be_had(name: str) -> None:
+    digest = load_assets()["live.js"].digest
+    async with visiting(ScriptedFeed()) as client:
+        assert (await client.get(f"/static/{digest}/{name}")).status_code == 404
+
+
+def test_a_missing_file_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"postroom\.css is missing .* run `make setup`"):
+        load_assets(tmp_path)
+
+
+def test_only_the_rendered_board_is_ever_trusted() -> None:
+    trusting = [
+        found
+        for template in TEMPLATES.glob("*.html")
+        for found in re.findall(r"\{\{[^}]*\|\s*safe[^}]*\}\}|autoescape false", template.read_text(encoding="utf-8"))
+    ]
+    assert trusting == ["{{ board | safe }}"]
+
+
+async def test_health_is_told_without_reading_anything() -> None:
+    feed = ScriptedFeed()
+    async with visiting(feed) as client:
+        answer = await client.get("/healthz")
+    assert answer.json() == {"status": "ok"}
+    assert feed.reads == 0
