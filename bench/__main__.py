@@ -8,12 +8,14 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 from . import ground, install, table
-from .bench_run import BenchRun
 from .claims import CLAIMS
+from .rounds import Run
 from .sizes import FULL, QUICK
 from .subjects import field_of
 
@@ -23,15 +25,18 @@ def main() -> int:
     chosen = [name for name in CLAIMS if not options.only or any(name.startswith(only) for only in options.only)]
     if not chosen:
         sys.exit(f"no claim is named {', '.join(options.only)}; there are {', '.join(CLAIMS)}")
+    signal.signal(signal.SIGTERM, _end)
     field = field_of(install.install())
     lines: list[table.Line] = []
     with ground.prepared() as here:
-        run = BenchRun(here, field, QUICK if options.quick else FULL, options.rounds, frozenset(options.subject))
+        run = Run(here, field, QUICK if options.quick else FULL, options.rounds, frozenset(options.subject))
         print(_circumstances(options), file=sys.stderr, flush=True)
         for name in chosen:
             lines += CLAIMS[name](run)
     print(_circumstances(options), end="\n\n")
     table.show(lines)
+    for complaint in table.complaints(lines):
+        print(f"\nnot measured: {complaint}", file=sys.stderr)
     if options.json:
         record = {"circumstances": _circumstances(options), "lines": table.as_json(lines)}
         options.json.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
@@ -53,6 +58,11 @@ def _options() -> argparse.Namespace:
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
     return options
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    """A polite kill ends the run as Ctrl-C does, so that the server stops and the folder goes."""
+    sys.exit(128 + number)
 
 
 def _circumstances(options: argparse.Namespace) -> str:

@@ -9,10 +9,11 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import asyncpg
+
 from support.postgres import PostgresServer
 
 from .order import Database, Target
@@ -38,7 +39,7 @@ class Ground:
         self._made = 0
 
     @contextlib.contextmanager
-    def database(self, kind: Database) -> Iterator[Target]:
+    def database(self, kind: Database) -> Generator[Target]:
         self._made += 1
         name = f"bench_{self._made}"
         if kind == "sqlite":
@@ -62,7 +63,7 @@ class Ground:
 
 
 @contextlib.contextmanager
-def prepared() -> Iterator[Ground]:
+def prepared() -> Generator[Ground]:
     folder = Path(tempfile.mkdtemp(prefix="postroom-bench-"))
     # The server runs as another user when we are root, and must be able to walk to its own folder.
     folder.chmod(0o711)
@@ -76,7 +77,7 @@ def prepared() -> Iterator[Ground]:
 
 
 @contextlib.asynccontextmanager
-async def vacuum_held_back(target: Target):
+async def vacuum_held_back(target: Target) -> AsyncGenerator[None]:
     """A long transaction in the same database whose snapshot forbids vacuum to remove anything that dies after it."""
     connection = await asyncpg.connect(target.address)
     transaction = connection.transaction(isolation="repeatable_read", readonly=True)

@@ -21,7 +21,7 @@ class Sizes:
 
 
 FULL = Sizes(
-    drain=100_000,
+    drain=200_000,
     drain_pgqueuer=60_000,
     drain_procrastinate=4_000,
     drain_huey=20_000,

@@ -1,4 +1,4 @@
-"""The one table: a line per work and subject, with its median, its spread, its ratio, its goal, and whether it is met."""
+"""The one table: a line per work and subject with median, spread, ratio, goal, and whether the goal is met."""
 
 import statistics
 from collections.abc import Sequence
@@ -33,10 +33,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A ratio of two medians, and the bound it has to keep; without a bound it only informs."""
+    """A ratio of two medians, in words, and the bound it has to keep; without a bound it only informs."""
 
     numerator: Line
     denominator: Line
+    reads: str  # with {ratio} where the figure goes
     at_least: float | None = None
     at_most: float | None = None
 
@@ -61,9 +62,12 @@ class Comparison:
         return self.at_most is not None and self.ratio <= self.at_most
 
     def __str__(self) -> str:
-        if self.ratio is None:
-            return ""
-        return f"{self.numerator.subject} = {self.ratio:.2f} × {self.denominator.subject}"
+        return "" if self.ratio is None else self.reads.format(ratio=f"{self.ratio:.2f} ×")
+
+
+def ahead_of(ours: Line, peer: Line, at_least: float) -> Comparison:
+    """Ours measured against a peer, written on the peer's line."""
+    return Comparison(ours, peer, f"{ours.subject} is {{ratio}} {peer.subject}", at_least=at_least)
 
 
 def show(lines: Sequence[Line]) -> None:
@@ -74,7 +78,7 @@ def show(lines: Sequence[Line]) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("ratio", "goal", "met"):
         table.add_column(heading, no_wrap=True)
-    work = None
+    work: str | None = None
     for line in lines:
         if work not in (None, line.work):
             table.add_row()
@@ -108,6 +112,11 @@ def _met(line: Line) -> str:
 
 def _number(value: float, unit: str) -> str:
     return f"{value:,.0f}" if unit == "jobs/s" else f"{value:.3f}"
+
+
+def complaints(lines: Sequence[Line]) -> list[str]:
+    """Why lines have no figure, each reason once."""
+    return list(dict.fromkeys(line.error for line in lines if line.error is not None))
 
 
 def as_json(lines: Sequence[Line]) -> list[dict[str, object]]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from ..bench_run import BenchRun
+from ..rounds import Run
 from ..table import Line
 from . import backlog, drain, enqueue, horizon
 
-CLAIMS: dict[str, Callable[[BenchRun], list[Line]]] = {
+CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
     "drain-sqlite": drain.sqlite,
     "enqueue-postgres": enqueue.postgres,

@@ -8,23 +8,23 @@ import contextlib
 import statistics
 from functools import partial
 
-from ..bench_run import BenchRun, Turn
 from ..order import Database, Order, Target
+from ..rounds import Run, Turn
 from ..subjects import Subject, SubjectFailedError
 from ..table import Comparison, Line
 
 WITHIN = 1.3
 
 
-def postgres(run: BenchRun) -> list[Line]:
+def postgres(run: Run) -> list[Line]:
     return _compare(run, "postgres", "PostgreSQL")
 
 
-def sqlite(run: BenchRun) -> list[Line]:
+def sqlite(run: Run) -> list[Line]:
     return _compare(run, "sqlite", "SQLite")
 
 
-def _compare(run: BenchRun, kind: Database, name: str) -> list[Line]:
+def _compare(run: Run, kind: Database, name: str) -> list[Line]:
     sizes, ours = run.sizes, run.field.ours
     work = f"claim {sizes.claim_batch} jobs, {name}"
     small = f"{sizes.small_backlog:,} waiting"
@@ -38,7 +38,7 @@ def _compare(run: BenchRun, kind: Database, name: str) -> list[Line]:
         for label, waiting, asleep in grounds:
             line = Line(work, f"{ours.name}, {label}", unit="ms")
             if turns:
-                line.comparison = Comparison(line, turns[0].line, at_most=WITHIN)
+                line.comparison = Comparison(line, turns[0].line, f"{{ratio}} {small}", at_most=WITHIN)
             target = stack.enter_context(run.ground.database(kind))
             try:
                 _fill(run, ours, target, waiting, asleep)
@@ -48,14 +48,14 @@ def _compare(run: BenchRun, kind: Database, name: str) -> list[Line]:
         return run.alternate(turns)
 
 
-def _fill(run: BenchRun, subject: Subject, target: Target, waiting: int, asleep: int) -> None:
+def _fill(run: Run, subject: Subject, target: Target, waiting: int, asleep: int) -> None:
     subject.ask(Order("prepare", target))
     if asleep:
         subject.ask(Order("fill_sleeping", target, count=asleep))
     subject.ask(Order("fill", target, count=waiting))
 
 
-def _measure(run: BenchRun, subject: Subject, target: Target, line: Line) -> None:
+def _measure(run: Run, subject: Subject, target: Target, line: Line) -> None:
     claims, batch = run.sizes.claims, run.sizes.claim_batch
     run.ground.settle(target)
     outcome = subject.ask(Order("claim_cost", target, count=claims, batch=batch))

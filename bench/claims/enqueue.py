@@ -2,25 +2,25 @@
 
 from functools import partial
 
-from ..bench_run import BenchRun, Turn
 from ..order import Database
+from ..rounds import Run, Turn
 from ..subjects import Subject
-from ..table import Comparison, Line
+from ..table import Line, ahead_of
 
 AHEAD = 1.0
 OF_RAW = 0.6
 
 
-def postgres(run: BenchRun) -> list[Line]:
+def postgres(run: Run) -> list[Line]:
     field = run.field
     return _compare(run, "postgres", "PostgreSQL", field.raw_postgres, [field.procrastinate, field.pgqueuer])
 
 
-def sqlite(run: BenchRun) -> list[Line]:
+def sqlite(run: Run) -> list[Line]:
     return _compare(run, "sqlite", "SQLite", run.field.raw_sqlite, [run.field.huey])
 
 
-def _compare(run: BenchRun, kind: Database, name: str, probe: Subject, one_by_one: list[Subject]) -> list[Line]:
+def _compare(run: Run, kind: Database, name: str, probe: Subject, one_by_one: list[Subject]) -> list[Line]:
     lines: list[Line] = []
     for producers, count in run.sizes.enqueue.items():
         work = f"durable enqueue, {name}, {producers} producers"
@@ -29,13 +29,13 @@ def _compare(run: BenchRun, kind: Database, name: str, probe: Subject, one_by_on
         rivals = [(peer, run.sizes.enqueue_one_by_one, AHEAD) for peer in one_by_one]
         for rival, calls, at_least in [*rivals, (probe, count, OF_RAW)]:
             line = Line(work, rival.name)
-            line.comparison = Comparison(ours, line, at_least=at_least)
+            line.comparison = ahead_of(ours, line, at_least)
             turns.append(Turn(rival, line, partial(_measure, run, kind, rival, line, producers, calls)))
         lines += run.alternate(turns)
     return lines
 
 
-def _measure(run: BenchRun, kind: Database, subject: Subject, line: Line, producers: int, count: int) -> None:
+def _measure(run: Run, kind: Database, subject: Subject, line: Line, producers: int, count: int) -> None:
     outcome = run.enqueue_burst(subject, kind, producers=producers, count=count)
     line.samples.append(count / outcome.seconds)
     line.add_latencies(outcome.latencies)

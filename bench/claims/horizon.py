@@ -7,32 +7,32 @@ database without and with such a snapshot; the raw loop, which does scan from th
 import asyncio
 from functools import partial
 
-from ..bench_run import BenchRun, Turn
 from ..ground import vacuum_held_back
 from ..order import Order
+from ..rounds import Run, Turn
 from ..subjects import Subject
 from ..table import Comparison, Line
 
 OF_UNDISTURBED = 0.8
 
 
-def postgres(run: BenchRun) -> list[Line]:
+def postgres(run: Run) -> list[Line]:
     work = f"drain {run.sizes.horizon:,} jobs past a long transaction"
     turns: list[Turn] = []
     for subject, at_least in ((run.field.ours, OF_UNDISTURBED), (run.field.raw_postgres, None)):
         free = Line(work, f"{subject.name}, undisturbed")
         held = Line(work, f"{subject.name}, vacuum held back")
-        held.comparison = Comparison(held, free, at_least=at_least)
+        held.comparison = Comparison(held, free, "{ratio} undisturbed", at_least=at_least)
         turns.append(Turn(subject, free, partial(_measure_free, run, subject, free)))
         turns.append(Turn(subject, held, partial(_measure_held, run, subject, held)))
     return run.alternate(turns)
 
 
-def _measure_free(run: BenchRun, subject: Subject, line: Line) -> None:
+def _measure_free(run: Run, subject: Subject, line: Line) -> None:
     line.samples.append(run.drain_rate(subject, "postgres", run.sizes.horizon))
 
 
-def _measure_held(run: BenchRun, subject: Subject, line: Line) -> None:
+def _measure_held(run: Run, subject: Subject, line: Line) -> None:
     count = run.sizes.horizon
     with run.ground.database("postgres") as target:
         subject.ask(Order("prepare", target))

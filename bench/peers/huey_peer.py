@@ -15,7 +15,7 @@ from ..order import Order, Outcome, Tally, produce, serve
 
 # Its storage holds one connection behind one lock, so a second worker thread only waits for the first (1, 2 and 4
 # were tried). No periodic scheduler, no health checks, WAL (its default) and fsync at every commit, as ours.
-WORKERS = 4
+WORKERS = 1
 
 
 def open_queue(order: Order, fsync: bool = True) -> SqliteHuey:

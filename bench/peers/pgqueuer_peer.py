@@ -1,4 +1,4 @@
-# pyright: basic, reportMissingImports=false
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 """pgqueuer: one worker process, `python -m bench.peers.pgqueuer_peer ORDER` in the peers' environment."""
 
 import asyncio
@@ -13,8 +13,8 @@ from pgqueuer.queries import Queries
 
 from ..order import Order, Outcome, Tally, produce, serve
 
-# Batches of this size for claims and for its status log; a pool, so that both overlap. All tables logged
-# ("durable", its default); statistics are folded on demand, which it offers to spare a worker the work.
+# Claims and its status log go in batches of this size (100 to 2000 were tried), on a pool so that both overlap. All
+# tables are logged ("durable", its default); statistics are folded on demand, an option that spares the worker work.
 BATCH = 1000
 POOL = 10
 FILL_CHUNK = 10_000

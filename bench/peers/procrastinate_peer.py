@@ -8,8 +8,8 @@ import procrastinate
 
 from ..order import Order, Outcome, Tally, produce, serve
 
-# It fetches and finishes one job per statement, so concurrency lets finishes overlap the next fetch; more than this
-# only queued at the pool (4, 10, 20 and 40 were tried). LISTEN/NOTIFY stays on, as shipped.
+# It fetches one job per statement and finishes one per statement; concurrency lets finishes overlap the next fetch,
+# and how much of it matters little (4, 10, 20 and 40 were tried). LISTEN/NOTIFY stays on, as shipped.
 CONCURRENCY = 20
 POOL = 20
 FILL_CHUNK = 1000

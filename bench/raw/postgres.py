@@ -61,11 +61,10 @@ async def fill(order: Order) -> Outcome:
 async def drain(order: Order) -> Outcome:
     connection = await asyncpg.connect(order.target.address)
     token = await connection.fetchval("SELECT gen_random_uuid()")
-    lease, finish = await connection.prepare(LEASE), await connection.prepare(FINISH)
     handled = 0
     started = time.perf_counter()
-    while leased := await lease.fetch(token, BATCH):
-        await finish.fetch([row["id"] for row in leased], token)
+    while leased := await connection.fetch(LEASE, token, BATCH):
+        await connection.execute(FINISH, [row[0] for row in leased], token)
         handled += len(leased)
     seconds = time.perf_counter() - started
     finished = await connection.fetchval("SELECT count(*) FROM jobs WHERE state = 'completed'")
@@ -76,7 +75,7 @@ async def drain(order: Order) -> Outcome:
 class GroupCommit:
     """Rows of concurrent callers go in with one statement; each caller goes on after the commit that holds its row."""
 
-    def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
         self._wake = asyncio.Event()
@@ -88,12 +87,11 @@ class GroupCommit:
         await durable
 
     async def flush_forever(self) -> None:
-        insert = await self._connection.prepare(INSERT)
         while True:
             await self._wake.wait()
             self._wake.clear()
             group, self._waiting = self._waiting, []
-            await insert.fetch([payload for payload, _ in group])
+            await self._connection.execute(INSERT, [payload for payload, _ in group])
             for _, durable in group:
                 durable.set_result(None)
 

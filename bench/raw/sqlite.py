@@ -62,10 +62,11 @@ class GroupCommit:
 
     def _write_groups(self) -> None:
         connection = connect(self._path)
+        cursor = connection.cursor()
         while group := self._next_group():
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(INSERT, [(payload,) for payload, _ in group])
-            connection.execute("COMMIT")
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.executemany(INSERT, [(payload,) for payload, _ in group])
+            cursor.execute("COMMIT")
             self._loop.call_soon_threadsafe(_acknowledge, group)
         connection.close()
 
@@ -94,7 +95,7 @@ async def enqueue(order: Order) -> Outcome:
     )
     await commit.close()
     connection = connect(order.target.address)
-    finished = int(connection.execute("SELECT count(*) FROM jobs").get)
+    finished = int(connection.execute("SELECT count(*) FROM jobs").fetchall()[0][0])
     connection.close()
     return Outcome(seconds=seconds, handled=len(latencies), finished=finished, latencies=latencies)
 

@@ -6,9 +6,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from postroom.core.mailbox import Mailbox
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import LabelNotFound
-from postroom.gmail.mailbox import GmailMailbox, Mailbox
+from postroom.gmail.mailbox import GmailMailbox
 
 
 class Google:

@@ -35,8 +35,8 @@ class Application(Protocol):
         """The same on a sandbox mailbox of its own, in which mail keeps arriving."""
         ...
 
-    async def sandbox(self, settings: Settings, *, host: str, port: int, mail: int, ready: Ready) -> None:
-        """Only the Gmail emulator, with so many sample messages."""
+    async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready) -> None:
+        """Only the Gmail emulator, on the sample mailbox of this seed."""
         ...
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:

@@ -14,13 +14,15 @@ app = one_command()
 @app.command()
 def sandbox(
     context: typer.Context,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")] = 8026,
-    mail: Annotated[int, typer.Option("--mail", min=0, help="Sample messages in the mailbox at the start.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the sample mailbox.")] = 2026,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the Gmail emulator alone, on a sample mailbox. Point `gmail.base_url` at the address it prints."""
+    """Run the Gmail emulator alone, on a sample mailbox. Point `gmail.base_url` at the address it prints.
+
+    It answers to the access token in `gmail.token`.
+    """
     settings = settings_for(data_dir)
     ready = announce("The sandbox mailbox is at", as_json)
-    run_until_stopped(application_of(context).sandbox(settings, host=host, port=port, mail=mail, ready=ready))
+    run_until_stopped(application_of(context).sandbox(settings, port=port, seed=seed, ready=ready))

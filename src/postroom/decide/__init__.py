@@ -1,0 +1,1 @@
+"""What is to be done with a message: rules first, then the model."""

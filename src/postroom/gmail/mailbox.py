@@ -1,26 +1,9 @@
-"""The mailbox as actions see it: labels of a message, read and changed. Gmail is the port's first implementation."""
+"""A mailbox at Gmail, behind the port that actions use."""
 
 from collections.abc import Collection
-from typing import Protocol
 
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import LabelExists, LabelNotFound
-
-
-class Mailbox(Protocol):
-    """What an action may do to a mailbox. Labels are named by their ids, except where a name is asked for."""
-
-    async def labels_of(self, message_id: str) -> frozenset[str]:
-        """The labels that the message has now: the pre-image of whatever is done next."""
-        ...
-
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
-        """Adds and removes labels. Returns the labels that the message has afterwards."""
-        ...
-
-    async def label_id(self, name: str, create: bool = True) -> str:
-        """The id of the label of this name, which is created if it is missing and `create` allows it."""
-        ...
 
 
 class GmailMailbox:

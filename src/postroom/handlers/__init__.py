@@ -1,0 +1,1 @@
+"""One file per job type: takes a job, calls a service."""

@@ -14,12 +14,12 @@ from uuid import uuid4
 import structlog
 
 from postroom.core.errors import StoreError
-from postroom.jobs.clock import Clock, wall_clock
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import holder_name
 from postroom.store import leaders
+from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 
 log = structlog.get_logger()

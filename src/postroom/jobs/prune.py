@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from postroom.jobs.clock import Clock, wall_clock
 from postroom.store import jobs as store
+from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 
 BATCH = 500

@@ -2,8 +2,8 @@
 
 import structlog
 
-from postroom.jobs.clock import Clock, wall_clock
 from postroom.store import jobs as store
+from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 
 log = structlog.get_logger()

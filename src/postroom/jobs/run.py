@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from postroom.core.errors import Canceled
 from postroom.core.jobs import Job, StepView
-from postroom.jobs.clock import Clock
+from postroom.store.clock import Clock
 from postroom.store.codecs import from_json
 from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id

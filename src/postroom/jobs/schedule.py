@@ -10,9 +10,9 @@ from cronsim import CronSim, CronSimError
 
 from postroom.core.errors import BadInput
 from postroom.core.job_types import Catalogue
-from postroom.jobs.clock import Clock, wall_clock
 from postroom.store import jobs as store
 from postroom.store import schedules
+from postroom.store.clock import Clock, wall_clock
 from postroom.store.codecs import from_json, json_text
 from postroom.store.database import Database
 from postroom.store.new_jobs import new_job

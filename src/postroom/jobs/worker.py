@@ -27,10 +27,10 @@ from postroom.core.job_types import Catalogue
 from postroom.core.jobs import Claim, Job
 from postroom.core.retry import next_delay
 from postroom.jobs.buffer import Buffer
-from postroom.jobs.clock import Clock, wall_clock
 from postroom.jobs.marks import MarkKeeper
 from postroom.jobs.run import Handler, JobRun
 from postroom.store import jobs as store
+from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 

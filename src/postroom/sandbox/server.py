@@ -34,7 +34,13 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
     """Yields the base URL while the emulator runs. Port 0 takes any free one."""
     with _listening(port) as listener:
         config = uvicorn.Config(
-            emulator.app(), log_config=None, access_log=False, lifespan="off", ws="none", timeout_graceful_shutdown=1
+            emulator.app(),
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=1,
         )
         server = _Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -317,6 +317,13 @@ def show_job(id: UUID) -> Script[JobView | None]:
 
 
 @query
+def live_among(ids: Sequence[UUID]) -> Script[set[UUID]]:
+    """Which of these jobs have not ended."""
+    rows = yield sql("select_live_jobs", list(ids))
+    return {as_uuid(id) for (id,) in rows}
+
+
+@query
 def count_jobs() -> Script[dict[str, int]]:
     """How many jobs are in each state."""
     rows = yield sql("count_jobs")

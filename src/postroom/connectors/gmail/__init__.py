@@ -1,0 +1,1 @@
+"""The Gmail connector: fetches, assigns the tier, and hands in."""

@@ -238,3 +238,6 @@ SELECT state, count(*) FROM job_queue GROUP BY state
 UNION ALL SELECT state, count(*) FROM job_ends GROUP BY state
 -- name: select_next_due()
 SELECT min(not_before) FROM job_queue WHERE NOT ready
+
+-- name: select_live_jobs(ids)
+SELECT b.id FROM job_bodies b JOIN job_queue q ON q.seq = b.seq WHERE b.id = ANY(:ids::uuid[])

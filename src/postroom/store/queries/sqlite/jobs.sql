@@ -142,3 +142,6 @@ FROM jobs WHERE id = :id
 SELECT state, count(*) FROM jobs GROUP BY state
 -- name: select_next_due()
 SELECT min(not_before) FROM jobs WHERE state = 'queued' AND ready = 0
+
+-- name: select_live_jobs(ids)
+SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(:ids)) AND finished_at IS NULL

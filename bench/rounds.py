@@ -21,7 +21,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class BenchRun:
+class Run:
     """What a claim needs to measure itself."""
 
     ground: Ground

@@ -1,0 +1,258 @@
+"""The composition root: the one place that knows all the parts and puts them together.
+
+It is loaded for every `postroom --help`, so everything heavy is imported inside the functions that need it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from postroom.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from postroom.connectors.switchboard_client import Receipt
+    from postroom.core.mailbox import Mailbox
+    from postroom.settings import Settings
+    from postroom.store.database import Database
+    from postroom.switchboard.intake import Intake
+
+    MailboxOf = Callable[[UUID], Mailbox]
+
+Ready = Callable[[str], None]
+
+
+def main() -> None:
+    """What the command `postroom` runs."""
+    from postroom.cli import run
+
+    run(PostroomApplication())
+
+
+class PostroomApplication:
+    """Postroom, as the command line drives it."""
+
+    @contextlib.asynccontextmanager
+    async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
+        """The database as it is: nothing is migrated, for those that only look."""
+        from postroom.store.opening import connect_database
+
+        database = connect_database(settings.data_dir, _url(settings))
+        try:
+            yield database
+        finally:
+            await database.close()
+
+    async def serve(self, settings: Settings, *, ready: Ready) -> None:
+        """Pages, connector, dispatcher and worker in one process."""
+        async with _stoppable() as stop, _open(settings) as database:
+            await _run_product(settings, database, stop, ready)
+
+    async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
+        """The whole product on a sandbox mailbox in which mail keeps arriving."""
+        from postroom.demo import add_sample_rules, demo_mailbox, demo_settings
+
+        async with _stoppable() as stop, demo_mailbox() as mailbox:
+            prepared = demo_settings(settings, mailbox, port)
+            async with _open(prepared) as database:
+                await add_sample_rules(database)
+                await _run_product(prepared, database, stop, ready)
+
+    async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready) -> None:
+        """Only the Gmail emulator."""
+        from postroom.demo import sandbox_mailbox
+
+        token = await _token(settings)()
+        async with _stoppable() as stop, sandbox_mailbox(seed, token, port) as address:
+            ready(address)
+            await stop.wait()
+
+    async def worker(self, settings: Settings, *, concurrency: int) -> None:
+        """Only jobs: the worker, and its share in leading."""
+        async with _stoppable() as stop, _open(settings) as database, _mailboxes(settings) as mailbox_of:
+            await _run_jobs(settings, database, mailbox_of, stop, concurrency)
+
+
+@contextlib.asynccontextmanager
+async def _open(settings: Settings) -> AsyncGenerator[Database]:
+    """The database, checked and migrated."""
+    from postroom.store.opening import open_database
+
+    database = await open_database(settings.data_dir, _url(settings), allow_unsafe=settings.allow_unsafe_durability)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+def _url(settings: Settings) -> str | None:
+    return settings.database_url.get_secret_value() if settings.database_url is not None else None
+
+
+@contextlib.asynccontextmanager
+async def _stoppable() -> AsyncGenerator[asyncio.Event]:
+    """An event that SIGTERM and SIGINT set, so that everything can end in good order."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for each in signals:
+        loop.add_signal_handler(each, stop.set)
+    try:
+        yield stop
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)
+
+
+@contextlib.asynccontextmanager
+async def _mailboxes(settings: Settings) -> AsyncGenerator[MailboxOf]:
+    """The mailbox of each account; until accounts bring their own consent, there is one."""
+    import httpx2
+
+    from postroom.gmail.client import GmailClient
+    from postroom.gmail.mailbox import GmailMailbox
+
+    async with httpx2.AsyncClient(timeout=30) as http:
+        client = GmailClient(http, settings.gmail.base_url, _token(settings))
+        mailbox = GmailMailbox(client)
+        yield lambda _account_id: mailbox
+
+
+def _token(settings: Settings) -> Callable[[], Coroutine[Any, Any, str]]:
+    async def token() -> str:
+        if settings.gmail.token is None:
+            raise SettingsError("gmail.token is not set; give the access token of the mailbox in POSTROOM_GMAIL_TOKEN")
+        return settings.gmail.token.get_secret_value()
+
+    return token
+
+
+async def _run_jobs(
+    settings: Settings, database: Database, mailbox_of: MailboxOf, stop: asyncio.Event, concurrency: int
+) -> None:
+    """The worker and its share in leading, until `stop`; what runs then is given time to end."""
+    from postroom.core.job_types import CATALOGUE
+    from postroom.handlers.action_gmail import ActionGmail
+    from postroom.handlers.classify import Classify
+    from postroom.jobs.leadership import Leadership
+    from postroom.jobs.prune import Pruner
+    from postroom.jobs.rescue import Rescuer
+    from postroom.jobs.schedule import Scheduler
+    from postroom.jobs.worker import Worker, WorkerOptions
+
+    jobs = settings.jobs
+    options = WorkerOptions(
+        concurrency=concurrency,
+        prefetch=timedelta(milliseconds=settings.worker.prefetch_ms),
+        lease=timedelta(seconds=jobs.lease_s),
+        heartbeat=timedelta(seconds=jobs.heartbeat_s),
+        drain=timedelta(seconds=jobs.drain_s),
+        poll=timedelta(seconds=jobs.poll_s),
+    )
+    handlers = {"classify": Classify(database, CATALOGUE), "action.gmail": ActionGmail(database, mailbox_of)}
+    keep = {
+        "completed": timedelta(days=jobs.keep_completed_days),
+        "failed": timedelta(days=jobs.keep_failed_days),
+        "canceled": timedelta(days=jobs.keep_canceled_days),
+    }
+    worker = Worker(database, CATALOGUE, handlers, options)
+    leadership = Leadership(
+        database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database, keep), poll=options.poll
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        group.create_task(leadership.run())
+        await stop.wait()
+        worker.stop()
+        leadership.stop()
+
+
+async def _run_product(settings: Settings, database: Database, stop: asyncio.Event, ready: Ready) -> None:
+    """Everything in one process: the page first, then what fills it."""
+    from postroom.core.job_types import CATALOGUE
+    from postroom.dashboard.serve import serving
+    from postroom.dashboard.store_feed import StoreFeed
+    from postroom.dashboard.web import create_dashboard
+    from postroom.switchboard.dispatcher import Dispatcher
+
+    email = _account_email(settings)
+    dashboard = create_dashboard(
+        StoreFeed(database),
+        allowed_hosts=settings.web.allowed_hosts,
+        account=email,
+        started_at=datetime.now(UTC),
+    )
+    async with (
+        serving(dashboard, host=settings.web.host, port=settings.web.port) as address,
+        _mailboxes(settings) as mailbox_of,
+        _background(Dispatcher(database, CATALOGUE).run(), stop),
+        _background(_watch_mailbox(settings, database, email), stop),
+    ):
+        ready(address)
+        await _run_jobs(settings, database, mailbox_of, stop, settings.worker.concurrency)
+
+
+async def _watch_mailbox(settings: Settings, database: Database, email: str) -> None:
+    """The Gmail connector in this process: it reaches the switchboard through its client, as it would from afar."""
+    import httpx2
+
+    from postroom.connectors.checkpoint import Checkpoint
+    from postroom.connectors.gmail.live import GmailLive
+    from postroom.gmail.client import GmailClient
+    from postroom.store.clock import wall_clock
+    from postroom.store.ids import new_id
+    from postroom.store.mail import keep_account
+    from postroom.switchboard.disk import DiskReserve
+    from postroom.switchboard.intake import Intake
+
+    endpoint = f"gmail:user:{email}"
+    await database.run(keep_account(new_id(), "gmail", endpoint, email, wall_clock()))
+    reserve = DiskReserve(settings.data_dir, settings.disk_reserve_mib) if database.dialect == "sqlite" else None
+    async with httpx2.AsyncClient(timeout=30) as http:
+        live = GmailLive(
+            GmailClient(http, settings.gmail.base_url, _token(settings)),
+            InProcessSwitchboard(Intake(database, reserve)),
+            Checkpoint(settings.data_dir / "connectors" / f"gmail-{email}.json"),
+            email=email,
+            endpoint_identity=endpoint,
+            clock=wall_clock,
+        )
+        await live.run(timedelta(seconds=settings.gmail.poll_s))
+
+
+class InProcessSwitchboard:
+    """The switchboard when it lives in the same process as the connector."""
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+
+    async def ingest(self, envelope: Mapping[str, Any]) -> Receipt:
+        from postroom.connectors.switchboard_client import Receipt
+
+        accepted = await self._intake.ingest(envelope)
+        return Receipt(accepted.request_id, accepted.duplicate)
+
+
+@contextlib.asynccontextmanager
+async def _background(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> AsyncGenerator[None]:
+    """Runs beside the block. If it ends by an error, everything is stopped and the error is raised."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda _task: stop.set())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+def _account_email(settings: Settings) -> str:
+    if settings.account.email is None:
+        raise SettingsError("account.email is not set; give the mailbox's address in POSTROOM_ACCOUNT_EMAIL")
+    return settings.account.email

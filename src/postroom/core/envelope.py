@@ -1,0 +1,143 @@
+"""ingest.v1: the one form in which everything enters, strictly checked.
+
+Unknown keys are refused by name, so that a producer's mistake is seen and not silently dropped.
+"""
+
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from postroom.core.errors import BadInput
+
+PolicyTier = Literal["high_priority", "interactive", "default"]
+IngestionTier = Literal["full", "metadata"]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00]+$")]
+
+PROVIDERS: Mapping[str, frozenset[str]] = {
+    "email": frozenset({"gmail", "imap"}),
+    "api": frozenset({"internal"}),
+    "mcp": frozenset({"internal"}),
+    "telegram": frozenset({"telegram", "internal"}),
+    "slack": frozenset({"slack", "internal"}),
+    "discord": frozenset({"discord", "internal"}),
+    "webhook": frozenset({"webhook", "internal"}),
+    "redis": frozenset({"redis", "internal"}),
+}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Strict):
+    """Where it comes from."""
+
+    channel: str
+    provider: str
+    endpoint_identity: Name
+
+    @model_validator(mode="after")
+    def _provider_fits_channel(self) -> "Source":
+        if self.channel not in PROVIDERS:
+            raise ValueError(f"channel {self.channel!r} is unknown; use one of {', '.join(PROVIDERS)}")
+        if self.provider not in PROVIDERS[self.channel]:
+            fitting = " or ".join(sorted(PROVIDERS[self.channel]))
+            raise ValueError(f"provider {self.provider!r} does not go with channel {self.channel!r}; use {fitting}")
+        return self
+
+
+class Event(_Strict):
+    """What happened there."""
+
+    external_event_id: Name
+    observed_at: AwareDatetime
+    external_thread_id: Name | None = None
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = None
+
+
+class Sender(_Strict):
+    """Who it is from."""
+
+    identity: Name
+
+
+class Attachment(_Strict):
+    """What is known of an attachment without opening it."""
+
+    filename: str | None = None
+    mime_type: str | None = None
+    size: Annotated[int, Field(ge=0)] | None = None
+
+
+class Payload(_Strict):
+    """The content: `raw` for full messages only."""
+
+    raw: dict[str, Any] | None
+    normalized_text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Control(_Strict):
+    """How it is to be handled."""
+
+    idempotency_key: Name | None = None
+    trace_context: dict[str, str] | None = None
+    policy_tier: PolicyTier = "default"
+    ingestion_tier: IngestionTier = "full"
+    backfill_job_id: str | None = None
+
+
+class Envelope(_Strict):
+    """One message or event, as a producer hands it in."""
+
+    schema_version: Literal["ingest.v1"]
+    source: Source
+    event: Event
+    sender: Sender
+    payload: Payload
+    control: Control = Control()
+
+    @model_validator(mode="after")
+    def _raw_goes_with_full(self) -> "Envelope":
+        if (self.control.ingestion_tier == "full") != (self.payload.raw is not None):
+            raise ValueError("payload.raw must be an object for ingestion_tier 'full' and null for 'metadata'")
+        return self
+
+    @property
+    def key(self) -> str:
+        """The producer's own key, or channel, provider, endpoint and event id together."""
+        source = self.source
+        derived = f"{source.channel}:{source.provider}:{source.endpoint_identity}:{self.event.external_event_id}"
+        return self.control.idempotency_key or derived
+
+
+def parse_envelope(data: object) -> Envelope:
+    """A checked envelope, or BadInput that names the field and the remedy."""
+    try:
+        return Envelope.model_validate(data)
+    except ValidationError as error:
+        raise _first_problem(error) from None
+
+
+def _first_problem(error: ValidationError) -> BadInput:
+    first = error.errors(include_url=False, include_input=False)[0]
+    path = [str(part) for part in first["loc"]]
+    field = ".".join(path) or "envelope"
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(path[-1], _fields_at(path[:-1]), n=1)
+        return BadInput(field, "is not a field of ingest.v1", f"did you mean {near[0]!r}?" if near else "leave it out")
+    if first["type"] == "timezone_aware":
+        return BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
+    return BadInput(field, first["msg"], "see docs/reference/ingest.md")
+
+
+def _fields_at(path: list[str]) -> list[str]:
+    model: type[BaseModel] = Envelope
+    for part in path:
+        annotation = model.model_fields[part].annotation if part in model.model_fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        model = annotation
+    return list(model.model_fields)

@@ -1,0 +1,103 @@
+"""A mail message as Postroom keeps it, and how it is carried in an envelope.
+
+`to_raw` is what a mail connector puts into `payload.raw`; `read_mail` is what the dispatcher makes of an envelope. Mail
+is hostile: nothing here trusts a header, and text is made storable before anything else sees it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from postroom.core.envelope import Envelope
+from postroom.core.errors import BadInput
+from postroom.core.tiers import Headers, sender_address, values
+
+LONGEST_SUBJECT = 2000
+LONGEST_BODY = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One message, read."""
+
+    provider_message_id: str
+    provider_thread_id: str
+    sender: str
+    subject: str
+    headers: Headers
+    labels: frozenset[str]
+    snippet: str
+    body_text: str
+    has_attachment: bool
+    sent_at: datetime
+
+
+def to_raw(
+    *,
+    thread_id: str,
+    headers: Headers,
+    labels: frozenset[str],
+    snippet: str,
+    sent_at: datetime,
+    history_id: str | None = None,
+) -> dict[str, Any]:
+    """A message's own data, as the envelope carries it beside the normalised text."""
+    return {
+        "thread_id": thread_id,
+        "headers": [[storable(name), storable(value)] for name, value in headers],
+        "labels": sorted(labels),
+        "snippet": storable(snippet),
+        "sent_at": sent_at.isoformat(),
+        "history_id": history_id,
+    }
+
+
+def read_mail(envelope: Envelope) -> Mail:
+    """The message in an envelope. One stored as metadata has its headers' gist in the normalised text."""
+    raw = envelope.payload.raw or {}
+    headers = _headers(raw.get("headers", []))
+    subject = (values(headers, "subject") or [""])[0] if headers else envelope.payload.normalized_text
+    return Mail(
+        provider_message_id=envelope.event.external_event_id,
+        provider_thread_id=envelope.event.external_thread_id or envelope.event.external_event_id,
+        sender=sender_address(headers) or storable(envelope.sender.identity).lower(),
+        subject=storable(subject)[:LONGEST_SUBJECT],
+        headers=headers,
+        labels=frozenset(str(label) for label in _list(raw.get("labels", []), "labels")),
+        snippet=storable(str(raw.get("snippet", ""))),
+        body_text=storable(envelope.payload.normalized_text)[:LONGEST_BODY],
+        has_attachment=bool(envelope.payload.attachments),
+        sent_at=_sent_at(raw, envelope.event.observed_at),
+    )
+
+
+def storable(text: str) -> str:
+    """Text that both databases can hold: no NUL, no lone surrogates."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _headers(given: object) -> Headers:
+    headers: list[tuple[str, str]] = []
+    for pair in _list(given, "headers"):
+        match pair:
+            case [str(name), str(value)]:
+                headers.append((storable(name), storable(value)))
+            case _:
+                raise BadInput("payload.raw.headers", "is no list of name and value pairs", "send [[name, value], ...]")
+    return tuple(headers)
+
+
+def _list(given: object, field: str) -> list[object]:
+    if not isinstance(given, list):
+        raise BadInput(f"payload.raw.{field}", "is no list", "send a list")
+    return cast("list[object]", given)
+
+
+def _sent_at(raw: Mapping[str, Any], observed_at: datetime) -> datetime:
+    """When it was sent; when that makes no sense, when it was seen."""
+    try:
+        moment = datetime.fromisoformat(str(raw.get("sent_at", "")))
+    except ValueError:
+        return observed_at
+    return moment.astimezone(UTC) if moment.tzinfo is not None else observed_at

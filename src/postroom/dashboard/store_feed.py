@@ -1,0 +1,79 @@
+"""The page's content, read from the store."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from postroom.core.picker import EMAIL
+from postroom.dashboard.feed import Line, Totals
+from postroom.store import actions, feed, inbox, jobs
+from postroom.store.database import Database
+
+QUEUE = "email"
+
+
+class StoreFeed:
+    """What the store holds, and word of every change that this database announces."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def lines(self, limit: int) -> list[Line]:
+        return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
+
+    async def totals(self) -> Totals:
+        messages = await self._database.run(inbox.count_inbox(QUEUE))
+        actions_by_state = await self._database.run(feed.count_actions())
+        jobs_by_state = await self._database.run(jobs.count_jobs())
+        return Totals(
+            waiting={tier: messages.get((tier, "waiting"), 0) for tier in EMAIL.tiers},
+            decided=await self._database.run(feed.count_decisions()),
+            actions_completed=actions_by_state.get("completed", 0),
+            actions_failed=actions_by_state.get("failed", 0),
+            jobs_queued=jobs_by_state.get("queued", 0),
+            jobs_running=jobs_by_state.get("running", 0),
+            jobs_failed=jobs_by_state.get("failed", 0),
+        )
+
+    async def changes(self) -> AsyncIterator[None]:
+        changed = asyncio.Event()
+        channels = (inbox.CHANNEL, actions.CHANNEL, jobs.CHANNEL)
+        subscriptions = [self._database.subscribe(each, lambda _message: changed.set()) for each in channels]
+        try:
+            while True:
+                yield
+                await changed.wait()
+                changed.clear()
+        finally:
+            for subscription in subscriptions:
+                subscription.close()
+
+
+def _line(row: feed.FeedRow) -> Line:
+    return Line(
+        row.inbox_id,
+        row.seq,
+        row.accepted_at,
+        row.tier,
+        None,
+        row.sender,
+        row.subject,
+        row.state,
+        _decision(row),
+        row.source,
+        row.rule_name,
+        row.rationale or row.reason,
+        row.action_state,
+        row.action_error,
+    )
+
+
+def _decision(row: feed.FeedRow) -> str | None:
+    match row.action_type:
+        case None:
+            return None
+        case "none":
+            return "keep"
+        case "apply_label" | "remove_label":
+            return f"{row.action_type} {row.parameters.get('label', '')}".strip()
+        case other:
+            return other

@@ -1,0 +1,125 @@
+"""What `postroom demo` and `postroom sandbox` put beneath the product: a sample mailbox, and rules to look at."""
+
+import asyncio
+import contextlib
+import secrets
+import shutil
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from pydantic import SecretStr
+
+from postroom.sandbox.correspondents import OWNER
+from postroom.sandbox.drip import drip
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.sample import arrivals, fill_sample
+from postroom.sandbox.server import running_emulator
+from postroom.settings import DEFAULT_DATA_DIR, Settings
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.rules import NewRule, add_rules
+
+SEED = 2026
+POLL_S = 1.0
+FOLDER = Path(".postroom-demo")
+
+
+@dataclass(frozen=True, slots=True)
+class DemoMailbox:
+    """Where the sandbox mailbox answers, and to whom."""
+
+    address: str
+    token: str
+    owner: str
+
+
+@contextlib.asynccontextmanager
+async def demo_mailbox(seed: int = SEED) -> AsyncGenerator[DemoMailbox]:
+    """A sample mailbox with mail in it, and more arriving every few seconds."""
+    token = secrets.token_urlsafe()
+    rng = Random(seed)  # noqa: S311 - a sample, not a secret
+    mailbox = Mailbox(OWNER.address, rng)
+    emulator = Emulator(mailbox, token, fill=lambda each: fill_sample(each, seed))
+    async with running_emulator(emulator) as address:
+        dripping = asyncio.create_task(drip(mailbox, arrivals(rng)))
+        try:
+            yield DemoMailbox(address, token, OWNER.address)
+        finally:
+            dripping.cancel()
+            await asyncio.gather(dripping, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def sandbox_mailbox(seed: int, token: str, port: int) -> AsyncGenerator[str]:
+    """The emulator alone, on a sample mailbox."""
+    mailbox = Mailbox(OWNER.address, Random(seed))  # noqa: S311 - a sample, not a secret
+    emulator = Emulator(mailbox, token, fill=lambda each: fill_sample(each, seed))
+    async with running_emulator(emulator, port) as address:
+        yield address
+
+
+def demo_settings(settings: Settings, mailbox: DemoMailbox, port: int | None) -> Settings:
+    """The user's settings, pointed at the sandbox. Its folder begins empty, since its mailbox is new each time."""
+    folder = settings.data_dir
+    if folder.name == DEFAULT_DATA_DIR.name:
+        folder = folder.with_name(FOLDER.name)
+        shutil.rmtree(folder, ignore_errors=True)
+    gmail = settings.gmail.model_copy(
+        update={"base_url": mailbox.address, "token": SecretStr(mailbox.token), "poll_s": POLL_S}
+    )
+    web = settings.web if port is None else settings.web.model_copy(update={"port": port})
+    account = settings.account.model_copy(update={"email": mailbox.owner})
+    return settings.model_copy(
+        update={"data_dir": folder, "database_url": None, "gmail": gmail, "web": web, "account": account}
+    )
+
+
+async def add_sample_rules(database: Database) -> None:
+    """A handful of rules that make the sample mailbox worth watching."""
+    rules = [
+        NewRule(
+            new_id(),
+            "Newsletters out of the inbox",
+            "Whatever offers to unsubscribe is archived.",
+            {"header_match": {"name": "List-Unsubscribe"}},
+            "archive",
+            {},
+            priority=50,
+            origin="sample",
+        ),
+        NewRule(
+            new_id(),
+            "Receipts and orders",
+            "Receipts, invoices and shipping notices get a label.",
+            {"subject_regex": r"\b(receipt|invoice|order|payment|parcel|shipp\w+|deliver\w+)\b"},
+            "apply_label",
+            {"label": "Receipts"},
+            priority=40,
+            origin="sample",
+        ),
+        NewRule(
+            new_id(),
+            "Appointments",
+            "The doctor's practice gets a label and stays in the inbox.",
+            {"or": [{"subject_contains": "appointment"}, {"subject_contains": "Termin"}]},
+            "apply_label",
+            {"label": "Appointments"},
+            priority=30,
+            origin="sample",
+        ),
+        NewRule(
+            new_id(),
+            "Mailing lists",
+            "Lists that announce themselves as such are archived.",
+            {"header_match": {"name": "Precedence", "pattern": "^(list|bulk|junk)$"}},
+            "archive",
+            {},
+            priority=60,
+            origin="sample",
+        ),
+    ]
+    await database.run(add_rules(rules, wall_clock()))

@@ -1,0 +1,13 @@
+"""Reads the fields of a job's payload. What is missing or malformed no retry would mend."""
+
+from uuid import UUID
+
+from postroom.core.errors import Fatal
+from postroom.core.jobs import Job
+
+
+def uuid_field(job: Job, name: str) -> UUID:
+    try:
+        return UUID(str(job.payload[name]))
+    except (KeyError, ValueError):
+        raise Fatal(f"the payload of {job.type} needs {name}, a UUID; it was enqueued wrongly") from None

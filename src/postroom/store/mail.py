@@ -1,0 +1,118 @@
+"""Accounts, threads and messages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postroom.core.errors import NotFound
+from postroom.core.jobs import NewJob
+from postroom.core.mail import Mail
+from postroom.core.rules import Subject
+from postroom.store import inbox
+from postroom.store.codecs import as_uuid, from_json, json_text
+from postroom.store.database import Script, query, sql, transaction
+from postroom.store.jobs import enqueue_many
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A mailbox that Postroom works on."""
+
+    id: UUID
+    provider: str
+    endpoint_identity: str
+    email: str
+    state: str
+
+
+@transaction
+def keep_account(id: UUID, provider: str, endpoint_identity: str, email: str, now: datetime) -> Script[Account]:
+    """The account of this endpoint, made when it is new."""
+    yield sql("insert_account", id, provider, endpoint_identity, email, now)
+    return (yield from _account(endpoint_identity))
+
+
+@query
+def account_of(endpoint_identity: str) -> Script[Account]:
+    return (yield from _account(endpoint_identity))
+
+
+def _account(endpoint_identity: str) -> Script[Account]:
+    rows = yield sql("select_account", endpoint_identity)
+    if not rows:
+        raise NotFound(f"there is no account for {endpoint_identity}")
+    id, provider, identity, email, state = rows[0]
+    return Account(as_uuid(id), provider, identity, email, state)
+
+
+@transaction
+def store_message(
+    leased: inbox.Leased, account: Account, ids: tuple[UUID, UUID], mail: Mail, classify: NewJob | None, now: datetime
+) -> Script[None]:
+    """A leased message becomes a row with its thread, a job to classify it, and is done in the inbox: all at once.
+
+    `ids` are those of a new thread and of the message. A message that is here already only ends in the inbox.
+    """
+    thread_id, message_id = ids
+    threads = yield sql(
+        "upsert_thread", thread_id, account.id, mail.provider_thread_id, mail.subject, mail.sent_at, now
+    )
+    inserted = yield sql(
+        "insert_message",
+        message_id,
+        account.id,
+        as_uuid(threads[0][0]),
+        leased.id,
+        mail.provider_message_id,
+        leased.ingestion_tier,
+        leased.policy_tier,
+        mail.sender,
+        mail.subject,
+        json_text(mail.headers),
+        json_text(sorted(mail.labels)),
+        mail.snippet,
+        mail.body_text,
+        mail.has_attachment,
+        mail.sent_at,
+        now,
+    )
+    if inserted and classify is not None:
+        yield from enqueue_many.script([classify], now)
+    yield from inbox.ending(leased, "done", None, now)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as the engine of decisions needs it."""
+
+    id: UUID
+    account_id: UUID
+    provider_message_id: str
+    subject: Subject
+
+
+@query
+def load_message(id: UUID) -> Script[StoredMessage]:
+    rows = yield sql("select_message", id)
+    if not rows:
+        raise NotFound(f"there is no message {id}")
+    return _message(rows[0])
+
+
+def _message(row: Sequence[Any]) -> StoredMessage:
+    id, account_id, provider_id, sender, subject, headers, labels, body, has_attachment = row
+    return StoredMessage(
+        as_uuid(id),
+        as_uuid(account_id),
+        provider_id,
+        Subject(
+            sender,
+            subject,
+            tuple((name, value) for name, value in from_json(headers)),
+            frozenset(from_json(labels)),
+            body,
+            bool(has_attachment),
+        ),
+    )

@@ -1,0 +1,67 @@
+"""A producer inside the test: it keeps enqueueing, and remembers every id whose enqueue has returned."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from random import Random
+from uuid import UUID
+
+from chaos.evidence import Place
+from chaos.trade import CATALOGUE, lay_out
+from postroom.jobs.queue import JobQueue
+from postroom.store.database import Database
+from postroom.store.opening import open_database
+
+KINDS = ("letter", "parcel", "letter", "parcel", "parcel", "refused", "undeliverable", "errand")
+ATTEMPTS = (1, 2, 5, 30, 30, 30)
+BATCH = 6
+PACE_S = 0.05
+LIVE_ERRANDS = 3
+
+
+class Producer:
+    """Enqueues small batches at a steady pace until it is told to stop."""
+
+    def __init__(self, database: Database, rng: Random) -> None:
+        self.acknowledged: set[UUID] = set()
+        self._queue = JobQueue(database, CATALOGUE)
+        self._rng = rng
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            await self.produce(BATCH)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), PACE_S)
+
+    async def produce(self, count: int) -> None:
+        await asyncio.gather(*(self._enqueue() for _ in range(count)))
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def _enqueue(self) -> None:
+        kind = self._rng.choice(KINDS)
+        key = f"errand-{self._rng.randrange(LIVE_ERRANDS)}" if kind == "errand" else None
+        accepted = await self._queue.enqueue(
+            kind, {"weight": self._rng.random()}, key=key, max_attempts=self._rng.choice(ATTEMPTS)
+        )
+        self.acknowledged.add(accepted.id)
+
+
+@contextlib.asynccontextmanager
+async def producing(place: Place, rng: Random) -> AsyncGenerator[Producer]:
+    """A producer at work, on a connection of its own; it has stopped when this ends."""
+    database = await open_database(place.folder, place.url)
+    try:
+        await database.run(lay_out())
+        producer = Producer(database, rng)
+        await producer.produce(BATCH)
+        working = asyncio.create_task(producer.run())
+        try:
+            yield producer
+        finally:
+            producer.stop()
+            await working
+    finally:
+        await database.close()

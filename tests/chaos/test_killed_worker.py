@@ -1,0 +1,96 @@
+"""SIGKILL of real worker processes: at every named point, and at random moments."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Sequence
+from random import Random
+
+from chaos.evidence import Place, check_everything
+from chaos.points import MOMENTS, Point
+from chaos.production import Producer, producing
+from conftest import scale
+from support.processes import Child, Family
+
+WORKER = "chaos.worker_process"
+LEAVING = ("release", "close_lease", "resign")
+VERBS = (
+    *("open_lease", "claim", "begin_step", "finish_step", "deliver", "finish", "retry_later", "fail"),
+    *("heartbeat", "lead", "rescue", "wake_due", *LEAVING),
+)
+POINTS = tuple(Point(moment, verb) for verb in VERBS for moment in MOMENTS)
+LANES = 3
+LATEST_KILL_S = 1.2
+
+
+async def kill_at(point: Point, children: Family, place: Place, hit: int) -> None:
+    """One worker that works until it comes to the point, and dies there."""
+    worker = await children.start(WORKER, *place.arguments(), "--halt", str(point), "--hit", str(hit))
+    if point.verb in LEAVING:
+        await worker.hear("ended")
+        worker.signal(signal.SIGTERM)
+    await worker.hear("halt")
+    await worker.kill()
+
+
+async def kill_at_each(points: Sequence[tuple[Point, int]], children: Family, place: Place) -> None:
+    """A few at a time, so that the dying work beside the living."""
+    waiting = list(reversed(points))
+
+    async def lane() -> None:
+        while waiting:
+            point, hit = waiting.pop()
+            await kill_at(point, children, place, hit)
+
+    async with asyncio.TaskGroup() as lanes:
+        for _ in range(LANES):
+            lanes.create_task(lane())
+
+
+async def finish_all(children: Family, place: Place, producer: Producer) -> Child:
+    """A healthy worker does what is left, and leaves."""
+    worker = await children.start(WORKER, *place.arguments(), "--pause", "0")
+
+    async def all_ended() -> bool:
+        return await place.live_jobs() == 0
+
+    await worker.until(all_ended, patience_s=120)
+    worker.signal(signal.SIGTERM)
+    assert await worker.ended() == 0, worker.complaints()
+    return worker
+
+
+async def test_a_worker_killed_at_any_named_point_loses_nothing_and_does_nothing_twice(
+    place: Place, children: Family, rng: Random
+) -> None:
+    rounds = scale(1, 2)
+    points = [(point, rng.randint(1, 3) if point.verb not in LEAVING else 1) for point in POINTS * rounds]
+    rng.shuffle(points)
+    started = time.monotonic()
+    async with producing(place, rng) as producer:
+        await kill_at_each(points, children, place)
+    await finish_all(children, place, producer)
+    outcome = await check_everything(place, producer.acknowledged)
+    assert outcome["completed"] > len(points)
+    print(f"{len(points)} kills at named points, {dict(outcome)}, {time.monotonic() - started:.1f} s")
+
+
+async def test_workers_killed_at_random_moments_lose_nothing_and_do_nothing_twice(
+    place: Place, children: Family, rng: Random
+) -> None:
+    kills = scale(10, 100)
+    started = time.monotonic()
+    async with producing(place, rng) as producer:
+        workers = [await children.start(WORKER, *place.arguments()) for _ in range(2)]
+        for number in range(kills):
+            victim = workers[number % 2]
+            await victim.hear("ready")
+            await asyncio.sleep(rng.uniform(0, LATEST_KILL_S))
+            await victim.kill()
+            workers[number % 2] = await children.start(WORKER, *place.arguments())
+        for worker in workers:
+            await worker.kill()
+    await finish_all(children, place, producer)
+    outcome = await check_everything(place, producer.acknowledged)
+    assert outcome["completed"] > kills
+    print(f"{kills + 2} kills at random moments, {dict(outcome)}, {time.monotonic() - started:.1f} s")

@@ -1,0 +1,48 @@
+"""All that a database holds, so that a test can say that nothing has changed."""
+
+from typing import Any
+
+import apsw
+import asyncpg
+
+from postroom.store.database import Database
+from postroom.store.postgres import PostgresDatabase
+from postroom.store.sqlite import SqliteDatabase
+
+Dump = dict[str, list[str]]
+
+
+async def dump(database: Database, *, receipts: bool = False) -> Dump:
+    """Every row of every table, as text, in an order that does not depend on where it lies.
+
+    Receipts (PostgreSQL) are left out unless asked for: a transaction that changes nothing still has one.
+    """
+    if isinstance(database, SqliteDatabase):
+        return _dump_sqlite(database)
+    assert isinstance(database, PostgresDatabase)
+    found = await _dump_postgres(database)
+    return found if receipts else {name: rows for name, rows in found.items() if name != "postroom.receipts"}
+
+
+def _dump_sqlite(database: SqliteDatabase) -> Dump:
+    connection = apsw.Connection(str(database.path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
+        return {name: _sorted(connection.execute(f'SELECT * FROM "{name}"').fetchall()) for (name,) in tables}
+    finally:
+        connection.close()
+
+
+async def _dump_postgres(database: PostgresDatabase) -> Dump:
+    connection = await asyncpg.connect(database._url)
+    try:
+        tables = await connection.fetch(
+            "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN ('postroom', 'switchboard')"
+        )
+        return {name: _sorted(await connection.fetch(f"SELECT * FROM {name}")) for (name,) in tables}
+    finally:
+        await connection.close()
+
+
+def _sorted(rows: list[Any]) -> list[str]:
+    return sorted(repr(tuple(row)) for row in rows)

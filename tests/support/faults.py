@@ -1,0 +1,189 @@
+"""Faults on demand: a runner that fails the N-th statement, and a network between us and PostgreSQL that breaks.
+
+`FailingAt` is a database that fails before the N-th statement of a transaction, or after its last one and before the
+commit. `Wire` stands between asyncpg and the server, reads both sides of the conversation message by message, and
+cuts the connection where a test says so.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from postroom.store.database import Database, Dialect, Script, Subscription, Transaction
+
+T = TypeVar("T")
+
+_TLS_REQUEST = 80877103
+
+
+class InjectedFault(Exception):
+    """The fault that the test asked for."""
+
+
+class FailingAt:
+    """A database whose transactions fail before their n-th statement; counted from 1, the commit counts as the last."""
+
+    def __init__(self, database: Database, n: int) -> None:
+        self._database = database
+        self._n = n
+        self.reached_the_end = False
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._database.dialect
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        return await self._database.run(transaction._replace(begin=lambda: self._failing(transaction)))
+
+    def subscribe(self, channel: str, callback: Callable[[str], None]) -> Subscription:
+        return self._database.subscribe(channel, callback)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    def _failing(self, transaction: Transaction[T]) -> Script[T]:
+        script = transaction.begin()
+        try:
+            step = next(script)
+            for _ in range(1, self._n):
+                step = script.send((yield step))
+        except StopIteration:
+            self.reached_the_end = True
+        finally:
+            script.close()
+        raise InjectedFault(f"{transaction.name} fails at {self._n}")
+
+
+class Cut(Enum):
+    """Where the wire breaks, as seen from a message of the client."""
+
+    BEFORE = "before the server gets it"
+    AFTER = "after the server has answered it, before we hear of it"
+
+
+@dataclass(slots=True)
+class _Plan:
+    phrase: bytes
+    cut: Cut
+
+
+class Wire:
+    """A loopback proxy to a PostgreSQL server that cuts connections at messages that contain a phrase.
+
+    A cut before: the server never sees the message. A cut after: the message is passed on, the server's answer is
+    awaited in full and thrown away. Each plan is carried out once, in order.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._target = urlsplit(url)
+        self._plans: list[_Plan] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.cuts = 0
+
+    async def __aenter__(self) -> "Wire":
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def url(self) -> str:
+        assert self._server is not None
+        port = self._server.sockets[0].getsockname()[1]
+        user = self._target.username or ""
+        return urlunsplit(self._target._replace(netloc=f"{user}@127.0.0.1:{port}"))
+
+    def cut(self, phrase: str, where: Cut) -> None:
+        """Plans a cut at the next message of the client, on any connection, that contains the phrase."""
+        self._plans.append(_Plan(phrase.encode(), where))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        assert self._target.hostname is not None
+        from_server, to_server = await asyncio.open_connection(self._target.hostname, self._target.port)
+        to_server.write(await _greet(reader, writer))
+        muted = asyncio.Event()
+        answering = asyncio.create_task(self._pass_answers(from_server, writer, muted))
+        asking = asyncio.create_task(self._pass_requests(reader, to_server, muted, answering))
+        with contextlib.suppress(asyncio.CancelledError):  # the test is over
+            await asyncio.wait({asking, answering}, return_when=asyncio.FIRST_COMPLETED)
+        for side in (asking, answering):
+            side.cancel()
+        await asyncio.gather(asking, answering, return_exceptions=True)
+        for end in (to_server, writer):
+            end.transport.abort()
+
+    async def _pass_requests(
+        self,
+        reader: asyncio.StreamReader,
+        to_server: asyncio.StreamWriter,
+        muted: asyncio.Event,
+        answering: "asyncio.Task[None]",
+    ) -> None:
+        while True:
+            message = await _message(reader)
+            plan = self._plans[0] if self._plans and self._plans[0].phrase in message else None
+            if plan is None:
+                to_server.write(message)
+                continue
+            del self._plans[0]
+            self.cuts += 1
+            if plan.cut is Cut.AFTER:
+                await _pass_until_executed(message, reader, to_server, muted)
+                await answering
+            return
+
+    async def _pass_answers(
+        self, from_server: asyncio.StreamReader, writer: asyncio.StreamWriter, muted: asyncio.Event
+    ) -> None:
+        """Ends when the connection is muted and the server has said that it is ready for the next request."""
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                message = await _message(from_server)
+                if not muted.is_set():
+                    writer.write(message)
+                    await writer.drain()
+                elif message[:1] == b"Z":
+                    return
+
+
+async def _greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """The first message, which has no type byte. TLS, which asyncpg asks for before, this wire does not have."""
+    while True:
+        length = await reader.readexactly(4)
+        body = await reader.readexactly(int.from_bytes(length, "big") - 4)
+        if int.from_bytes(body[:4], "big") != _TLS_REQUEST:
+            return length + body
+        writer.write(b"N")
+
+
+async def _message(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readexactly(5)
+    return head + await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
+
+
+async def _pass_until_executed(
+    message: bytes, reader: asyncio.StreamReader, to_server: asyncio.StreamWriter, muted: asyncio.Event
+) -> None:
+    """A simple query is one message. A prepared one is parsed first, with answers, and then executed and synced."""
+    while message[:1] not in b"QE":
+        to_server.write(message)
+        message = await _message(reader)
+    muted.set()
+    to_server.write(message)
+    while message[:1] not in b"QS":
+        message = await _message(reader)
+        to_server.write(message)

@@ -1,0 +1,172 @@
+"""Real child processes: started from a module of the tests, heard line by line, signalled by their id, never left behind.
+
+A child announces what it does on its standard output; a test waits for those lines instead of for time to pass. Both
+sides read the same clock (CLOCK_MONOTONIC is one for the whole machine), so moments can be compared across processes.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+TESTS = Path(__file__).parents[1]
+PATIENCE_S = 60.0
+TAIL = 3000
+
+
+class Line(NamedTuple):
+    """One announcement: when it was made, what about, and its details."""
+
+    at: float
+    word: str
+    details: str
+
+
+def announce(word: str, *details: object) -> None:
+    """The child's side. One unbuffered write: it is out before anything else can happen to the process."""
+    os.write(1, f"{time.monotonic():.6f} {word} {' '.join(str(each) for each in details)}\n".encode())
+
+
+def log_to_stderr() -> None:
+    """The child's side: standard output is for announcements only."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+
+
+class Child:
+    """A running process and everything it has announced."""
+
+    def __init__(self, process: asyncio.subprocess.Process, name: str, errors: Path) -> None:
+        self.name = name
+        self.pid = process.pid
+        self.lines: list[Line] = []
+        self._process = process
+        self._errors = errors
+        self._news = asyncio.Event()
+        self._silent = False
+        self._listening = asyncio.create_task(self._listen(), name=f"listen-{name}")
+
+    @property
+    def running(self) -> bool:
+        return self._process.returncode is None
+
+    def announced(self, word: str) -> list[Line]:
+        return [line for line in self.lines if line.word == word]
+
+    async def hear(self, *words: str, after: float = 0.0, patience_s: float = PATIENCE_S) -> Line:
+        """The first announcement of one of these words that was made after that moment."""
+        seen = 0
+        with self._patience(f"said none of {words}", patience_s):
+            async with asyncio.timeout(patience_s):
+                while True:
+                    while seen < len(self.lines):
+                        line = self.lines[seen]
+                        seen += 1
+                        if line.word in words and line.at > after:
+                            return line
+                    await self._next()
+
+    async def until(self, condition: Callable[[], Awaitable[bool]], patience_s: float = PATIENCE_S) -> None:
+        """Looks again whenever the child says something, until the condition holds."""
+        with self._patience("did not bring about what was waited for", patience_s):
+            async with asyncio.timeout(patience_s):
+                while not await condition():
+                    await self._next()
+
+    def signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    async def kill(self) -> float:
+        """SIGKILL, and the moment at which it was sent."""
+        moment = time.monotonic()
+        self.signal(signal.SIGKILL)
+        await self.ended()
+        return moment
+
+    async def ended(self, patience_s: float = PATIENCE_S) -> int:
+        """Waits for the process to end by itself; negative is the signal that ended it."""
+        with self._patience("did not end", patience_s):
+            async with asyncio.timeout(patience_s):
+                await self._listening
+                return await self._process.wait()
+
+    def complaints(self) -> str:
+        return self._errors.read_text(errors="replace")[-TAIL:]
+
+    async def _listen(self) -> None:
+        assert self._process.stdout is not None
+        async for raw in self._process.stdout:
+            at, _, rest = raw.decode().rstrip("\n").partition(" ")
+            word, _, details = rest.partition(" ")
+            self.lines.append(Line(float(at), word, details))
+            self._tell()
+        self._silent = True
+        self._tell()
+
+    def _tell(self) -> None:
+        told, self._news = self._news, asyncio.Event()
+        told.set()
+
+    async def _next(self) -> None:
+        if self._silent:
+            code = await self._process.wait()
+            raise AssertionError(f"{self.name} ended with {code} too early:\n{self.complaints()}")
+        await self._news.wait()
+
+    @contextlib.contextmanager
+    def _patience(self, problem: str, seconds: float):  # noqa: ANN202 - a context manager of nothing
+        try:
+            yield
+        except TimeoutError:
+            last = [f"{line.word} {line.details}" for line in self.lines[-10:]]
+            raise AssertionError(
+                f"{self.name} {problem} within {seconds:g} s; last heard: {last}\n{self.complaints()}"
+            ) from None
+
+
+class Family:
+    """The children of one test. Whatever happens, none outlives it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._children: list[Child] = []
+
+    async def start(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Child:
+        name = f"{module.rpartition('.')[2]}-{len(self._children)}"
+        errors = self._folder / f"{name}.err"
+        with errors.open("wb") as file:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                module,
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=file,
+                env={**os.environ, "PYTHONPATH": str(TESTS), **(environment or {})},
+            )
+        child = Child(process, name, errors)
+        self._children.append(child)
+        return child
+
+    async def end(self) -> None:
+        for child in self._children:
+            if child.running:
+                await child.kill()
+
+
+@contextlib.asynccontextmanager
+async def family(folder: Path) -> AsyncGenerator[Family]:
+    """Children whose error output is kept in the folder."""
+    children = Family(folder)
+    try:
+        yield children
+    finally:
+        await children.end()
