@@ -46,7 +46,4 @@ SUBJECTS = {"ours": OURS, "raw-postgres": postgres.VERBS, "raw-sqlite": sqlite.V
 
 
 if __name__ == "__main__":
-    try:
-        serve(SUBJECTS[sys.argv[1]])
-    except ours.NotBuiltError as error:
-        sys.exit(str(error))
+    serve(SUBJECTS[sys.argv[1]])

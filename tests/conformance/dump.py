@@ -46,3 +46,13 @@ async def _dump_postgres(database: PostgresDatabase) -> Dump:
 
 def _sorted(rows: list[Any]) -> list[str]:
     return sorted(repr(tuple(row)) for row in rows)
+
+
+async def empty_postgres(connection: "asyncpg.Connection[Any]") -> None:
+    """Deletes every row but those that say which migrations were applied."""
+    tables = await connection.fetch(
+        "SELECT schemaname || '.' || tablename FROM pg_tables "
+        "WHERE schemaname IN ('postroom', 'switchboard') AND tablename <> 'schema_migrations'"
+    )
+    if tables:
+        await connection.execute(f"TRUNCATE {', '.join(name for (name,) in tables)}")

@@ -1,7 +1,6 @@
 """Accepting jobs: what is kept, what is answered, who is woken."""
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -60,7 +59,7 @@ async def test_a_batch_with_a_row_that_the_schema_forbids_is_refused_as_a_whole(
     await desk.accept(good)
     before = await dump(desk.database)
     with pytest.raises(ConstraintBroken):
-        await desk.accept(desk.new(key="fresh"), desk.new(), replace(good, key=None))
+        await desk.accept(desk.new(key="fresh"), desk.new(), good._replace(key=None))
     assert await dump(desk.database) == before
 
 

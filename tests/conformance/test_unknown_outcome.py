@@ -6,21 +6,18 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from conformance.desk import Desk
+from conformance.desk import TYPES, Desk, listen
 from conftest import ManualClock
 from postroom.core.errors import DatabaseUnavailable
+from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
-from postroom.store.migrate import migrate
 from postroom.store.postgres import PostgresDatabase
 from support.faults import Cut, Wire
 
 
 @pytest.fixture
-async def wire(postgres_url: str) -> AsyncIterator[Wire]:
-    direct = PostgresDatabase(postgres_url)
-    await migrate(direct)
-    await direct.close()
-    async with Wire(postgres_url) as wire:
+async def wire(postgres_desk: Desk, emptied_postgres_url: str) -> AsyncIterator[Wire]:
+    async with Wire(emptied_postgres_url) as wire:
         yield wire
 
 
@@ -39,6 +36,18 @@ async def test_an_enqueue_whose_commit_is_cut_is_answered_rightly_and_happens_on
     accepted = await wired.enqueue(key="once")
     assert wire.cuts == 1
     assert not accepted.duplicate
+    assert await wired.counts() == {"queued": 1}
+    assert await wired.state(accepted.id) == "queued"
+
+
+@pytest.mark.parametrize("where", list(Cut), ids=lambda where: where.name.lower())
+async def test_an_enqueue_that_commits_with_its_only_statement_happens_once(
+    wire: Wire, wired: Desk, where: Cut
+) -> None:
+    queue = JobQueue(wired.database, TYPES, wired.clock)
+    wire.cut("INSERT INTO job_bodies", where)
+    accepted = await queue.enqueue("plain", {})
+    assert wire.cuts == 1
     assert await wired.counts() == {"queued": 1}
     assert await wired.state(accepted.id) == "queued"
 
@@ -98,30 +107,25 @@ async def test_a_cut_read_is_read_again(wire: Wire, wired: Desk) -> None:
 
 
 async def test_reads_and_writes_reconnect_after_their_backends_were_terminated(
-    postgres_desk: Desk, postgres_url: str
+    postgres_desk: Desk, emptied_postgres_url: str
 ) -> None:
     desk = postgres_desk
     await asyncio.gather(*(desk.enqueue() for _ in range(5)))
-    await _terminate_backends(postgres_url)
+    await _terminate_backends(emptied_postgres_url)
     assert await desk.counts() == {"queued": 5}
-    await _terminate_backends(postgres_url)
+    await _terminate_backends(emptied_postgres_url)
     await asyncio.gather(*(desk.enqueue() for _ in range(5)))
     assert await desk.counts() == {"queued": 10}
 
 
-async def test_a_subscription_hears_again_after_its_backend_was_terminated(postgres_url: str) -> None:
-    database = PostgresDatabase(postgres_url)
-    await migrate(database)
-    desk = Desk(database, ManualClock())
-    heard: asyncio.Queue[str] = asyncio.Queue()
-    subscription = database.subscribe(store.CHANNEL, heard.put_nowait)
+async def test_a_subscription_hears_again_after_its_backend_was_terminated(
+    postgres_desk: Desk, emptied_postgres_url: str
+) -> None:
+    heard = await listen(postgres_desk.database, store.CHANNEL)
+    await _terminate_backends(emptied_postgres_url)
     assert await asyncio.wait_for(heard.get(), 10) == "", "an empty message says: look, you may have missed something"
-    await _terminate_backends(postgres_url)
-    assert await asyncio.wait_for(heard.get(), 10) == ""
-    await desk.enqueue(priority=7)
+    await postgres_desk.enqueue(priority=7)
     assert await asyncio.wait_for(heard.get(), 10) == "7"
-    subscription.close()
-    await database.close()
 
 
 async def test_a_server_that_stays_away_longer_than_our_patience_is_an_error_that_says_so() -> None:

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from postroom.store.database import Database, Dialect, Script, Subscription, Transaction
+from postroom.store.database import Database, Dialect, Script, Single, Step, Subscription, Transaction
 
 T = TypeVar("T")
 
@@ -25,12 +25,15 @@ class InjectedFault(Exception):
 
 
 class FailingAt:
-    """A database whose transactions fail before their n-th statement; counted from 1, the commit counts as the last."""
+    """A database whose transactions fail before their n-th statement, counted from 1; the commit counts as the last.
+
+    A transaction with fewer statements than that runs as ever. One that is a single statement commits with it: there
+    is no moment between the two to fail in.
+    """
 
     def __init__(self, database: Database, n: int) -> None:
         self._database = database
         self._n = n
-        self.reached_the_end = False
 
     @property
     def dialect(self) -> Dialect:
@@ -47,15 +50,23 @@ class FailingAt:
 
     def _failing(self, transaction: Transaction[T]) -> Script[T]:
         script = transaction.begin()
+        fault = InjectedFault(f"{transaction.name} fails at {self._n}")
+        step: Step | None = None
+        done = 0
         try:
             step = next(script)
-            for _ in range(1, self._n):
-                step = script.send((yield step))
-        except StopIteration:
-            self.reached_the_end = True
+            while True:
+                if done + 1 == self._n:
+                    raise fault
+                rows = yield step
+                done += 1
+                step = script.send(rows)
+        except StopIteration as end:
+            if done + 1 == self._n and not isinstance(step, Single):
+                raise fault from None
+            return end.value
         finally:
             script.close()
-        raise InjectedFault(f"{transaction.name} fails at {self._n}")
 
 
 class Cut(Enum):

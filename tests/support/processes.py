@@ -6,11 +6,12 @@ sides read the same clock (CLOCK_MONOTONIC is one for the whole machine), so mom
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -137,9 +138,10 @@ class Family:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._children: list[Child] = []
+        self._numbers = itertools.count(1)
 
-    async def start(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Child:
-        name = f"{module.rpartition('.')[2]}-{len(self._children)}"
+    async def start(self, module: str, *arguments: str) -> Child:
+        name = f"{module.rpartition('.')[2]}-{next(self._numbers)}"
         errors = self._folder / f"{name}.err"
         with errors.open("wb") as file:
             process = await asyncio.create_subprocess_exec(
@@ -150,9 +152,9 @@ class Family:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=file,
-                env={**os.environ, "PYTHONPATH": str(TESTS), **(environment or {})},
+                env={**os.environ, "PYTHONPATH": _python_path()},
             )
-        child = Child(process, name, errors)
+        child = Child(process, f"{name} {' '.join(arguments)}", errors)
         self._children.append(child)
         return child
 
@@ -160,6 +162,10 @@ class Family:
         for child in self._children:
             if child.running:
                 await child.kill()
+
+
+def _python_path() -> str:
+    return os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
 
 
 @contextlib.asynccontextmanager

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """A job as it is asked for; `jobs.queue` has checked it."""
+class NewJob(NamedTuple):
+    """A job as it is asked for, checked; in the order of the columns it goes into."""
 
     id: UUID
     type: str
@@ -18,8 +17,8 @@ class NewJob:
     max_attempts: int
     key: str | None
     releases_key: bool
+    traceparent: str | None
     not_before: datetime | None
-    traceparent: str | None = None
 
 
 class Enqueued(NamedTuple):

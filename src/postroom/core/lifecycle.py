@@ -8,6 +8,7 @@ moves, and each of them may only make a move that stands here.
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
     delivery  queued → sending → delivered | bounced | unknown, with deferral
+    account   active ⇄ paused ⇄ needs_consent → removed
 """
 
 from collections.abc import Mapping
@@ -116,4 +117,15 @@ DELIVERY = Lifecycle(
     ),
 )
 
-LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY)
+ACCOUNT = Lifecycle(
+    "account",
+    frozenset({"active"}),
+    _moves(
+        active="paused needs_consent removed",
+        paused="active needs_consent removed",
+        needs_consent="active paused removed",
+        removed="",
+    ),
+)
+
+LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY, ACCOUNT)

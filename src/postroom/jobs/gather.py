@@ -20,12 +20,12 @@ class Gatherer(Generic[Item, Answer]):
         self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
         self._flushing: asyncio.Task[None] | None = None
 
-    async def __call__(self, item: Item) -> Answer:
+    def __call__(self, item: Item) -> "asyncio.Future[Answer]":
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
         if self._flushing is None:
             self._flushing = asyncio.create_task(self._flush_all())
-        return await answer
+        return answer
 
     async def _flush_all(self) -> None:
         try:

@@ -83,4 +83,6 @@ class JobQueue:
         return await self._database.run(store.show_job(id))
 
     async def _accept(self, jobs: list[NewJob]) -> list[Enqueued]:
-        return await self._database.run(store.enqueue_many(jobs, self._clock()))
+        is_plain = all(job.key is None and job.not_before is None for job in jobs)
+        enqueue = store.enqueue_plain if is_plain else store.enqueue_many
+        return await self._database.run(enqueue(jobs, self._clock()))

@@ -4,6 +4,7 @@ SQLite keeps times as fixed-width UTC text (`2026-11-15T07:30:00.000000Z`), so t
 in time, and ids as text. PostgreSQL has types for both. Verbs read with `as_time` and `as_uuid`, which take either.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -43,6 +44,11 @@ def json_text(value: object) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         remedy = "use objects, lists, text, numbers, true, false and null"
         raise BadInput("payload", f"is not JSON ({error})", remedy) from None
+
+
+def rows_text(rows: Sequence[tuple[object, ...]]) -> str:
+    """Many rows as one parameter: a JSON array of arrays, which both databases take apart faster than many values."""
+    return orjson.dumps(rows, default=sqlite_value, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
 
 
 def from_json(text: str) -> Any:

@@ -36,18 +36,21 @@ class Statement(NamedTuple):
     parameters: tuple[Any, ...]
 
 
-class Many(NamedTuple):
-    """One named statement for many rows: repeated on SQLite, one `unnest` of columns on PostgreSQL."""
-
-    name: str
-    rows: Sequence[tuple[Any, ...]]
-
-
 class Notify(NamedTuple):
     """Wakes whoever listens on the channel, in any process, once the transaction has committed."""
 
     channel: str
     message: str
+
+
+class Single(NamedTuple):
+    """A whole transaction in one: a statement whose rows nobody needs, and whom to wake. Nothing may follow it.
+
+    PostgreSQL then commits with the statement itself, in one round trip instead of three.
+    """
+
+    statement: Statement
+    notice: Notify
 
 
 class Text(NamedTuple):
@@ -56,7 +59,7 @@ class Text(NamedTuple):
     text: str
 
 
-Step = Statement | Many | Notify | Text
+Step = Statement | Single | Notify | Text
 Rows = Sequence[Sequence[Any]]
 Script = Generator[Step, Rows, T]
 
@@ -99,10 +102,6 @@ def schema_change(function: Callable[P, Script[T]]) -> Verb[P, T]:
 
 def sql(name: str, *parameters: Any) -> Statement:
     return Statement(name, parameters)
-
-
-def many(name: str, rows: Sequence[tuple[Any, ...]]) -> Many:
-    return Many(name, rows)
 
 
 class Subscription(Protocol):

@@ -1,27 +1,27 @@
 """UUIDv7: ids that sort by the time they were made, so that indexes grow at one end (RFC 9562, section 5.7)."""
 
 import os
+import struct
 import threading
 import time
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
-_POOL_BYTES = 10 * 256
+_POOL = 256
 _VERSION = 0x7 << 76
 _VARIANT = 0x2 << 62
-_RANDOM = (1 << 74) - 1
+_blank = object.__new__
+_set = object.__setattr__
 
 
 class _Entropy(threading.local):
-    """Random bytes fetched in bulk: a system call per id would be most of its cost."""
+    """Random bits fetched in bulk: a system call per id would be most of its cost."""
 
-    pool = b""
-    used = 0
+    def __init__(self) -> None:
+        self.pool: list[tuple[int, int]] = []
 
-    def take(self) -> bytes:
-        if self.used >= len(self.pool):
-            self.pool, self.used = os.urandom(_POOL_BYTES), 0
-        self.used += 10
-        return self.pool[self.used - 10 : self.used]
+    def refill(self) -> list[tuple[int, int]]:
+        self.pool = list(struct.iter_unpack(">HQ", os.urandom(10 * _POOL)))
+        return self.pool
 
 
 _entropy = _Entropy()
@@ -37,8 +37,12 @@ os.register_at_fork(after_in_child=_forget_inherited_entropy)
 
 
 def new_id() -> UUID:
-    """A new UUIDv7 of this moment."""
-    random = int.from_bytes(_entropy.take(), "big") & _RANDOM
-    milliseconds = time.time_ns() // 1_000_000
-    high, low = random >> 62, random & ((1 << 62) - 1)
-    return UUID(int=milliseconds << 80 | _VERSION | high << 64 | _VARIANT | low)
+    """A new UUIDv7 of this moment. Built past UUID's checks, which take longer than all the rest."""
+    high, low = (_entropy.pool or _entropy.refill()).pop()
+    value = (
+        (time.time_ns() // 1_000_000 << 80) | _VERSION | (high & 0xFFF) << 64 | _VARIANT | (low & 0x3FFFFFFFFFFFFFFF)
+    )
+    made = _blank(UUID)
+    _set(made, "int", value)
+    _set(made, "is_safe", SafeUUID.unknown)
+    return made

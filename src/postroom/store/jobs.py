@@ -17,8 +17,8 @@ from uuid import UUID
 from postroom.core.errors import IllegalMove, LeaseLost, NotFound, StoreError
 from postroom.core.jobs import Claim, Enqueued, Job, JobView, NewJob
 from postroom.core.lifecycle import JOB
-from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json
-from postroom.store.database import Notify, Rows, Script, many, query, sql, transaction
+from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
+from postroom.store.database import Notify, Rows, Script, Single, query, sql, transaction
 from postroom.store.job_steps import record_event, select_step_views
 
 CHANNEL = "jobs"
@@ -34,31 +34,25 @@ def enqueue_many(jobs: Sequence[NewJob], now: datetime) -> Script[list[Enqueued]
     """Accepts the jobs whose keys are free and answers for all of them, in their order."""
     owners = yield from _take_keys({job.key: job.id for job in reversed(jobs) if job.key is not None})
     fresh = [job for job in jobs if job.key is None or owners[job.key] == job.id]
-    due = [job.not_before is None or job.not_before <= now for job in fresh]
-    yield many(
-        "insert_jobs",
-        [
-            (
-                job.id,
-                job.type,
-                job.payload_json,
-                job.priority,
-                job.max_attempts,
-                job.key,
-                job.releases_key,
-                job.traceparent,
-                job.not_before,
-                ready,
-                now,
-            )
-            for job, ready in zip(fresh, due, strict=True)
-        ],
-    )
-    if any(due):
-        yield _wake(*(job.priority for job, ready in zip(fresh, due, strict=True) if ready))
-    if not all(due):
+    ready = [job.not_before is None or job.not_before <= now for job in fresh]
+    if fresh:
+        yield sql("insert_jobs", _rows(fresh, ready), now)
+    if any(ready):
+        yield _wake(*(job.priority for job, is_ready in zip(fresh, ready, strict=True) if is_ready))
+    if not all(ready):
         yield Notify("scheduler", "sleeping")
     return [Enqueued(owners.get(job.key, job.id), owners.get(job.key, job.id) != job.id) for job in jobs]
+
+
+@transaction
+def enqueue_plain(jobs: Sequence[NewJob], now: datetime) -> Script[list[Enqueued]]:
+    """The same for jobs without keys that are ready at once: one statement, and so one round trip."""
+    yield Single(sql("insert_jobs", _rows(jobs, [True] * len(jobs)), now), _wake(*(job.priority for job in jobs)))
+    return [Enqueued(job.id, duplicate=False) for job in jobs]
+
+
+def _rows(jobs: Sequence[NewJob], ready: Sequence[bool]) -> str:
+    return rows_text([(*job, is_ready) for job, is_ready in zip(jobs, ready, strict=True)])
 
 
 def _take_keys(wanted: dict[str, UUID]) -> Script[dict[str | None, UUID]]:
@@ -72,7 +66,7 @@ def _take_keys(wanted: dict[str, UUID]) -> Script[dict[str | None, UUID]]:
         open_keys = sorted(key for key in wanted if key not in owners)
         if not open_keys:
             return owners
-        taken = yield many("take_keys", [(key, wanted[key]) for key in open_keys])
+        taken = yield sql("take_keys", rows_text([(key, wanted[key]) for key in open_keys]))
         owners.update((key, wanted[key]) for (key,) in taken)
         refused = [key for key in open_keys if key not in owners]
         if refused:
@@ -128,8 +122,10 @@ def finish(claims: Sequence[Claim], releasing: Sequence[int], now: datetime) -> 
 
 def completing(claims: Sequence[Claim], releasing: Sequence[int], now: datetime) -> Script[set[int]]:
     """Part of a transaction: completes jobs together with whatever else it writes."""
-    rows = yield many("complete_jobs", [(claim.seq, claim.attempts, claim.token, now) for claim in claims])
-    done: set[int] = {seq for (seq,) in rows}
+    done: set[int] = set()
+    for (token, attempts), seqs in _alike(claims).items():
+        rows = yield sql("complete_jobs", seqs, attempts, token, now)
+        done.update(seq for (seq,) in rows)
     if freed := [seq for seq in releasing if seq in done]:
         yield sql("release_keys", freed)
     return done
@@ -185,14 +181,24 @@ def unpark(key: str, now: datetime) -> Script[int]:
 @transaction
 def release(claims: Sequence[Claim], now: datetime) -> Script[int]:
     """Gives back claimed jobs that were never started; the attempt does not count."""
-    rows = yield many("release_jobs", [(claim.seq, claim.attempts, claim.token, now) for claim in claims])
-    return (yield from _made_claimable(rows))
+    released: list[Sequence[Any]] = []
+    for (token, attempts), seqs in _alike(claims).items():
+        released += yield sql("release_jobs", seqs, attempts, token, now)
+    return (yield from _made_claimable(released))
+
+
+def _alike(claims: Sequence[Claim]) -> dict[tuple[UUID, int], list[int]]:
+    """Claims of one lease and attempt together, so that one statement serves them all."""
+    groups: dict[tuple[UUID, int], list[int]] = {}
+    for seq, attempts, token in claims:
+        groups.setdefault((token, attempts), []).append(seq)
+    return groups
 
 
 def _made_claimable(rows: Rows) -> Script[int]:
     """Old jobs can be claimed again: claims must look that far back, and someone should claim them."""
     if rows:
-        yield many("rewind_marks", [(seq, priority) for seq, priority in rows])
+        yield sql("rewind_marks", rows_text([(seq, priority) for seq, priority in rows]))
         yield _wake(*(priority for _, priority in rows))
     return len(rows)
 
@@ -222,7 +228,7 @@ def retry_job(id: UUID, now: datetime) -> Script[None]:
     JOB.check(state, "queued")
     if state == "running":
         raise IllegalMove(f"job {id} is running; wait for its end, or cancel it first")
-    if releases_key and key is not None and not (yield many("take_keys", [(key, id)])):
+    if releases_key and key is not None and not (yield sql("take_keys", rows_text([(key, id)]))):
         raise IllegalMove(f"job {id} cannot be retried: another live job holds its key {key!r}; wait for that one")
     revived = yield sql("revive_job", seq, now)
     yield from _made_claimable(revived)

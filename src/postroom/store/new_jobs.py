@@ -42,8 +42,8 @@ def new_job(
         max_attempts or kind.retry.max_attempts,
         key,
         key is not None and kind.key_lifetime is KeyLifetime.WHILE_LIVE,
-        not_before,
         traceparent,
+        not_before,
     )
 
 

@@ -13,6 +13,7 @@ run again. (`pg_xact_status` would not do: after a crash of the server a transac
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
+from functools import cache
 from random import Random
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -20,7 +21,7 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from postroom.core import errors
-from postroom.store.database import Dialect, Many, Notify, Rows, Statement, Step, Text, Transaction
+from postroom.store.database import Dialect, Notify, Rows, Script, Single, Statement, Step, Text, Transaction
 from postroom.store.listeners import Listener, Listeners
 from postroom.store.statements import blocks
 
@@ -119,16 +120,21 @@ class PostgresDatabase:
 
     async def _read(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        result, _ = await self._drive(connection, transaction)
+        script = transaction.begin()
+        result, _ = await self._drive(connection, script, next(script))
         await connection.execute("COMMIT")
         return result
 
     async def _write(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         token = uuid4()
+        script = transaction.begin()
+        first = next(script)
+        if isinstance(first, Single):
+            return await self._write_at_once(connection, script, first, token)
         await connection.execute(
             f"BEGIN; INSERT INTO postroom.receipts (token, written_at) VALUES ('{token}', now())"  # noqa: S608
         )
-        result, notices = await self._drive(connection, transaction)
+        result, notices = await self._drive(connection, script, first)
         wake = "".join(f"SELECT pg_notify('{CHANNEL}', '{_plain(each)}'); " for each in notices)
         try:
             await connection.execute(f"{wake}COMMIT")
@@ -139,15 +145,25 @@ class PostgresDatabase:
     async def _change_schema(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         """Without a receipt, whose table may not exist yet: a schema change finds out by itself if it was made."""
         await connection.execute("BEGIN")
-        result, _ = await self._drive(connection, transaction)
+        script = transaction.begin()
+        result, _ = await self._drive(connection, script, next(script))
         await connection.execute("COMMIT")
         return result
 
-    async def _drive(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> tuple[T, set[Notify]]:
-        script = transaction.begin()
+    async def _write_at_once(self, connection: asyncpg.Connection, script: Script[T], step: Single, token: UUID) -> T:
+        """One statement that is its own transaction: receipt and notice travel inside it."""
+        (part,) = self._blocks[step.statement.name]
+        arguments = part.arguments(step.statement.parameters)
+        text = _with_receipt(part.text, len(arguments))
+        try:
+            await connection.fetch(text, *arguments, token, _plain(step.notice))
+        except (*_GONE, asyncpg.InterfaceError) as error:
+            raise _InDoubtError(token, _after(script)) from error
+        return _after(script)
+
+    async def _drive(self, connection: asyncpg.Connection, script: Script[T], step: Step) -> tuple[T, set[Notify]]:
         notices: set[Notify] = set()
         try:
-            step = next(script)
             while True:
                 if isinstance(step, Notify):
                     notices.add(step)
@@ -166,16 +182,11 @@ class PostgresDatabase:
                 for part in self._blocks[name]:
                     rows += await connection.fetch(part.text, *part.arguments(parameters))
                 return rows
-            case Many(name, rows_in):
-                if not rows_in:
-                    return ()
-                columns = tuple(list(column) for column in zip(*rows_in, strict=True))
-                return await self._execute(connection, Statement(name, columns))
             case Text(text):
                 await connection.execute(text)
                 return ()
-            case Notify():
-                raise AssertionError("notices are gathered until the commit")
+            case Notify() | Single():
+                raise AssertionError(f"{step} cannot be carried out alone")
 
     async def _settle(self, token: UUID, deadline: float) -> bool:
         """Whether the transaction with this receipt committed; after False it never can."""
@@ -282,6 +293,27 @@ async def _hang_up(connection: asyncpg.Connection) -> None:
         await connection.close(timeout=2)
     except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError):
         connection.terminate()
+
+
+@cache
+def _with_receipt(text: str, parameters: int) -> str:
+    """The statement with two parts more: its receipt, and the notice that is sent when it commits."""
+    if not text.startswith("WITH "):
+        raise ValueError(f"a statement that stands alone must begin with WITH: {text[:60]}")
+    receipt = (
+        f"INSERT INTO postroom.receipts (token, written_at) SELECT ${parameters + 1}::uuid, now() "  # noqa: S608
+        f"FROM (SELECT pg_notify('{CHANNEL}', ${parameters + 2}::text)) AS woken"
+    )
+    return f"WITH receipt AS ({receipt}), {text.removeprefix('WITH ')}"
+
+
+def _after(script: Script[T]) -> T:
+    """What a script returns after its only statement."""
+    try:
+        script.send(())
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("nothing may follow a Single")
 
 
 def _plain(notice: Notify) -> str:

@@ -26,7 +26,7 @@ import apsw
 from postroom.core import errors
 from postroom.store.ballast import Ballast
 from postroom.store.codecs import sqlite_value
-from postroom.store.database import Dialect, Many, Notify, Rows, Script, Statement, Step, Text, Transaction
+from postroom.store.database import Dialect, Notify, Rows, Script, Single, Statement, Step, Text, Transaction
 from postroom.store.listeners import Listener, Listeners
 from postroom.store.statements import Block, blocks
 
@@ -218,12 +218,9 @@ class _Executor:
                 for part in self._blocks[name]:
                     rows += self._cursor.execute(part.text, part.arguments(parameters)).fetchall()
                 return rows
-            case Many(name, rows_in):
-                rows = []
-                for part in self._blocks[name]:
-                    bindings = rows_in if part.picks is None else [part.arguments(row) for row in rows_in]
-                    rows += self._cursor.executemany(part.text, bindings).fetchall()
-                return rows
+            case Single(statement, notice):
+                self.notices.append(notice)
+                return self(statement)
             case Notify():
                 self.notices.append(step)
                 return ()

@@ -26,7 +26,7 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_claimable ON jobs (priority DESC, seq) WHERE state = 'queued' AND ready = 1;
 CREATE INDEX jobs_sleeping ON jobs (not_before) WHERE state = 'queued' AND ready = 0;
 CREATE INDEX jobs_parked ON jobs (parked_by) WHERE parked_by IS NOT NULL;
-CREATE INDEX jobs_leased ON jobs (lease_token) WHERE lease_token IS NOT NULL;
+CREATE INDEX jobs_leased ON jobs (seq) WHERE lease_token IS NOT NULL;
 CREATE INDEX jobs_ended ON jobs (state, finished_at) WHERE finished_at IS NOT NULL;
 
 -- Keys outlive the jobs they stand for, except those that are released when their job ends.

@@ -1,27 +1,25 @@
--- name: insert_jobs(id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, not_before, ready, now)
+-- name: insert_jobs(rows, now)
 -- Marks are made for priorities that are new. `ready` rows are claimable as soon as this commits.
 WITH asked AS (
-    SELECT * FROM unnest(
-        :id::uuid[], :type::text[], :payload_json::json[], :priority::smallint[], :max_attempts::smallint[],
-        :idempotency_key::text[], :releases_key::boolean[], :traceparent::text[], :not_before::timestamptz[],
-        :ready::boolean[], :now::timestamptz[]
-    ) AS a (id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, not_before,
-        ready, now)
+    SELECT nextval('postroom.job_bodies_seq_seq') AS seq, (e ->> 0)::uuid AS id, e ->> 1 AS type,
+        (e ->> 2)::json AS payload_json, (e ->> 3)::smallint AS priority, (e ->> 4)::smallint AS max_attempts,
+        e ->> 5 AS idempotency_key, (e ->> 6)::boolean AS releases_key, e ->> 7 AS traceparent,
+        (e ->> 8)::timestamptz AS not_before, (e ->> 9)::boolean AS ready
+    FROM jsonb_array_elements(:rows::jsonb) AS e
 ), bodies AS (
     INSERT INTO job_bodies
-        (id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, created_at)
-    SELECT id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, now FROM asked
-    RETURNING seq, id
+        (seq, id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, created_at)
+    SELECT seq, id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, :now
+    FROM asked
 ), marks AS (
     INSERT INTO job_marks (priority, low) SELECT DISTINCT priority, 0 FROM asked ON CONFLICT DO NOTHING
 )
 INSERT INTO job_queue (seq, priority, state, ready, max_attempts, not_before, updated_at)
-SELECT b.seq, a.priority, 'queued', a.ready, a.max_attempts, a.not_before, a.now
-FROM bodies b JOIN asked a ON a.id = b.id
+SELECT seq, priority, 'queued', ready, max_attempts, not_before, :now FROM asked
 
--- name: take_keys(key, job_id)
+-- name: take_keys(rows)
 INSERT INTO job_keys (key, job_id)
-SELECT * FROM unnest(:key::text[], :job_id::uuid[])
+SELECT e ->> 0, (e ->> 1)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e
 ON CONFLICT DO NOTHING RETURNING key
 
 -- name: select_keys(keys)
@@ -50,16 +48,14 @@ SELECT t.seq, b.id, b.type, b.payload_json, t.priority, t.attempts, t.max_attemp
 FROM taken t JOIN job_bodies b ON b.seq = t.seq
 ORDER BY t.priority DESC, t.seq
 
--- name: complete_jobs(seq, attempts, token, now)
+-- name: complete_jobs(seqs, attempts, token, now)
 WITH done AS (
-    DELETE FROM job_queue q
-    USING unnest(:seq::bigint[], :attempts::smallint[], :token::uuid[], :now::timestamptz[])
-        AS d (seq, attempts, token, now)
-    WHERE q.seq = d.seq AND q.attempts = d.attempts AND q.lease_token = d.token AND q.state = 'running'
-    RETURNING q.seq, q.attempts, q.not_before, d.now
+    DELETE FROM job_queue
+    WHERE seq = ANY(:seqs::bigint[]) AND attempts = :attempts AND lease_token = :token AND state = 'running'
+    RETURNING seq, attempts, not_before
 )
 INSERT INTO job_ends (seq, state, attempts, not_before, finished_at)
-SELECT seq, 'completed', attempts, not_before, now FROM done
+SELECT seq, 'completed', attempts, not_before, :now FROM done
 RETURNING seq
 
 -- name: end_job(seq, attempts, token, state, error, now)
@@ -93,12 +89,10 @@ RETURNING seq
 UPDATE job_queue SET ready = true, parked_by = NULL, updated_at = :now WHERE parked_by = :key
 RETURNING seq, priority
 
--- name: release_jobs(seq, attempts, token, now)
-UPDATE job_queue q SET state = 'queued', lease_token = NULL, attempts = q.attempts - 1, updated_at = d.now
-FROM unnest(:seq::bigint[], :attempts::smallint[], :token::uuid[], :now::timestamptz[])
-    AS d (seq, attempts, token, now)
-WHERE q.seq = d.seq AND q.attempts = d.attempts AND q.lease_token = d.token AND q.state = 'running'
-RETURNING q.seq, q.priority
+-- name: release_jobs(seqs, attempts, token, now)
+UPDATE job_queue SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
+WHERE seq = ANY(:seqs::bigint[]) AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq, priority
 
 -- name: select_claim(seq, attempts, token)
 SELECT cancel_requested FROM job_queue
@@ -147,12 +141,14 @@ WHERE q.ctid = ANY(ARRAY(
 ))
 RETURNING q.seq, q.priority
 
--- name: rewind_marks(seq, priority)
+-- name: rewind_marks(rows)
 -- Whoever makes an old job claimable again says so here, always, even where the mark seems low enough: someone else
 -- may just be moving it up.
 UPDATE job_marks m SET low = LEAST(m.low, d.seq)
-FROM (SELECT priority, min(seq) AS seq FROM unnest(:seq::bigint[], :priority::smallint[]) AS u (seq, priority)
-    GROUP BY priority) AS d
+FROM (
+    SELECT (e ->> 1)::smallint AS priority, min((e ->> 0)::bigint) AS seq
+    FROM jsonb_array_elements(:rows::jsonb) AS e GROUP BY 1
+) AS d
 WHERE m.priority = d.priority
 
 -- name: select_last_seq()

@@ -1,11 +1,13 @@
--- name: insert_jobs(id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent, not_before, ready, now)
-INSERT INTO jobs (id, type, payload_json, priority, state, ready, max_attempts, idempotency_key, releases_key,
-    traceparent, not_before, created_at, updated_at)
-VALUES (:id, :type, :payload_json, :priority, 'queued', :ready, :max_attempts, :idempotency_key, :releases_key,
-    :traceparent, :not_before, :now, :now)
+-- name: insert_jobs(rows, now)
+INSERT INTO jobs (id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent,
+    not_before, ready, state, created_at, updated_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+    value ->> 8, value ->> 9, 'queued', :now, :now
+FROM json_each(:rows) ORDER BY key
 
--- name: take_keys(key, job_id)
-INSERT INTO job_keys (key, job_id) VALUES (:key, :job_id) ON CONFLICT DO NOTHING RETURNING key
+-- name: take_keys(rows)
+INSERT INTO job_keys (key, job_id) SELECT value ->> 0, value ->> 1 FROM json_each(:rows) WHERE true
+ON CONFLICT DO NOTHING RETURNING key
 
 -- name: select_keys(keys)
 SELECT key, job_id FROM job_keys WHERE key IN (SELECT value FROM json_each(:keys))
@@ -19,9 +21,10 @@ UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_token = :token
 WHERE seq IN (SELECT seq FROM jobs WHERE state = 'queued' AND ready = 1 ORDER BY priority DESC, seq LIMIT :most)
     AND EXISTS (SELECT 1 FROM job_leases WHERE token = :token);
 
--- name: complete_jobs(seq, attempts, token, now)
+-- name: complete_jobs(seqs, attempts, token, now)
 UPDATE jobs SET state = 'completed', lease_token = NULL, finished_at = :now, updated_at = :now
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+WHERE seq IN (SELECT value FROM json_each(:seqs)) AND attempts = :attempts AND lease_token = :token
+    AND state = 'running'
 RETURNING seq
 
 -- name: end_job(seq, attempts, token, state, error, now)
@@ -52,9 +55,10 @@ RETURNING seq
 UPDATE jobs SET ready = 1, parked_by = NULL, updated_at = :now WHERE parked_by = :key AND state = 'queued'
 RETURNING seq, priority
 
--- name: release_jobs(seq, attempts, token, now)
+-- name: release_jobs(seqs, attempts, token, now)
 UPDATE jobs SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+WHERE seq IN (SELECT value FROM json_each(:seqs)) AND attempts = :attempts AND lease_token = :token
+    AND state = 'running'
 RETURNING seq, priority
 
 -- name: select_claim(seq, attempts, token)
@@ -93,9 +97,9 @@ WHERE seq IN (
 )
 RETURNING seq, priority
 
--- name: rewind_marks(seq, priority)
+-- name: rewind_marks(rows)
 -- SQLite removes what is dead from its indexes at once: there are no marks to move.
-SELECT 1 WHERE :seq IS NULL AND :priority IS NULL
+SELECT 1 WHERE :rows IS NULL
 
 -- name: lock_dead_leases(now)
 SELECT token, holder FROM job_leases WHERE lease_until < :now
@@ -104,13 +108,13 @@ SELECT token, holder FROM job_leases WHERE lease_until < :now
 -- Of a dead worker's jobs, those that were to be canceled, or have no attempt left.
 UPDATE jobs SET state = CASE WHEN cancel_requested THEN 'canceled' ELSE 'failed' END, lease_token = NULL,
     last_error = 'the worker died in attempt ' || attempts, finished_at = :now, updated_at = :now
-WHERE lease_token = :token AND (cancel_requested OR attempts >= max_attempts)
+WHERE lease_token IS NOT NULL AND lease_token = :token AND (cancel_requested OR attempts >= max_attempts)
 RETURNING seq, id, attempts, state
 
 -- name: requeue_dead_jobs(token, now)
 UPDATE jobs SET state = 'queued', lease_token = NULL, last_error = 'the worker died in attempt ' || attempts,
     updated_at = :now
-WHERE lease_token = :token
+WHERE lease_token IS NOT NULL AND lease_token = :token
 RETURNING seq, priority, id, attempts
 
 -- name: prune_jobs(state, before, most)

@@ -1,0 +1,60 @@
+"""A process that enqueues as fast as it can and announces each id after its enqueue has returned.
+
+    python -m chaos.producer_process --data-dir FOLDER [--url URL] --prefix a [--halt "inside enqueue_many" --hit 3]
+        [--halt-disk "wal write 7"] [--weight 100000]
+"""
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from chaos import halting_disk
+from chaos.points import Halt, HaltingDatabase, Point
+from chaos.trade import CATALOGUE
+from postroom.jobs.queue import JobQueue
+from postroom.store.opening import open_database
+from support.processes import announce, log_to_stderr
+
+CALLERS = 8
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    disk = halting_disk.install(halting_disk.Spot.parse(arguments.halt_disk)) if arguments.halt_disk else None
+    halt = Halt(Point.parse(arguments.halt) if arguments.halt else None, arguments.hit)
+    database = HaltingDatabase(await open_database(arguments.data_dir, arguments.url), halt)
+    queue = JobQueue(database, CATALOGUE)
+    announce("ready")
+    if disk is not None:
+        disk.armed = True
+    async with asyncio.TaskGroup() as callers:
+        for number in range(CALLERS):
+            callers.create_task(enqueue_forever(queue, f"{arguments.prefix}-{number}", "x" * arguments.weight))
+
+
+async def enqueue_forever(queue: JobQueue, prefix: str, filling: str) -> None:
+    number = 0
+    while True:
+        number += 1
+        accepted = await queue.enqueue("parcel", {"filling": filling}, key=f"{prefix}-{number}")
+        announce("accepted", f"{prefix}-{number}", accepted.id)
+
+
+def parse() -> argparse.Namespace:
+    parser: Any = argparse.ArgumentParser()
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--url")
+    parser.add_argument("--prefix", required=True)
+    parser.add_argument("--halt")
+    parser.add_argument("--hit", type=int, default=1)
+    parser.add_argument("--halt-disk")
+    parser.add_argument("--weight", type=int, default=10)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    log_to_stderr()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(parse()))

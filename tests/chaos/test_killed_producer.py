@@ -1,0 +1,114 @@
+"""SIGKILL of a process that enqueues: whatever it was told is accepted, is there."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from chaos.evidence import Place
+from chaos.halting_disk import Spot
+from chaos.points import MOMENTS, Point
+from chaos.trade import CATALOGUE
+from conftest import scale
+from postroom.jobs.queue import JobQueue
+from postroom.store.database import Database
+from postroom.store.jobs import count_jobs
+from postroom.store.opening import open_database
+from support.processes import Child, Family
+
+PRODUCER = "chaos.producer_process"
+HEAVY = "100000"
+
+
+def accepted(child: Child) -> dict[str, UUID]:
+    """The ids that the process was told, by the keys under which it asked."""
+    told = (line.details.split() for line in child.announced("accepted"))
+    return {key: UUID(id) for key, id in told}
+
+
+async def check_accepted(place: Place, queue: JobQueue, told: dict[str, UUID]) -> None:
+    """Every acknowledged job is there under its key, and asking again gives the same one."""
+    rows = await place.rows("SELECT idempotency_key, id FROM jobs")
+    kept = {key: UUID(str(id)) for key, id in rows}
+    assert len(kept) == len(rows), "a key has two jobs"
+    assert told.items() <= kept.items()
+    again = await asyncio.gather(*(queue.enqueue("parcel", {}, key=key) for key in kept))
+    assert {answer.id for answer in again} == set(kept.values())
+    assert all(answer.duplicate for answer in again)
+    await place.check_integrity()
+
+
+@pytest.fixture
+async def database(place: Place) -> AsyncGenerator[Database]:
+    """The test's own connection to the database that the others are killed on."""
+    opened = await open_database(place.folder, place.url)
+    yield opened
+    await opened.close()
+
+
+async def test_what_a_killed_producer_was_told_is_accepted_is_there(
+    place: Place, database: Database, children: Family, rng: Random
+) -> None:
+    told: dict[str, UUID] = {}
+    kills = scale(4, 30)
+    for number in range(kills):
+        producer = await children.start(PRODUCER, *place.arguments(), "--prefix", f"p{number}")
+        await producer.hear("accepted")
+        await asyncio.sleep(rng.uniform(0, 0.3))
+        await producer.kill()
+        told |= accepted(producer)
+    await check_accepted(place, JobQueue(database, CATALOGUE), told)
+    print(f"{kills} producers killed, {len(told)} jobs were acknowledged and are there")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_producer_killed_around_its_commit_was_told_nothing_wrong(
+    place: Place, database: Database, children: Family, moment: str
+) -> None:
+    point = Point(moment, "enqueue_many")
+    producer = await children.start(PRODUCER, *place.arguments(), "--prefix", "p", "--halt", str(point), "--hit", "5")
+    await producer.hear("halt")
+    before = await place.rows("SELECT count(*) FROM jobs")
+    await producer.kill()
+    told = accepted(producer)
+    assert len(told) <= before[0][0]
+    assert (before[0][0] > len(told)) == (moment == "after"), "committed, and not yet acknowledged"
+    await check_accepted(place, JobQueue(database, CATALOGUE), told)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("file", ["wal", "database"])
+@pytest.mark.parametrize("act", ["write", "sync"])
+async def test_a_process_killed_in_the_middle_of_a_commit_or_checkpoint_hurts_nobody_else(
+    place: Place, database: Database, children: Family, rng: Random, file: str, act: str
+) -> None:
+    queue = JobQueue(database, CATALOGUE)
+    told: dict[str, UUID] = {}
+    for number in range(scale(2, 20)):
+        spot = Spot(file, act, rng.randint(1, 60) if (file, act) != ("database", "sync") else 1)
+        producer = await children.start(
+            PRODUCER, *place.arguments(), "--prefix", f"p{number}", "--halt-disk", str(spot), "--weight", HEAVY
+        )
+        mine = asyncio.create_task(enqueue_beside(queue, database, f"t{number}", producer))
+        await producer.hear("halt")
+        await producer.kill()
+        told |= await mine | accepted(producer)
+    await check_accepted(place, queue, told)
+
+
+async def enqueue_beside(queue: JobQueue, database: Database, prefix: str, other: Child) -> dict[str, UUID]:
+    """Reads and writes while the other lives, and once more when it is dead."""
+    told: dict[str, UUID] = {}
+    most = number = 0
+    alive = True
+    while alive:
+        alive = other.running
+        number += 1
+        answer = await queue.enqueue("parcel", {}, key=f"{prefix}-{number}")
+        told[f"{prefix}-{number}"] = answer.id
+        counts = await database.run(count_jobs())
+        assert counts["queued"] >= most, "what was there is there no more"
+        most = counts["queued"]
+    return told

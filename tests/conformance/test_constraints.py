@@ -1,0 +1,109 @@
+"""The states in the CHECK constraints of the schema are those of the lifecycles in `core`."""
+
+import re
+
+import apsw
+import asyncpg
+import pytest
+
+from conformance.desk import Desk
+from postroom.core.errors import ConstraintBroken
+from postroom.core.lifecycle import JOB, LIFECYCLES
+from postroom.store.database import Script, Text, transaction
+from postroom.store.postgres import PostgresDatabase
+from postroom.store.sqlite import SqliteDatabase
+
+# States that a person sets as they like: they have no moves, and so no lifecycle.
+FREE = {"accounts"}
+# A lifecycle whose states are spread over several tables: together they hold all of them.
+SPREAD = {"job_queue": JOB, "job_ends": JOB}
+_SQLITE_CHECK = re.compile(r"\b(?:state|status) TEXT[^,(]*CHECK \((?:state|status) IN \(([^)]*)\)\)", re.IGNORECASE)
+_POSTGRES_CHECK = re.compile(r"\(\(?(?:state|status) = ANY \(ARRAY\[([^\]]*)\]")
+_WORD = re.compile(r"'(\w+)'")
+
+
+async def _states_by_table(desk: Desk) -> dict[str, frozenset[str]]:
+    if isinstance(desk.database, SqliteDatabase):
+        return _sqlite_states(desk.database)
+    assert isinstance(desk.database, PostgresDatabase)
+    return await _postgres_states(desk.database._url)
+
+
+def _sqlite_states(database: SqliteDatabase) -> dict[str, frozenset[str]]:
+    connection = apsw.Connection(str(database.path), flags=apsw.SQLITE_OPEN_READONLY)
+    tables = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
+    connection.close()
+    found: dict[str, frozenset[str]] = {}
+    for name, text in tables:
+        has_state = re.search(r"^\s*(state|status) ", text or "", re.MULTILINE)
+        match = _SQLITE_CHECK.search(text or "")
+        assert (match is not None) == (has_state is not None), f"{name} has states and no CHECK on them"
+        if match is not None:
+            found[name] = frozenset(_WORD.findall(match[1]))
+    return found
+
+
+async def _postgres_states(url: str) -> dict[str, frozenset[str]]:
+    connection = await asyncpg.connect(url)
+    constraints = await connection.fetch(
+        "SELECT c.relname, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE k.contype = 'c' AND n.nspname IN ('postroom', 'switchboard')"
+    )
+    columns = await connection.fetch(
+        "SELECT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind = 'r' "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE a.attname IN ('state', 'status') AND n.nspname IN ('postroom', 'switchboard')"
+    )
+    await connection.close()
+    found: dict[str, frozenset[str]] = {}
+    for name, text in constraints:
+        if match := _POSTGRES_CHECK.search(text):
+            found[name] = frozenset(_WORD.findall(match[1]))
+    assert {name for (name,) in columns} == set(found), "a table has states and no CHECK on them"
+    return found
+
+
+async def test_every_table_with_states_has_those_of_one_lifecycle(desk: Desk) -> None:
+    found = await _states_by_table(desk)
+    assert found
+    spread: dict[str, frozenset[str]] = {}
+    for table, states in found.items():
+        if table in SPREAD:
+            lifecycle = SPREAD[table]
+            assert not states & spread.get(lifecycle.name, frozenset()), f"{table} repeats a state of another table"
+            spread[lifecycle.name] = spread.get(lifecycle.name, frozenset()) | states
+        elif table not in FREE:
+            assert states in [lifecycle.states for lifecycle in LIFECYCLES], f"{table}: {sorted(states)}"
+    for lifecycle in SPREAD.values():
+        if lifecycle.name in spread:
+            assert spread[lifecycle.name] == lifecycle.states
+
+
+async def test_both_databases_have_the_same_states(desk: Desk, sqlite_desk: Desk) -> None:
+    """Also those that no lifecycle knows; and jobs are among them."""
+    found, ours = await _states_by_table(desk), await _states_by_table(sqlite_desk)
+    jobs = frozenset[str]().union(*(found.pop(name, frozenset()) for name in ("jobs", *SPREAD)))
+    assert jobs == ours.pop("jobs") == JOB.states
+    assert found == ours
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "state = 'lost'",
+        "state = 'running'",
+        "attempts = 99",
+        "attempts = -1",
+    ],
+)
+async def test_the_schema_itself_refuses_a_job_that_cannot_be(desk: Desk, change: str) -> None:
+    await desk.enqueue()
+    table = "jobs" if desk.database.dialect == "sqlite" else "job_queue"
+
+    @transaction
+    def break_it() -> Script[None]:
+        yield Text(f"UPDATE {table} SET {change}")
+
+    with pytest.raises(ConstraintBroken):
+        await desk.database.run(break_it())

@@ -1,0 +1,47 @@
+"""What a database says about its own durability."""
+
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from conformance.desk import Desk
+from postroom.core.errors import UnsafeDurability
+from postroom.store.health import facts, refuse_unsafe
+from postroom.store.postgres import PostgresDatabase
+
+
+async def test_sqlite_writes_ahead_and_waits_for_the_disk(sqlite_desk: Desk) -> None:
+    found = await facts(sqlite_desk.database)
+    assert (found["journal_mode"], found["synchronous"], found["quick_check"]) == ("wal", "full", "ok")
+
+
+async def test_postgres_says_what_durability_rests_on(postgres_desk: Desk) -> None:
+    found = await facts(postgres_desk.database)
+    assert [found[name] for name in ("fsync", "synchronous_commit", "full_page_writes")] == ["on", "on", "on"]
+    assert isinstance(found["server_version"], int)
+    assert found["server_version"] >= 180000
+
+
+async def test_both_tell_their_time(desk: Desk) -> None:
+    now = (await facts(desk.database))["now"]
+    assert isinstance(now, datetime)
+    assert abs(now - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+async def test_a_safe_database_is_not_refused(desk: Desk) -> None:
+    await refuse_unsafe(desk.database, allow=False)
+
+
+async def test_a_server_that_may_lose_what_it_acknowledged_is_refused_unless_the_user_says_so(
+    postgres_url: str,
+) -> None:
+    connection = await asyncpg.connect(postgres_url)
+    name = postgres_url.rpartition("/")[2]
+    await connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    await connection.close()
+    database = PostgresDatabase(postgres_url)
+    with pytest.raises(UnsafeDurability, match=r"synchronous_commit = off .*POSTROOM_ALLOW_UNSAFE_DURABILITY"):
+        await refuse_unsafe(database, allow=False)
+    await refuse_unsafe(database, allow=True)
+    await database.close()

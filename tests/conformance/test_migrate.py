@@ -1,0 +1,149 @@
+"""Migrations: each applied once, all or nothing, and never onto a schema that is not ours."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.dump import dump
+from postroom.core.errors import SchemaMismatch, StoreError
+from postroom.store import jobs as store
+from postroom.store.database import Database
+from postroom.store.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
+from postroom.store.opening import connect_database
+from support.faults import FailingAt, InjectedFault
+
+Open = Callable[[], Database]
+MORE = Migration(9000, "more", "CREATE TABLE more_things (n integer); CREATE TABLE even_more (n integer)")
+BROKEN = Migration(9000, "broken", "CREATE TABLE half_done (n integer); SELECT * FROM no_such_table")
+
+
+@pytest.fixture
+async def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
+    """Opens a database that nobody has migrated yet, as often as asked."""
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    opened: list[Database] = []
+
+    def open() -> Database:
+        opened.append(connect_database(tmp_path, url))
+        return opened[-1]
+
+    yield open
+    for database in opened:
+        await database.close()
+
+
+both = pytest.mark.parametrize("opening", ["sqlite", "postgres"], indirect=True)
+
+
+def _names(database: Database) -> list[str]:
+    return [each.name for each in migrations(database.dialect)]
+
+
+async def _with(database: Database, migration: Migration) -> bool:
+    known = (*migrations(database.dialect), migration)
+    return await database.run(apply(migration, database.dialect, known))
+
+
+@both
+async def test_every_migration_is_applied_once(opening: Open) -> None:
+    database = opening()
+    assert await migrate(database) == _names(database)
+    after = await dump(database)
+    assert await migrate(database) == []
+    assert await dump(database) == after
+    applied = await database.run(applied_migrations())
+    assert {version: name for version, (name, _) in applied.items()} == {
+        each.version: each.name for each in migrations(database.dialect)
+    }
+
+
+@both
+async def test_what_is_pending_is_told_without_changing_anything(opening: Open) -> None:
+    database = opening()
+    before = await dump(database)
+    assert await pending(database) == _names(database)
+    assert await dump(database) == before
+    await migrate(database)
+    assert await pending(database) == []
+
+
+@both
+async def test_a_migration_interrupted_anywhere_leaves_nothing(opening: Open) -> None:
+    database = opening()
+    empty = await dump(database)
+    known = migrations(database.dialect)
+    for n in range(1, 6):
+        with pytest.raises(InjectedFault):
+            await FailingAt(database, n).run(apply(known[0], database.dialect, known))
+        assert await dump(database) == empty
+        assert await pending(database) == _names(database)
+    assert await migrate(database) == _names(database)
+
+
+@both
+async def test_a_migration_that_breaks_half_way_leaves_nothing(opening: Open) -> None:
+    database = opening()
+    await migrate(database)
+    before = await dump(database)
+    with pytest.raises(StoreError):
+        await _with(database, BROKEN)
+    assert await dump(database) == before
+    assert await pending(database) == []
+    assert await database.run(store.count_jobs()) == {}
+
+
+@both
+async def test_two_processes_that_migrate_at_once_apply_each_once(opening: Open) -> None:
+    sides = [opening() for _ in range(3)]
+    applied = await asyncio.gather(*(migrate(side) for side in sides))
+    assert sorted(name for names in applied for name in names) == sorted(_names(sides[0]))
+
+
+@both
+async def test_a_migration_is_applied_on_top_of_the_earlier_ones(opening: Open) -> None:
+    database = opening()
+    await migrate(database)
+    assert await _with(database, MORE)
+    assert not await _with(database, MORE)
+    assert {"more_things", "even_more"} <= {name.split(".")[-1] for name in await dump(database)}
+
+
+@both
+async def test_a_migration_that_was_changed_after_it_was_applied_is_refused(opening: Open) -> None:
+    database = opening()
+    await migrate(database)
+    await _with(database, MORE)
+    before = await dump(database)
+    changed = Migration(MORE.version, MORE.name, MORE.text + "; SELECT 1")
+    with pytest.raises(SchemaMismatch, match="9000 more was changed after it was applied"):
+        await _with(database, changed)
+    assert await dump(database) == before
+
+
+@both
+async def test_a_database_from_the_future_is_refused_by_all_that_open_it(opening: Open) -> None:
+    database = opening()
+    await migrate(database)
+    await _with(database, MORE)
+    before = await dump(database)
+    for refused in (migrate, pending):
+        with pytest.raises(SchemaMismatch, match=r"newer Postroom .*upgrade Postroom"):
+            await refused(database)
+    assert await dump(database) == before
+
+
+@both
+async def test_work_on_a_database_that_was_not_migrated_is_refused(opening: Open) -> None:
+    database = opening()
+    with pytest.raises(StoreError):
+        await database.run(store.count_jobs())
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_both_databases_have_the_same_migrations(dialect: Any) -> None:
+    ours = [(each.version, each.name) for each in migrations(dialect)]
+    assert ours == [(each.version, each.name) for each in migrations("sqlite")]
+    assert [version for version, _ in ours] == list(range(1, len(ours) + 1))
