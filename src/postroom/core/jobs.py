@@ -61,13 +61,14 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One recorded step of a job."""
+    """One recorded step of a job, or an event that befell it."""
 
     name: str
     attempt: int
     started_at: datetime
     finished_at: datetime | None
     result_json: str | None
+    kind: str = "step"
 
 
 @dataclass(frozen=True, slots=True)

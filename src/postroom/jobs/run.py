@@ -57,9 +57,10 @@ class JobRun:
             raise Canceled(f"job {self.job.id} was canceled on request")
 
     async def _recorded(self) -> list[StepView]:
-        """What earlier attempts recorded. A first attempt has nothing to look for, except after a retry by hand."""
+        """The steps that earlier attempts recorded."""
         if self._steps is None:
-            self._steps = await self._database.run(steps_of(self.job.id))
+            recorded = await self._database.run(steps_of(self.job.id))
+            self._steps = [step for step in recorded if step.kind == "step"]
         return self._steps
 
 

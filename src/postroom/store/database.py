@@ -72,6 +72,29 @@ class Transaction(NamedTuple, Generic[T]):
     kind: Kind
 
 
+class Course(Generic[T]):
+    """A script under way: the step it waits for, or, when that is None, its result."""
+
+    def __init__(self, script: Script[T]) -> None:
+        self._script = script
+        self.step: Step | None = None
+        self.result: T | None = None
+        self._advance(None)
+
+    def send(self, rows: Rows) -> None:
+        """Gives the script the rows of its step."""
+        self._advance(rows)
+
+    def close(self) -> None:
+        self._script.close()
+
+    def _advance(self, rows: Rows | None) -> None:
+        try:
+            self.step = self._script.send(rows)  # type: ignore[arg-type] - None is what starts a generator
+        except StopIteration as end:
+            self.step, self.result = None, end.value
+
+
 class Verb(Generic[P, T]):
     """A transaction function: calling it makes a Transaction, `script` runs it inside another one."""
 

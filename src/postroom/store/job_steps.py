@@ -19,7 +19,7 @@ from postroom.store.ids import new_id
 def begin_step(job: Job, step_id: UUID, name: str, now: datetime) -> Script[None]:
     """Writes down that a step begins; here a running job learns that it is to be canceled."""
     yield from fence(job, may_be_canceled=True)
-    yield sql("insert_step", step_id, job.id, job.attempts, name, now)
+    yield sql("insert_step", step_id, job.id, job.attempts, "step", name, now)
 
 
 @transaction
@@ -46,13 +46,13 @@ def steps_of(job_id: UUID) -> Script[list[StepView]]:
 def select_step_views(job_id: UUID) -> Script[list[StepView]]:
     rows = yield sql("select_steps", job_id)
     return [
-        StepView(name, attempt, as_time(started), as_optional_time(finished), result)
-        for name, attempt, started, finished, result in rows
+        StepView(name, attempt, as_time(started), as_optional_time(finished), result, kind)
+        for name, attempt, started, finished, result, kind in rows
     ]
 
 
 def record_event(job_id: UUID, attempt: int, name: str, what: Mapping[str, object], now: datetime) -> Script[None]:
     """Part of a transaction: something that happened to the job, told among its steps."""
     id = new_id()
-    yield sql("insert_step", id, job_id, attempt, name, now)
+    yield sql("insert_step", id, job_id, attempt, "event", name, now)
     yield sql("finish_step", id, json_text(what), now)

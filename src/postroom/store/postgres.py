@@ -2,10 +2,11 @@
 
 **A write whose outcome is unknown.** The connection may die after COMMIT was sent and before its answer came. Every
 writing transaction therefore begins by inserting a receipt, a row with a token of its own (it travels in the same
-message as BEGIN and costs no round trip). To settle the doubt we insert the same token ourselves: while the old
-transaction is still open on the server our insert waits for it; if it committed, ours meets its receipt, and the
-answer we already hold is given; if it did not, ours takes the token, so that it never can, and the transaction is
-run again. (`pg_xact_status` would not do: after a crash of the server a transaction id may be used again.)
+message as BEGIN and costs no round trip). To settle the doubt we insert the same token ourselves, marked void: while
+the old transaction is still open on the server our insert waits for it; if it committed, ours meets its receipt, and
+the answer we already hold is given; if it did not, ours takes the token, so that it never can, and the transaction is
+run again. The mark tells our own insert from the other, should the doubt arise about that one too. (`pg_xact_status`
+would not do: after a crash of the server a transaction id may be used again.)
 
 **Round trips.** `BEGIN; INSERT receipt`, the statements, `NOTIFY; COMMIT`: two messages more than the statements.
 """
@@ -21,7 +22,7 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from postroom.core import errors
-from postroom.store.database import Dialect, Notify, Rows, Script, Single, Statement, Step, Text, Transaction
+from postroom.store.database import Course, Dialect, Notify, Rows, Single, Statement, Step, Text, Transaction
 from postroom.store.listeners import Listener, Listeners
 from postroom.store.statements import blocks
 
@@ -120,60 +121,62 @@ class PostgresDatabase:
 
     async def _read(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        script = transaction.begin()
-        result, _ = await self._drive(connection, script, next(script))
+        course = Course(transaction.begin())
+        await self._drive(connection, course)
         await connection.execute("COMMIT")
-        return result
+        return course.result  # type: ignore[return-value]
 
     async def _write(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         token = uuid4()
-        script = transaction.begin()
-        first = next(script)
-        if isinstance(first, Single):
-            return await self._write_at_once(connection, script, first, token)
+        course = Course(transaction.begin())
+        if isinstance(course.step, Single):
+            return await self._write_at_once(connection, course, course.step, token)
         await connection.execute(
             f"BEGIN; INSERT INTO postroom.receipts (token, written_at) VALUES ('{token}', now())"  # noqa: S608
         )
-        result, notices = await self._drive(connection, script, first)
+        notices = await self._drive(connection, course)
         wake = "".join(f"SELECT pg_notify('{CHANNEL}', '{_plain(each)}'); " for each in notices)
         try:
             await connection.execute(f"{wake}COMMIT")
         except (*_GONE, asyncpg.InterfaceError) as error:
-            raise _InDoubtError(token, result) from error
-        return result
+            raise _InDoubtError(token, course.result) from error
+        return course.result  # type: ignore[return-value]
 
-    async def _change_schema(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
-        """Without a receipt, whose table may not exist yet: a schema change finds out by itself if it was made."""
-        await connection.execute("BEGIN")
-        script = transaction.begin()
-        result, _ = await self._drive(connection, script, next(script))
-        await connection.execute("COMMIT")
-        return result
-
-    async def _write_at_once(self, connection: asyncpg.Connection, script: Script[T], step: Single, token: UUID) -> T:
+    async def _write_at_once(self, connection: asyncpg.Connection, course: Course[T], step: Single, token: UUID) -> T:
         """One statement that is its own transaction: receipt and notice travel inside it."""
         (part,) = self._blocks[step.statement.name]
         arguments = part.arguments(step.statement.parameters)
         text = _with_receipt(part.text, len(arguments))
+        course.send(())
+        if course.step is not None:
+            raise AssertionError(f"nothing may follow {step.statement.name}, which was to stand alone")
         try:
             await connection.fetch(text, *arguments, token, _plain(step.notice))
         except (*_GONE, asyncpg.InterfaceError) as error:
-            raise _InDoubtError(token, _after(script)) from error
-        return _after(script)
+            raise _InDoubtError(token, course.result) from error
+        return course.result  # type: ignore[return-value]
 
-    async def _drive(self, connection: asyncpg.Connection, script: Script[T], step: Step) -> tuple[T, set[Notify]]:
+    async def _change_schema(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
+        """Without a receipt, whose table may not exist yet: a schema change finds out by itself if it was made."""
+        await connection.execute("BEGIN")
+        course = Course(transaction.begin())
+        await self._drive(connection, course)
+        await connection.execute("COMMIT")
+        return course.result  # type: ignore[return-value]
+
+    async def _drive(self, connection: asyncpg.Connection, course: Course[Any]) -> set[Notify]:
+        """Runs a script to its end and returns whom it wants woken."""
         notices: set[Notify] = set()
         try:
-            while True:
-                if isinstance(step, Notify):
-                    notices.add(step)
-                    step = script.send(())
+            while course.step is not None:
+                if isinstance(course.step, Notify):
+                    notices.add(course.step)
+                    course.send(())
                 else:
-                    step = script.send(await self._execute(connection, step))
-        except StopIteration as end:
-            return end.value, notices
+                    course.send(await self._execute(connection, course.step))
         finally:
-            script.close()
+            course.close()
+        return notices
 
     async def _execute(self, connection: asyncpg.Connection, step: Step) -> Rows:
         match step:
@@ -194,12 +197,12 @@ class PostgresDatabase:
         while True:
             try:
                 async with self._connection() as connection:
-                    ours = await connection.fetch(
-                        "INSERT INTO postroom.receipts (token, written_at) VALUES ($1, now()) "
-                        "ON CONFLICT DO NOTHING RETURNING token",
+                    await connection.fetch(
+                        "INSERT INTO postroom.receipts (token, written_at, void) VALUES ($1, now(), true) "
+                        "ON CONFLICT DO NOTHING",
                         token,
                     )
-                    return not ours
+                    return not await connection.fetchval("SELECT void FROM postroom.receipts WHERE token = $1", token)
             except _GONE as error:
                 tries += 1
                 await self._pause(tries, deadline, error)
@@ -305,15 +308,6 @@ def _with_receipt(text: str, parameters: int) -> str:
         f"FROM (SELECT pg_notify('{CHANNEL}', ${parameters + 2}::text)) AS woken"
     )
     return f"WITH receipt AS ({receipt}), {text.removeprefix('WITH ')}"
-
-
-def _after(script: Script[T]) -> T:
-    """What a script returns after its only statement."""
-    try:
-        script.send(())
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("nothing may follow a Single")
 
 
 def _plain(notice: Notify) -> str:

@@ -26,7 +26,7 @@ import apsw
 from postroom.core import errors
 from postroom.store.ballast import Ballast
 from postroom.store.codecs import sqlite_value
-from postroom.store.database import Dialect, Notify, Rows, Script, Single, Statement, Step, Text, Transaction
+from postroom.store.database import Course, Dialect, Notify, Rows, Script, Single, Statement, Step, Text, Transaction
 from postroom.store.listeners import Listener, Listeners
 from postroom.store.statements import Block, blocks
 
@@ -231,14 +231,13 @@ class _Executor:
 
 def drive(script: Script[T], execute: Callable[[Step], Rows]) -> T:
     """Runs a script to its end and returns what it returns."""
+    course = Course(script)
     try:
-        step = next(script)
-        while True:
-            step = script.send(execute(step))
-    except StopIteration as end:
-        return end.value
+        while course.step is not None:
+            course.send(execute(course.step))
     finally:
-        script.close()
+        course.close()
+    return course.result  # type: ignore[return-value] - a script that has ended has a result
 
 
 def connect(path: Path, read_only: bool = False) -> apsw.Connection:

@@ -88,6 +88,7 @@ CREATE TABLE job_steps (
     id uuid PRIMARY KEY,
     job_id uuid NOT NULL,
     attempt integer NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('step', 'event')),  -- what a handler did, or what happened to the job
     name text NOT NULL,
     started_at timestamptz NOT NULL,
     finished_at timestamptz,
@@ -116,6 +117,7 @@ CREATE TABLE leaders (
 -- A row per writing transaction, by which an unknown outcome is settled (see postgres.py); kept for an hour.
 CREATE TABLE receipts (
     token uuid PRIMARY KEY,
-    written_at timestamptz NOT NULL
+    written_at timestamptz NOT NULL,
+    void boolean NOT NULL DEFAULT false
 );
 CREATE INDEX receipts_written ON receipts USING brin (written_at) WITH (autosummarize = on);

@@ -47,6 +47,7 @@ CREATE TABLE job_steps (
     id TEXT PRIMARY KEY,
     job_id TEXT NOT NULL,
     attempt INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('step', 'event')),  -- what a handler did, or what happened to the job
     name TEXT NOT NULL,
     started_at TEXT NOT NULL,
     finished_at TEXT,

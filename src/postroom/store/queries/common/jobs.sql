@@ -7,14 +7,15 @@ UPDATE job_leases SET lease_until = :until, heartbeat_at = :now WHERE token = :t
 -- name: delete_lease(token)
 DELETE FROM job_leases WHERE token = :token
 
--- name: insert_step(id, job_id, attempt, name, now)
-INSERT INTO job_steps (id, job_id, attempt, name, started_at) VALUES (:id, :job_id, :attempt, :name, :now)
+-- name: insert_step(id, job_id, attempt, kind, name, now)
+INSERT INTO job_steps (id, job_id, attempt, kind, name, started_at)
+VALUES (:id, :job_id, :attempt, :kind, :name, :now)
 
 -- name: finish_step(id, result_json, now)
 UPDATE job_steps SET finished_at = :now, result_json = :result_json WHERE id = :id
 
 -- name: select_steps(job_id)
-SELECT name, attempt, started_at, finished_at, result_json FROM job_steps WHERE job_id = :job_id
+SELECT name, attempt, started_at, finished_at, result_json, kind FROM job_steps WHERE job_id = :job_id
 ORDER BY started_at, id
 
 -- name: take_leadership(name, holder, until, now)

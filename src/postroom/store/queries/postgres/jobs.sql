@@ -52,10 +52,10 @@ ORDER BY t.priority DESC, t.seq
 WITH done AS (
     DELETE FROM job_queue
     WHERE seq = ANY(:seqs::bigint[]) AND attempts = :attempts AND lease_token = :token AND state = 'running'
-    RETURNING seq, attempts, not_before
+    RETURNING seq, attempts, not_before, last_error
 )
-INSERT INTO job_ends (seq, state, attempts, not_before, finished_at)
-SELECT seq, 'completed', attempts, not_before, :now FROM done
+INSERT INTO job_ends (seq, state, attempts, not_before, last_error, finished_at)
+SELECT seq, 'completed', attempts, not_before, last_error, :now FROM done
 RETURNING seq
 
 -- name: end_job(seq, attempts, token, state, error, now)

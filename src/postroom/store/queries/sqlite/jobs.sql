@@ -22,13 +22,13 @@ WHERE seq IN (SELECT seq FROM jobs WHERE state = 'queued' AND ready = 1 ORDER BY
     AND EXISTS (SELECT 1 FROM job_leases WHERE token = :token);
 
 -- name: complete_jobs(seqs, attempts, token, now)
-UPDATE jobs SET state = 'completed', lease_token = NULL, finished_at = :now, updated_at = :now
+UPDATE jobs SET state = 'completed', lease_token = NULL, cancel_requested = 0, finished_at = :now, updated_at = :now
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND attempts = :attempts AND lease_token = :token
     AND state = 'running'
 RETURNING seq
 
 -- name: end_job(seq, attempts, token, state, error, now)
-UPDATE jobs SET state = :state, lease_token = NULL, last_error = COALESCE(:error, last_error),
+UPDATE jobs SET state = :state, lease_token = NULL, cancel_requested = 0, last_error = COALESCE(:error, last_error),
     finished_at = :now, updated_at = :now
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
 RETURNING seq
@@ -107,7 +107,7 @@ SELECT token, holder FROM job_leases WHERE lease_until < :now
 -- name: end_dead_jobs(token, now)
 -- Of a dead worker's jobs, those that were to be canceled, or have no attempt left.
 UPDATE jobs SET state = CASE WHEN cancel_requested THEN 'canceled' ELSE 'failed' END, lease_token = NULL,
-    last_error = 'the worker died in attempt ' || attempts, finished_at = :now, updated_at = :now
+    cancel_requested = 0, last_error = 'the worker died in attempt ' || attempts, finished_at = :now, updated_at = :now
 WHERE lease_token IS NOT NULL AND lease_token = :token AND (cancel_requested OR attempts >= max_attempts)
 RETURNING seq, id, attempts, state
 
