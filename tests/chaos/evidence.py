@@ -112,6 +112,11 @@ async def check_everything(place: Place, acknowledged: Set[UUID]) -> Counter[str
     jobs = await ended_jobs(place)
     assert not acknowledged - jobs.keys(), "acknowledged and lost"
     assert not jobs.keys() - acknowledged, "accepted, but nobody was told"
+    return await check_all_ended(place, jobs)
+
+
+async def check_all_ended(place: Place, jobs: Mapping[UUID, Ended]) -> Counter[str]:
+    """Each job has ended in one way, with its effects, and nothing of the dead is left behind."""
     assert {job.state for job in jobs.values()} <= JOB.terminal
     overused = [job for job in jobs.values() if not 1 <= job.attempts <= job.max_attempts]
     assert not overused, overused
@@ -137,7 +142,7 @@ async def check_steps(place: Place, jobs: Mapping[UUID, Ended]) -> None:
     """A finished step was finished once, and its body was never run again in a later attempt."""
     finished: dict[tuple[UUID, str], int] = {}
     for id, name, attempt in await place.rows(
-        "SELECT job_id, name, attempt FROM job_steps WHERE finished_at IS NOT NULL AND name <> 'rescued'"
+        "SELECT job_id, name, attempt FROM job_steps WHERE finished_at IS NOT NULL AND kind = 'step'"
     ):
         key = (UUID(str(id)), name)
         assert key not in finished, f"{key} was finished twice"

@@ -7,6 +7,7 @@ The process stops itself with SIGSTOP and announces it: a test may kill it there
 wake it again.
 """
 
+import asyncio
 import signal
 import threading
 from collections.abc import Callable
@@ -58,18 +59,29 @@ class Halt:
 
 
 class HaltingDatabase:
-    """A database that stops the process at a named point, and announces the ends and elections it has committed."""
+    """A database that stops the process at a named point, and announces the ends and elections it has committed.
 
-    def __init__(self, database: Database, halt: Halt) -> None:
+    `calmly` it stops only when no other transaction is open, so that a process that will wake again holds no lock.
+    """
+
+    def __init__(self, database: Database, halt: Halt, calmly: bool = False) -> None:
         self._database = database
         self._halt = halt
+        self._calmly = calmly
         self._led = False
+        self._turn = asyncio.Lock()
 
     @property
     def dialect(self) -> Dialect:
         return self._database.dialect
 
     async def run(self, transaction: Transaction[T]) -> T:
+        if not self._calmly:
+            return await self._run(transaction)
+        async with self._turn:
+            return await self._run(transaction)
+
+    async def _run(self, transaction: Transaction[T]) -> T:
         name = transaction.name
         self._halt.at("before", name)
         result = await self._database.run(self._watched(transaction))
@@ -99,6 +111,8 @@ class HaltingDatabase:
             announce("ended", name)
         elif name == "heartbeat":
             announce("beat", result.alive)
+        elif name == "fire" and result is not None:
+            announce("fired")
         elif name == "lead":
             if result and not self._led:
                 announce("elected")

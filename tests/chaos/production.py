@@ -22,17 +22,18 @@ LIVE_ERRANDS = 3
 class Producer:
     """Enqueues small batches at a steady pace until it is told to stop."""
 
-    def __init__(self, database: Database, rng: Random) -> None:
+    def __init__(self, database: Database, rng: Random, pace_s: float) -> None:
         self.acknowledged: set[UUID] = set()
         self._queue = JobQueue(database, CATALOGUE)
         self._rng = rng
+        self._pace_s = pace_s
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
         while not self._stopping.is_set():
             await self.produce(BATCH)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), PACE_S)
+                await asyncio.wait_for(self._stopping.wait(), self._pace_s)
 
     async def produce(self, count: int) -> None:
         await asyncio.gather(*(self._enqueue() for _ in range(count)))
@@ -50,12 +51,12 @@ class Producer:
 
 
 @contextlib.asynccontextmanager
-async def producing(place: Place, rng: Random) -> AsyncGenerator[Producer]:
+async def producing(place: Place, rng: Random, pace_s: float = PACE_S) -> AsyncGenerator[Producer]:
     """A producer at work, on a connection of its own; it has stopped when this ends."""
     database = await open_database(place.folder, place.url)
     try:
         await database.run(lay_out())
-        producer = Producer(database, rng)
+        producer = Producer(database, rng, pace_s)
         await producer.produce(BATCH)
         working = asyncio.create_task(producer.run())
         try:

@@ -9,10 +9,10 @@ from random import Random
 from chaos.evidence import Place, check_everything
 from chaos.points import MOMENTS, Point
 from chaos.production import Producer, producing
+from chaos.storm import WORKER, finish_all
 from conftest import scale
 from support.processes import Family
 
-WORKER = "chaos.worker_process"
 LEAVING = ("release", "close_lease", "resign")
 OFTEN = ("claim", "begin_step", "finish_step", "deliver", "finish")
 VERBS = (*OFTEN, "open_lease", "retry_later", "fail", "heartbeat", "lead", "rescue", "wake_due", *LEAVING)
@@ -50,18 +50,6 @@ async def kill_at_each(
     async with asyncio.TaskGroup() as lanes:
         for _ in range(LANES):
             lanes.create_task(lane())
-
-
-async def finish_all(children: Family, place: Place) -> None:
-    """A healthy worker does what is left, takes the leases of the dead, and leaves."""
-    worker = await children.start(WORKER, *place.arguments(), "--pause", "0")
-
-    async def all_ended() -> bool:
-        return await place.live_jobs() == 0 and await place.leases() == 1
-
-    await worker.until(all_ended, patience_s=120)
-    worker.signal(signal.SIGTERM)
-    assert await worker.ended() == 0, worker.complaints()
 
 
 async def test_a_worker_killed_at_any_named_point_loses_nothing_and_does_nothing_twice(

@@ -1,6 +1,6 @@
 """A worker process as the product runs one (worker and leadership on uvloop), with short leases and named points.
 
-    python -m chaos.worker_process --data-dir FOLDER [--url URL] [--halt "inside claim" [--hit 3]]
+    python -m chaos.worker_process --data-dir FOLDER [--url URL] [--halt "inside claim" [--hit 3] [--calmly]]
 
 SIGTERM ends it gracefully. It announces `ready`, `elected`, `beat`, `ended`, `halt` and `stopped`.
 """
@@ -24,6 +24,7 @@ from postroom.jobs.schedule import Recurring, Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.store.database import Database
 from postroom.store.opening import open_database
+from postroom.store.postgres import PostgresDatabase
 from support.processes import announce, log_to_stderr
 
 LEASE = timedelta(seconds=2)
@@ -37,7 +38,10 @@ OPTIONS = WorkerOptions(
 
 async def main(arguments: argparse.Namespace) -> None:
     halt = Halt(Point.parse(arguments.halt) if arguments.halt else None, arguments.hit)
-    database = HaltingDatabase(await open_database(arguments.data_dir, arguments.url), halt)
+    opened = await open_database(arguments.data_dir, arguments.url)
+    if arguments.patience and isinstance(opened, PostgresDatabase):
+        opened._patience_s = arguments.patience
+    database = HaltingDatabase(opened, halt, arguments.calmly)
     clerk = Clerk(Diary(arguments.data_dir / DIARY), arguments.pause)
     worker = Worker(database, CATALOGUE, clerk.handlers(), OPTIONS)
     leadership = lead(database, [Recurring("every second", arguments.cron, "tick")] if arguments.cron else [])
@@ -65,8 +69,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--url")
     parser.add_argument("--halt")
     parser.add_argument("--hit", type=int, default=1)
+    parser.add_argument("--calmly", action="store_true")
     parser.add_argument("--pause", type=float, default=0.005)
     parser.add_argument("--cron")
+    parser.add_argument("--patience", type=float)
     return parser.parse_args()
 
 

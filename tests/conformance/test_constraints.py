@@ -18,7 +18,7 @@ FREE = {"accounts"}
 # A lifecycle whose states are spread over several tables: together they hold all of them.
 SPREAD = {"job_queue": JOB, "job_ends": JOB}
 _SQLITE_CHECK = re.compile(r"\b(?:state|status) TEXT[^,(]*CHECK \((?:state|status) IN \(([^)]*)\)\)", re.IGNORECASE)
-_POSTGRES_CHECK = re.compile(r"\(\(?(?:state|status) = ANY \(ARRAY\[([^\]]*)\]")
+_POSTGRES_CHECK = re.compile(r"^CHECK \(\((?:state|status) = ANY \(ARRAY\[([^\]]*)\]")
 _WORD = re.compile(r"'(\w+)'")
 
 

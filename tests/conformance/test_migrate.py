@@ -75,12 +75,14 @@ async def test_a_migration_interrupted_anywhere_leaves_nothing(opening: Open) ->
     database = opening()
     empty = await dump(database)
     known = migrations(database.dialect)
-    for n in range(1, 6):
+    steps = 4  # the table of migrations, what it holds, the migration itself, and its entry
+    for n in range(1, steps + 2):
         with pytest.raises(InjectedFault):
             await FailingAt(database, n).run(apply(known[0], database.dialect, known))
         assert await dump(database) == empty
         assert await pending(database) == _names(database)
-    assert await migrate(database) == _names(database)
+    assert await FailingAt(database, steps + 2).run(apply(known[0], database.dialect, known))
+    assert await migrate(database) == _names(database)[1:]
 
 
 @both

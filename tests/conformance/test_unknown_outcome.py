@@ -85,7 +85,7 @@ async def test_a_commit_that_is_cut_again_and_again_still_happens_once(wire: Wir
 async def test_doubt_about_the_settling_of_a_doubt_is_settled_too(wire: Wire, wired: Desk) -> None:
     """The commit never reached the server; the answer to the settling of that is lost as well."""
     wire.cut("COMMIT", Cut.BEFORE)
-    wire.cut("INSERT INTO postroom.receipts (token, written_at) VALUES ($1", Cut.AFTER)
+    wire.cut("INSERT INTO postroom.receipts (token, written_at, void)", Cut.AFTER)
     accepted = await wired.enqueue()
     assert wire.cuts == 2
     assert await wired.counts() == {"queued": 1}, "acknowledged, and not there"

@@ -59,13 +59,19 @@ class PostgresServer:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """The hard way: SIGKILL to the postmaster and every backend of it, as a power cut would."""
+        """The hard way: SIGKILL to the postmaster and every backend of it, as a power cut would.
+
+        It is stopped first, so that it neither starts another backend nor notices that its backends die.
+        """
         assert self.process is not None
-        for pid in [*_children(self.process.pid), self.process.pid]:
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+        children = _children(self.process.pid)
+        for pid in [self.process.pid, *children]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
-        self._forget_dead_postmaster()
+        self._forget_dead_postmaster(children)
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -78,8 +84,13 @@ class PostgresServer:
             command += ["-c", statement]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    def _forget_dead_postmaster(self) -> None:
+    def _forget_dead_postmaster(self, children: Sequence[int], timeout: float = 10.0) -> None:
         """Shared memory of a killed postmaster stays attached until its last child is gone: wait for that."""
+        deadline = time.monotonic() + timeout
+        while any(_alive(pid) for pid in children):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"backends of the killed PostgreSQL live on: {[*filter(_alive, children)]}")
+            time.sleep(0.005)
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -138,3 +149,12 @@ def _children(pid: int) -> list[int]:
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         found += [int(child) for child in task.read_text().split()]
     return found
+
+
+def _alive(pid: int) -> bool:
+    """Whether the process still holds memory; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,6 +130,19 @@ class Child:
             raise AssertionError(
                 f"{self.name} {problem} within {seconds:g} s; last heard: {last}\n{self.complaints()}"
             ) from None
+
+
+async def hear_any(children: Iterable[Child], word: str, after: float = 0.0) -> tuple[Child, Line]:
+    """Whichever of them is the first to say the word."""
+    listening = {asyncio.create_task(child.hear(word, after=after)): child for child in children}
+    try:
+        await asyncio.wait(listening, return_when=asyncio.FIRST_COMPLETED)
+        heard = [(child, task.result()) for task, child in listening.items() if task.done()]
+        return min(heard, key=lambda each: each[1].at)
+    finally:
+        for task in listening:
+            task.cancel()
+        await asyncio.gather(*listening, return_exceptions=True)
 
 
 class Family:

@@ -59,8 +59,8 @@ class Rehearsal:
         self._called("demo", port=port)
         ready("http://127.0.0.1:2/")
 
-    async def sandbox(self, settings: Settings, *, host: str, port: int, mail: int, ready: Ready) -> None:
-        self._called("sandbox", host=host, port=port, mail=mail)
+    async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready) -> None:
+        self._called("sandbox", port=port, seed=seed)
         ready("http://127.0.0.1:3/")
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:
@@ -140,12 +140,12 @@ def test_servers_announce_their_address_to_programs_too(shell: Shell):
 
 def test_demo_sandbox_and_worker_pass_their_options_on(shell: Shell):
     assert shell("demo", "--port", "9") == 0
-    assert shell("sandbox", "--host", "0.0.0.0", "--port", "8", "--mail", "7") == 0
+    assert shell("sandbox", "--port", "8", "--seed", "7") == 0
     assert shell("worker", "--concurrency", "5") == 0
     assert shell("worker") == 0
     assert shell.application.calls == [
         ("demo", {"port": 9}),
-        ("sandbox", {"host": "0.0.0.0", "port": 8, "mail": 7}),
+        ("sandbox", {"port": 8, "seed": 7}),
         ("worker", {"concurrency": 5}),
         ("worker", {"concurrency": 32}),
     ]

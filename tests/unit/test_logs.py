@@ -87,7 +87,7 @@ def test_an_event_on_the_console_is_one_line_too(configured: Configure):
 
 def test_libraries_log_down_the_same_pipe(configured: Configure):
     stream = configured()
-    logging.getLogger("uvicorn.error").info("Started %s", "server")
+    logging.getLogger("uvicorn.error").warning("Started %s", "server")
     logging.getLogger("asyncpg").warning("slow")
     assert [(event["logger"], event["event"]) for event in events(stream)] == [
         ("uvicorn.error", "Started server"),

@@ -43,7 +43,6 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 log_config=None,
-                log_level="warning",
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,

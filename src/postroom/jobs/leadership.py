@@ -21,6 +21,7 @@ from postroom.jobs.worker import holder_name
 from postroom.store import leaders
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
+from postroom.store.listeners import signalled
 
 log = structlog.get_logger()
 
@@ -112,8 +113,7 @@ class Leadership:
         self._wake.clear()
         if self._stopping.is_set():
             return
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), seconds * self._rng.uniform(0.9, 1.0))
+        await signalled(self._wake, seconds * self._rng.uniform(0.9, 1.0))
 
     async def _resign(self) -> None:
         with contextlib.suppress(StoreError):

@@ -33,6 +33,7 @@ from postroom.store import jobs as store
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.store.listeners import signalled
 
 log = structlog.get_logger()
 
@@ -174,9 +175,7 @@ class Worker:
         return len(jobs)
 
     async def _wait(self, longest: timedelta) -> None:
-        jittered = longest.total_seconds() * self._rng.uniform(0.8, 1.2)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), jittered)
+        await signalled(self._wake, longest.total_seconds() * self._rng.uniform(0.8, 1.2))
 
     # running
 

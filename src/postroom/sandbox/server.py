@@ -36,7 +36,6 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
         config = uvicorn.Config(
             emulator.app(),
             log_config=None,
-            log_level="warning",
             access_log=False,
             lifespan="off",
             ws="none",

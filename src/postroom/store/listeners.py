@@ -1,7 +1,17 @@
-"""Who listens on which channel in this process."""
+"""Who listens on which channel in this process, and how one waits for a signal."""
 
+import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable
+
+
+async def signalled(signal: asyncio.Event, seconds: float) -> bool:
+    """Waits for the signal, at most so long. (`asyncio.wait_for` of Python 3.11 can lose a cancellation.)"""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await signal.wait()
+    return signal.is_set()
 
 
 class Listener:

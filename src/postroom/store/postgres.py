@@ -49,6 +49,7 @@ _GONE = (
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,
+    asyncpg.InternalClientError,  # the server's last word came between two statements
 )
 _COLLIDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 

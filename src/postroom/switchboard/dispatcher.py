@@ -5,7 +5,6 @@ left the tiers behind; urgent mail must still find room near the front.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
@@ -20,6 +19,7 @@ from postroom.store import actions, inbox, jobs, mail
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.store.listeners import signalled
 from postroom.store.new_jobs import new_job
 
 log = structlog.get_logger()
@@ -63,8 +63,7 @@ class Dispatcher:
                     log.warning("dispatcher.interrupted", error=type(error).__name__)
                     handed_over = 0
                 if not handed_over:
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._wake.wait(), self._poll.total_seconds())
+                    await signalled(self._wake, self._poll.total_seconds())
         finally:
             for subscription in subscriptions:
                 subscription.close()

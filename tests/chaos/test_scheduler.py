@@ -1,0 +1,100 @@
+"""Three processes with the scheduler, and the one that leads is killed again and again."""
+
+import itertools
+import time
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from chaos.evidence import Place, check_all_ended, ended_jobs
+from chaos.points import MOMENTS, Point
+from chaos.storm import WORKER, finish_all
+from chaos.trade import lay_out
+from chaos.worker_process import LEADER_LEASE
+from conftest import scale
+from postroom.store.codecs import as_time
+from postroom.store.database import Script, Text, schema_change
+from postroom.store.opening import open_database
+from support.processes import Child, Family, hear_any
+
+EVERY_SECOND = "* * * * * *"
+PROCESSES = 3
+POLL = LEADER_LEASE / 3  # how often a process that does not lead tries to
+SLACK_S = 0.5
+_TRIGGER = {
+    "sqlite": (
+        """CREATE TRIGGER chaos_fired AFTER UPDATE OF last_at ON job_schedules
+        BEGIN INSERT INTO chaos_ticks (tick) VALUES (NEW.last_at); END""",
+    ),
+    "postgres": (
+        """CREATE FUNCTION chaos_note_tick() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN INSERT INTO chaos_ticks (tick) VALUES (NEW.last_at::text); RETURN NULL; END'""",
+        """CREATE TRIGGER chaos_fired AFTER UPDATE OF last_at ON job_schedules
+        FOR EACH ROW EXECUTE FUNCTION chaos_note_tick()""",
+    ),
+}
+
+
+@schema_change
+def note_ticks(dialect: str) -> Script[None]:
+    """The database itself writes down each tick that is fired, in the transaction that fires it."""
+    yield Text("CREATE TABLE chaos_ticks (tick text NOT NULL)")
+    for text in _TRIGGER[dialect]:
+        yield Text(text)
+
+
+async def prepare(place: Place) -> None:
+    database = await open_database(place.folder, place.url)
+    await database.run(lay_out())
+    await database.run(note_ticks(database.dialect))
+    await database.close()
+
+
+async def test_a_recurring_job_fires_once_per_tick_while_its_leaders_are_killed(
+    place: Place, children: Family, rng: Random
+) -> None:
+    await prepare(place)
+    moments = itertools.cycle(MOMENTS)
+    processes = [await start(children, place, next(moments), rng) for _ in range(PROCESSES)]
+    leaderless: list[tuple[float, float]] = []
+    kills = scale(3, 12)
+    for _ in range(kills):
+        leader, _ = await hear_any(processes, "halt")
+        killed = await leader.kill()
+        processes.remove(leader)
+        processes.append(await start(children, place, next(moments), rng))
+        _, elected = await hear_any(processes, "elected", after=killed)
+        leaderless.append((killed, elected.at))
+        await hear_any(processes, "fired", after=elected.at)
+    for process in processes:
+        await process.kill()
+    await finish_all(children, place)
+    ticks = await check_ticks(place, leaderless)
+    await check_all_ended(place, await ended_jobs(place))
+    replaced = [elected - killed for killed, elected in leaderless]
+    print(f"{ticks} ticks, {kills} leaders killed, replaced after {[f'{each:.2f} s' for each in replaced]}")
+    assert max(replaced) <= (LEADER_LEASE + POLL).total_seconds() + SLACK_S
+
+
+async def start(children: Family, place: Place, moment: str, rng: Random) -> Child:
+    """A process that, once it leads, fires a few ticks and then stops before, inside or after firing one."""
+    point, hit = Point(moment, "fire"), rng.randint(2, 3)
+    return await children.start(
+        WORKER, *place.arguments(), "--cron", EVERY_SECOND, "--halt", str(point), "--hit", str(hit)
+    )
+
+
+async def check_ticks(place: Place, leaderless: list[tuple[float, float]]) -> int:
+    """Each tick once, one job for each, and none left out but while nobody led."""
+    ticks = sorted(as_time(tick) for (tick,) in await place.rows("SELECT tick FROM chaos_ticks"))
+    assert len(set(ticks)) == len(ticks), "a tick was fired twice"
+    assert all(tick.microsecond == 0 for tick in ticks)
+    assert await place.rows("SELECT count(*) FROM jobs WHERE type = 'tick'") == [(len(ticks),)]
+    due = (ticks[0] + timedelta(seconds=number) for number in range(int((ticks[-1] - ticks[0]).total_seconds())))
+    windows = [(wall_time(killed), wall_time(elected)) for killed, elected in leaderless]
+    for missed in set(due) - set(ticks):
+        assert any(killed <= missed <= elected for killed, elected in windows), f"{missed} was missed under a leader"
+    return len(ticks)
+
+
+def wall_time(moment: float) -> datetime:
+    return datetime.now(UTC) - timedelta(seconds=time.monotonic() - moment)

@@ -1,0 +1,129 @@
+"""A real worker at work, with handlers that tell the test what they do."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from datetime import timedelta
+from random import Random
+from typing import Any, TypeVar
+from uuid import UUID
+
+from conformance.desk import TYPES, Desk
+from postroom.core.job_types import Catalogue
+from postroom.core.jobs import JobView
+from postroom.jobs.run import Handler, JobRun
+from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.store.database import Database, Dialect, Subscription, Transaction
+
+T = TypeVar("T")
+PATIENCE_S = 10
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Asks again and again; the test fails when it does not come true."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            answer = condition()
+            if answer if isinstance(answer, bool) else await answer:
+                return
+            await asyncio.sleep(0)
+
+
+async def until_back(desk: Desk, id: UUID, attempts: int) -> JobView:
+    """Waits for the job to be in the queue again after that many attempts."""
+    shown = await desk.show(id)
+
+    async def is_back() -> bool:
+        nonlocal shown
+        shown = await desk.show(id)
+        return (shown.state, shown.attempts) == ("queued", attempts)
+
+    await until(is_back)
+    return shown
+
+
+class Gate:
+    """A handler that tells when it was entered and stays until it is let go."""
+
+    def __init__(self) -> None:
+        self.entered: asyncio.Queue[JobRun] = asyncio.Queue()
+        self.order: list[Any] = []
+        self.inside = 0
+        self.most_inside = 0
+        self.canceled = 0
+        self._places = asyncio.Semaphore(0)
+
+    async def __call__(self, run: JobRun) -> None:
+        self.order.append(run.job.payload.get("n"))
+        self.inside += 1
+        self.most_inside = max(self.most_inside, self.inside)
+        self.entered.put_nowait(run)
+        try:
+            await self._places.acquire()
+        except asyncio.CancelledError:
+            self.canceled += 1
+            raise
+        finally:
+            self.inside -= 1
+
+    async def next(self) -> JobRun:
+        return await asyncio.wait_for(self.entered.get(), PATIENCE_S)
+
+    def let_go(self, count: int = 1) -> None:
+        for _ in range(count):
+            self._places.release()
+
+
+class Meddler:
+    """A database between a worker and the real one, which a test can have do something around a named verb."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.after: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.seen: list[str] = []
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._database.dialect
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        self.seen.append(transaction.name)
+        if meddle := self.before.pop(transaction.name, None):
+            await meddle()
+        result = await self._database.run(transaction)
+        if meddle := self.after.pop(transaction.name, None):
+            await meddle()
+        return result
+
+    def subscribe(self, channel: str, callback: Callable[[str], None]) -> Subscription:
+        return self._database.subscribe(channel, callback)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+
+@contextlib.asynccontextmanager
+async def working(
+    desk: Desk,
+    handler: Handler | Mapping[str, Handler],
+    *,
+    database: Database | None = None,
+    types: Catalogue = TYPES,
+    concurrency: int = 4,
+    heartbeat: timedelta = timedelta(hours=1),
+    **options: Any,
+) -> AsyncGenerator[Worker]:
+    """A worker that runs during the block and is stopped gracefully at its end."""
+    handlers = handler if isinstance(handler, Mapping) else dict.fromkeys(types, handler)
+    chosen = WorkerOptions(concurrency=concurrency, heartbeat=heartbeat, poll=timedelta(milliseconds=20), **options)
+    worker = Worker(database or desk.database, types, handlers, chosen, desk.clock, Random(7))
+    task = asyncio.create_task(worker.run())
+    try:
+        yield worker
+    except BaseException:
+        task.cancel()
+        raise
+    finally:
+        worker.stop()
+        await asyncio.gather(asyncio.wait_for(task, PATIENCE_S), return_exceptions=task.cancelled())

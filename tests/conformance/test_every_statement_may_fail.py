@@ -1,0 +1,57 @@
+"""Every writing verb, failed before each of its statements and before its commit: all or nothing, every time."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import postroom.store
+from conformance import fault_cases_jobs, fault_cases_mail
+from conformance.desk import Desk
+from conformance.dump import Dump, dump
+from conformance.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
+from postroom.store.database import Verb
+from support.faults import FailingAt, InjectedFault
+
+CASES = {case.__name__: case for case in (*fault_cases_jobs.CASES, *fault_cases_mail.CASES)}
+ELSEWHERE = {"apply"}  # test_migrate does the same to a database of its own
+MOST_STATEMENTS = 100
+
+
+def _writing_verbs() -> set[str]:
+    """The names of every verb in the store that writes."""
+    names: set[str] = set()
+    for module in pkgutil.walk_packages(postroom.store.__path__, "postroom.store."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, Verb) and value.kind != "read":
+                names.add(value.name)
+    return names
+
+
+def test_every_writing_verb_has_a_case() -> None:
+    assert set(CASES) == _writing_verbs() - ELSEWHERE
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_a_verb_that_fails_anywhere_changes_nothing_and_works_the_next_time(desk: Desk, name: str) -> None:
+    if ONLY_ON.get(name, desk.database.dialect) != desk.database.dialect:
+        return  # a verb of the other database
+    case: Case = CASES[name]
+    transaction = await case(desk)
+    before = await dump(desk.database, receipts=True)
+    faults = 0
+    for n in range(1, MOST_STATEMENTS):
+        try:
+            await FailingAt(desk.database, n).run(transaction)
+        except InjectedFault:
+            faults += 1
+            assert await dump(desk.database, receipts=True) == before, f"{name} failed at {n} and left something"
+        else:
+            break
+    assert faults == n - 1 >= 1
+    assert (_kept(await dump(desk.database)) != _kept(before)) == (name not in CHANGES_NOTHING)
+
+
+def _kept(rows: Dump) -> Dump:
+    """Without the receipts, which every transaction leaves."""
+    return {name: each for name, each in rows.items() if name != "postroom.receipts"}

@@ -1,0 +1,240 @@
+"""The worker among others: prefetching, stopping, losing its lease, a database in trouble."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from conformance.desk import Desk, listen
+from conformance.shop import PATIENCE_S, Gate, Meddler, until, working
+from postroom.core.errors import DatabaseUnavailable
+from postroom.core.jobs import Job
+from postroom.jobs import worker as worker_module
+from postroom.jobs.run import JobRun
+from postroom.store import jobs as store
+
+SOON = timedelta(milliseconds=2)
+
+
+async def _runs(desk: Desk, count: int) -> None:
+    async def reached() -> bool:
+        return (await desk.counts()).get("running", 0) == count
+
+    await until(reached)
+
+
+async def _take_for_dead(desk: Desk, job: Job) -> None:
+    """As the rescuer does, but at once: a worker that renews its lease every moment would never be found dead."""
+    await desk.database.run(store.close_lease(job.token, desk.clock()))
+
+
+async def test_an_urgent_job_is_run_next_although_others_were_claimed_before_it(desk: Desk) -> None:
+    gate = Gate()
+    await desk.accept(*(desk.new(payload={"n": n}) for n in range(6)))
+    async with working(desk, gate, concurrency=2):
+        await gate.next()
+        await gate.next()
+        await _runs(desk, 4)
+        urgent = await desk.enqueue(payload={"n": "urgent"}, priority=10)
+
+        async def is_claimed() -> bool:
+            return await desk.state(urgent.id) == "running"
+
+        await until(is_claimed)
+        gate.let_go()
+        assert (await gate.next()).job.id == urgent.id
+        gate.let_go(10)
+        await until(lambda: not gate.inside)
+    assert gate.order[:3] == [0, 1, "urgent"]
+
+
+async def test_an_urgent_job_that_comes_while_others_are_being_claimed_is_run_next_too(desk: Desk) -> None:
+    """It is heard of before the buffer holds the less urgent ones that the claim under way brings."""
+    gate, meddler = Gate(), Meddler(desk.database)
+    heard = await listen(desk.database, store.CHANNEL)
+
+    async def enqueue_urgent() -> None:
+        await desk.enqueue(payload={"n": "urgent"}, priority=10)
+        assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "10"
+
+    await desk.accept(*(desk.new(payload={"n": n}) for n in range(3)))
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "0"
+    async with working(desk, gate, database=meddler, concurrency=1) as worker:
+        await gate.next()
+        await until(lambda: len(worker._buffer) == 1)
+        meddler.after["claim"] = enqueue_urgent
+        gate.let_go()
+        await gate.next()  # the claim under way fills the buffer again, and meanwhile the urgent one arrives
+        await until(lambda: "claim" not in meddler.after and len(worker._buffer) > 0)
+        gate.let_go()
+        await gate.next()
+        gate.let_go()
+        await gate.next()
+        gate.let_go()
+        await until(lambda: worker.counts.completed == 4)
+    assert gate.order.index("urgent") == 2
+
+
+async def test_a_stop_gives_back_what_was_not_begun_and_waits_for_what_was(desk: Desk) -> None:
+    gate = Gate()
+    accepted = await desk.accept(*(desk.new(payload={"n": n}) for n in range(3)))
+    async with working(desk, gate, concurrency=1) as worker:
+        await gate.next()
+        await until(lambda: len(worker._buffer) == 1)
+        worker.stop()
+
+        async def is_given_back() -> bool:
+            return await desk.state(accepted[1].id) == "queued"
+
+        await until(is_given_back)
+        assert gate.inside == 1
+        gate.let_go()
+    shown = [await desk.show(each.id) for each in accepted]
+    assert [(each.state, each.attempts) for each in shown] == [("completed", 1), ("queued", 0), ("queued", 0)]
+    assert gate.order == [0]
+
+
+async def test_a_job_that_outlasts_the_drain_is_ended_and_given_to_another(desk: Desk) -> None:
+    gate = Gate()
+    accepted = await desk.enqueue()
+    async with working(desk, gate, drain=timedelta(0)):
+        await gate.next()
+    shown = await desk.show(accepted.id)
+    assert (shown.state, shown.attempts) == ("queued", 1)
+    assert gate.canceled == 1
+    assert [step.name for step in shown.steps] == ["rescued"]
+
+
+async def test_a_stopped_worker_leaves_no_lease_behind(desk: Desk) -> None:
+    await desk.enqueue()
+    gate = Gate()
+    gate.let_go()
+    async with working(desk, gate) as worker:
+        await until(lambda: worker.counts.completed == 1)
+    desk.clock.forward(10**6)
+    assert await desk.database.run(store.rescue(desk.clock())) == (0, 0, 0)
+
+
+async def test_a_worker_that_lost_its_lease_drops_everything_and_begins_anew(desk: Desk) -> None:
+    gate = Gate()
+    accepted = await desk.accept(*(desk.new(payload={"n": n}) for n in range(2)))
+    async with working(desk, gate, concurrency=1, heartbeat=SOON) as worker:
+        first = await gate.next()
+        await until(lambda: len(worker._buffer) == 1)
+        await _take_for_dead(desk, first.job)
+        again = await gate.next()
+        assert gate.canceled == 1
+        assert (again.job.id, again.job.attempts) == (first.job.id, 2)
+        assert again.job.token != first.job.token
+        gate.let_go(2)
+        await until(lambda: worker.counts.completed == 2)
+    shown = [await desk.show(each.id) for each in accepted]
+    assert [(each.state, each.attempts) for each in shown] == [("completed", 2), ("completed", 2)]
+
+
+async def test_a_worker_whose_handlers_end_slowly_still_begins_anew(desk: Desk) -> None:
+    """When the lease is lost, handlers are canceled; one that takes its time to end must not stop the worker for good."""
+    entered: asyncio.Queue[JobRun] = asyncio.Queue()
+    cleaned_up = asyncio.Event()
+
+    async def handler(run: JobRun) -> None:
+        entered.put_nowait(run)
+        if run.job.attempts == 1:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await cleaned_up.wait()
+
+    await desk.enqueue()
+    async with working(desk, handler, concurrency=1, heartbeat=SOON) as worker:
+        first = await asyncio.wait_for(entered.get(), PATIENCE_S)
+        try:
+            await _take_for_dead(desk, first.job)
+            await until(lambda: len(worker._buffer) == 1)
+        finally:
+            cleaned_up.set()
+        again = await asyncio.wait_for(entered.get(), PATIENCE_S)
+        assert again.job.attempts == 2
+        await until(lambda: worker.counts.completed == 1)
+
+
+async def test_two_workers_share_the_work_and_do_nothing_twice(desk: Desk) -> None:
+    seen: list[int] = []
+
+    async def handler(run: JobRun) -> None:
+        seen.append(run.job.payload["n"])
+
+    await desk.accept(*(desk.new(payload={"n": n}) for n in range(300)))
+    async with working(desk, handler) as one, working(desk, handler) as other:
+        await until(lambda: one.counts.completed + other.counts.completed == 300)
+    assert sorted(seen) == list(range(300))
+
+
+@pytest.mark.parametrize("verb", ["open_lease", "claim", "finish", "retry_later", "heartbeat"])
+async def test_a_worker_survives_a_database_in_trouble(desk: Desk, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "PAUSE_AFTER_STORE_ERROR_S", 0)
+    meddler = Meddler(desk.database)
+    failed = asyncio.Event()
+
+    async def fail() -> None:
+        failed.set()
+        raise DatabaseUnavailable("away for a moment")
+
+    async def handler(run: JobRun) -> None:
+        if verb == "heartbeat":
+            await failed.wait()
+        if verb == "retry_later" and run.job.attempts == 1:
+            raise RuntimeError("once")
+
+    meddler.before[verb] = fail
+    accepted = await desk.enqueue()
+    async with working(desk, handler, database=meddler, heartbeat=SOON) as worker:
+        await asyncio.wait_for(failed.wait(), PATIENCE_S)
+        if verb == "retry_later":
+
+            async def is_woken() -> bool:
+                desk.clock.forward(1)
+                return await desk.wake_due() == 1
+
+            await until(is_woken)
+        await until(lambda: worker.counts.completed == 1)
+    assert await desk.state(accepted.id) == "completed"
+
+
+async def test_an_end_that_could_not_be_written_before_the_lease_ran_out_is_not_ours_to_write(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "PAUSE_AFTER_STORE_ERROR_S", 0)
+    meddler = Meddler(desk.database)
+    tried = asyncio.Event()
+
+    async def fail_too_late() -> None:
+        desk.clock.forward(61)
+        tried.set()
+        raise DatabaseUnavailable("away for too long")
+
+    async def handler(run: JobRun) -> None:
+        return None
+
+    meddler.before["finish"] = fail_too_late
+    accepted = await desk.enqueue()
+    async with working(desk, handler, database=meddler) as worker:
+        await asyncio.wait_for(tried.wait(), PATIENCE_S)
+        await until(lambda: worker._finishing is None)
+        assert worker.counts.completed == 0
+        assert meddler.seen.count("finish") == 1
+    assert await desk.state(accepted.id) == "queued"
+
+
+async def test_a_finish_by_a_worker_that_was_taken_for_dead_counts_as_stale(desk: Desk) -> None:
+    gate = Gate()
+    await desk.enqueue()
+    taken: list[Job] = []
+    async with working(desk, gate) as worker:
+        await gate.next()
+        await desk.rescue_all()
+        taken.append(await desk.claim_one())
+        gate.let_go()
+        await until(lambda: worker.counts.stale == 1)
+        assert worker.counts.completed == 0
+    assert await desk.finish(*taken) == {taken[0].seq}

@@ -1,0 +1,127 @@
+"""The whole road in one process, on a real emulator over a loopback socket: everything but the page."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx2
+
+from postroom.app import InProcessSwitchboard
+from postroom.connectors.checkpoint import Checkpoint
+from postroom.connectors.gmail.live import GmailLive
+from postroom.core.job_types import CATALOGUE
+from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
+from postroom.handlers.action_gmail import ActionGmail
+from postroom.handlers.classify import Classify
+from postroom.jobs.leadership import Leadership
+from postroom.jobs.prune import Pruner
+from postroom.jobs.rescue import Rescuer
+from postroom.jobs.schedule import Scheduler
+from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.server import running_emulator
+from postroom.store import actions, feed, jobs, mail
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.rules import NewRule, add_rules
+from postroom.switchboard.dispatcher import Dispatcher
+from postroom.switchboard.intake import Intake
+
+OWNER = "mara@lindqvist.example"
+ENDPOINT = f"gmail:user:{OWNER}"
+TOKEN = "sandbox-token"
+PATIENCE_S = 20.0
+
+
+@dataclass
+class Product:
+    """The running parts, and what a test asks of them."""
+
+    database: Database
+    mailbox: Mailbox
+    live: GmailLive
+    address: str
+
+    async def rule(self, name: str, conditions: dict[str, Any], action: str, **parameters: str) -> None:
+        rule = NewRule(new_id(), name, "", conditions, action, parameters)
+        await self.database.run(add_rules([rule], wall_clock()))
+
+    async def settled(self, count: int) -> list[feed.FeedRow]:
+        """Waits until so many messages are decided and nothing is left to do; returns them, oldest first."""
+        changed = asyncio.Event()
+        channels = (actions.CHANNEL, jobs.CHANNEL)
+        subscriptions = [self.database.subscribe(each, lambda _message: changed.set()) for each in channels]
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    changed.clear()
+                    rows = await self.database.run(feed.recent_messages(1000))
+                    done = [row for row in rows if _is_settled(row)]
+                    if len(done) >= count:
+                        return sorted(done, key=lambda row: row.seq)
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(changed.wait(), 0.2)
+        finally:
+            for subscription in subscriptions:
+                subscription.close()
+
+
+def _is_settled(row: feed.FeedRow) -> bool:
+    return row.action_type is not None and row.action_state in (None, "completed", "failed")
+
+
+def letter(subject: str, sender: str = "shop@store.example", to: str = OWNER, **headers: str) -> bytes:
+    lines = [f"From: {sender}", f"To: {to}", f"Subject: {subject}", "Date: Sun, 15 Nov 2026 08:00:00 +0000"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\nHello.\r\n").encode()
+
+
+@contextlib.asynccontextmanager
+async def running_product(
+    database: Database, folder: Path, prepare: Callable[[Mailbox], None] = lambda _mailbox: None
+) -> AsyncGenerator[Product]:
+    """Connector (driven by the test), dispatcher, worker and leadership on an emulated mailbox."""
+    mailbox = Mailbox(OWNER, Random(1))
+    emulator = Emulator(mailbox, TOKEN, fill=prepare)
+    options = WorkerOptions(concurrency=8, poll=timedelta(seconds=0.1))
+
+    async def token() -> str:
+        return TOKEN
+
+    async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
+        client = GmailClient(http, address, token)
+        gmail = GmailMailbox(client)
+        await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
+        handlers = {
+            "classify": Classify(database, CATALOGUE),
+            "action.gmail": ActionGmail(database, lambda _account: gmail),
+        }
+        worker = Worker(database, CATALOGUE, handlers, options)
+        leadership = Leadership(
+            database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database), poll=options.poll
+        )
+        dispatching = asyncio.create_task(Dispatcher(database, CATALOGUE).run())
+        working = asyncio.gather(worker.run(), leadership.run())
+        live = GmailLive(
+            client,
+            InProcessSwitchboard(Intake(database, None)),
+            Checkpoint(folder / "checkpoint.json"),
+            email=OWNER,
+            endpoint_identity=ENDPOINT,
+            clock=wall_clock,
+        )
+        try:
+            yield Product(database, mailbox, live, address)
+        finally:
+            worker.stop()
+            leadership.stop()
+            dispatching.cancel()
+            await asyncio.gather(working, dispatching, return_exceptions=True)

@@ -1,0 +1,121 @@
+"""From the mailbox to the action and back into the mailbox, real on every hop, on both databases."""
+
+from pathlib import Path
+
+import httpx2
+
+from integration.product import TOKEN, letter, running_product
+from postroom.sandbox.mailbox import Mailbox
+from postroom.store.database import Database
+
+
+def labels(mailbox: Mailbox, subject: str) -> set[str]:
+    (found,) = mailbox.search(f'subject:"{subject}"')
+    return set(found.labels)
+
+
+async def test_a_newsletter_is_archived_by_a_rule(database: Database, tmp_path: Path) -> None:
+    async with running_product(database, tmp_path) as product:
+        await product.rule("news", {"header_match": {"name": "List-Unsubscribe"}}, "archive")
+        product.mailbox.deliver(letter("Weekly news", List_Unsubscribe="<https://news.example/out>"))
+        assert await product.live.sync() == 1
+        (row,) = await product.settled(1)
+        assert (row.action_type, row.rule_name, row.action_state, row.tier) == (
+            "archive",
+            "news",
+            "completed",
+            "default",
+        )
+        assert "INBOX" not in labels(product.mailbox, "Weekly news")
+
+
+async def test_a_label_is_made_and_applied_and_the_message_stays_in_the_inbox(
+    database: Database, tmp_path: Path
+) -> None:
+    async with running_product(database, tmp_path) as product:
+        await product.rule("receipts", {"subject_contains": "receipt"}, "apply_label", label="Receipts")
+        product.mailbox.deliver(letter("Your receipt"))
+        await product.live.sync()
+        (row,) = await product.settled(1)
+        assert row.action_state == "completed"
+        made = product.mailbox.labels.named("Receipts")
+        assert made is not None
+        assert labels(product.mailbox, "Your receipt") >= {"INBOX", made.id}
+
+
+async def test_mail_that_no_rule_matches_stays_as_it_is(database: Database, tmp_path: Path) -> None:
+    async with running_product(database, tmp_path) as product:
+        product.mailbox.deliver(letter("Lunch?", sender="ida@lindqvist.example"))
+        before = labels(product.mailbox, "Lunch?")
+        await product.live.sync()
+        (row,) = await product.settled(1)
+        assert (row.action_type, row.action_state) == ("none", None)
+        assert labels(product.mailbox, "Lunch?") == before
+
+
+async def test_mail_is_handed_in_once_however_often_the_connector_looks(database: Database, tmp_path: Path) -> None:
+    async with running_product(database, tmp_path) as product:
+        product.mailbox.deliver(letter("First"))
+        assert await product.live.sync() == 1
+        assert await product.live.sync() == 0
+        (tmp_path / "checkpoint.json").unlink()
+        assert await product.live.sync() == 0
+        product.mailbox.deliver(letter("Second"))
+        assert await product.live.sync() == 1
+        rows = await product.settled(2)
+        assert [row.subject for row in rows] == ["First", "Second"]
+
+
+async def test_the_connector_starts_over_when_gmail_has_forgotten_its_place(database: Database, tmp_path: Path) -> None:
+    async with running_product(database, tmp_path) as product:
+        product.mailbox.deliver(letter("Before"))
+        await product.live.sync()
+        product.mailbox.deliver(letter("After"))
+        product.mailbox.history.forget(10**9)
+        assert await product.live.sync() == 1
+        assert len(await product.settled(2)) == 2
+
+
+async def test_a_message_that_is_gone_before_its_action_fails_with_a_reason(database: Database, tmp_path: Path) -> None:
+    async with running_product(database, tmp_path) as product:
+        await product.rule("all", {"subject_contains": "Gone"}, "archive")
+        product.mailbox.deliver(letter("Gone soon"))
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+            fault = {"code": 404, "reason": "notFound", "path": "/modify", "times": 1}
+            (await http.post(f"{product.address}/sandbox/faults", json=fault)).raise_for_status()
+        await product.live.sync()
+        (row,) = await product.settled(1)
+        assert row.action_state == "failed"
+        assert row.action_error is not None
+        assert "archive" in row.action_error
+
+
+async def test_a_broken_rule_disables_itself_and_the_message_goes_on(database: Database, tmp_path: Path) -> None:
+    from postroom.store.rules import list_rules
+
+    async with running_product(database, tmp_path) as product:
+        await product.rule("broken", {"subject_regex": "("}, "archive")
+        await product.rule("good", {"subject_contains": "Hello"}, "apply_label", label="Good")
+        product.mailbox.deliver(letter("Hello there"))
+        await product.live.sync()
+        (row,) = await product.settled(1)
+        assert (row.rule_name, row.action_state) == ("good", "completed")
+        broken = next(rule for rule in await database.run(list_rules()) if rule.name == "broken")
+        assert not broken.enabled
+        assert broken.disabled_reason is not None
+        assert "RE2" in broken.disabled_reason
+
+
+async def test_hostile_headers_reach_the_end_of_the_road(database: Database, tmp_path: Path) -> None:
+    hostile = [
+        b"Subject: \xff\xfe\x00 bytes\r\n\r\nbody\x00\r\n",
+        b"From: a\r\nFrom: b@c.example\r\nSubject: =?utf-8?b?////?=\r\n\r\n",
+        b"\r\n\r\n",
+        b"Subject: " + b"A" * 20_000 + b'\r\nTo: "x,y" <mara@lindqvist.example>\r\n\r\nhi',
+        letter("=?utf-8?q?=00=E2=80=AEevil?=", sender="<script>alert(1)</script>@x.example"),
+    ]
+    async with running_product(database, tmp_path) as product:
+        for raw in hostile:
+            product.mailbox.deliver(raw)
+        assert await product.live.sync() == len(hostile)
+        assert len(await product.settled(len(hostile))) == len(hostile)
