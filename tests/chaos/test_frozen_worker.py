@@ -1,5 +1,6 @@
 """A worker that sleeps past its lease (SIGSTOP) and wakes again (SIGCONT): by then its work is someone else's."""
 
+import asyncio
 import signal
 from random import Random
 
@@ -14,19 +15,24 @@ from support.processes import Family
 FENCED = ("begin_step", "finish_step", "deliver", "finish", "retry_later", "fail", "heartbeat", "claim")
 
 
-@pytest.mark.parametrize("verb", FENCED)
-async def test_a_worker_that_wakes_after_its_lease_changes_nothing_and_works_on(
-    place: Place, children: Family, rng: Random, verb: str
+async def test_workers_that_wake_after_their_lease_change_nothing_and_work_on(
+    place: Place, children: Family, rng: Random
 ) -> None:
     async with producing(place, rng) as producer:
-        frozen = await children.start(WORKER, *place.arguments(), "--halt", str(Point("before", verb)), "--calmly")
-        halted = await frozen.hear("halt")
+        frozen = [
+            await children.start(WORKER, *place.arguments(), "--halt", str(Point("before", verb)), "--calmly")
+            for verb in FENCED
+        ]
+        halted = await asyncio.gather(*(worker.hear("halt") for worker in frozen))
         other = await children.start(WORKER, *place.arguments())
-        await other.until(lambda: lease_is_gone(place, frozen.pid))
-        frozen.signal(signal.SIGCONT)
-        await frozen.hear("ended", after=halted.at)
-    for worker in (frozen, other):
+        for worker in frozen:
+            await other.until(lambda pid=worker.pid: lease_is_gone(place, pid))
+        for worker, halt in zip(frozen, halted, strict=True):
+            worker.signal(signal.SIGCONT)
+            await worker.hear("ended", after=halt.at)
+    for worker in (*frozen, other):
         worker.signal(signal.SIGTERM)
+    for worker in (*frozen, other):
         assert await worker.ended() == 0, worker.complaints()
     await finish_all(children, place)
     await check_everything(place, producer.acknowledged)

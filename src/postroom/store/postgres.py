@@ -40,6 +40,7 @@ _SESSION = {
     "timezone": "UTC",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
+    "idle_in_transaction_session_timeout": "10s",  # a frozen process must not hold its locks, and with them the rescuer
 }
 _GONE = (
     OSError,
