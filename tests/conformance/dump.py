@@ -1,11 +1,12 @@
 """All that a database holds, so that a test can say that nothing has changed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
 import asyncpg
 
-from postroom.store.database import Database
+from postroom.store.database import Database, Script, Text, transaction
 from postroom.store.postgres import PostgresDatabase
 from postroom.store.sqlite import SqliteDatabase
 
@@ -56,3 +57,14 @@ async def empty_postgres(connection: "asyncpg.Connection[Any]") -> None:
     )
     if tables:
         await connection.execute(f"TRUNCATE {', '.join(name for (name,) in tables)}")
+
+
+@transaction
+def _delete_all(tables: Sequence[str]) -> Script[None]:
+    yield Text("; ".join(f"DELETE FROM {name}" for name in tables))
+
+
+async def clear(database: Database) -> None:
+    """Deletes every row of a small database but those that say which migrations were applied."""
+    tables = [name for name in await dump(database) if name.split(".")[-1] != "schema_migrations"]
+    await database.run(_delete_all(tables))

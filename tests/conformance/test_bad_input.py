@@ -1,7 +1,7 @@
 """Bad input: each is refused by a clear error that names the field and the remedy, and nothing is written."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -64,6 +64,14 @@ async def test_a_date_without_a_zone_is_refused_with_field_and_remedy(desk: Desk
         await JobQueue(desk.database, TYPES).enqueue_scheduled("plain", {}, NAIVE)
     assert refused.value.field == "not_before"
     assert await dump(desk.database, receipts=True) == before
+
+
+async def test_a_date_beyond_the_calendar_is_refused_with_field_and_remedy(desk: Desk) -> None:
+    """In its own zone it is the last moment there is; in UTC there is no such moment."""
+    moment = datetime.max.replace(tzinfo=timezone(timedelta(hours=-1)))
+    with pytest.raises(BadInput) as refused:
+        await JobQueue(desk.database, TYPES).enqueue_scheduled("plain", {}, moment)
+    assert refused.value.field == "not_before"
 
 
 @pytest.mark.parametrize("year", [1, 999, 9999])

@@ -133,7 +133,7 @@ async def test_a_worker_that_lost_its_lease_drops_everything_and_begins_anew(des
 
 
 async def test_a_worker_whose_handlers_end_slowly_still_begins_anew(desk: Desk) -> None:
-    """When the lease is lost, handlers are canceled; one that takes its time to end must not stop the worker for good."""
+    """When the lease is lost, handlers are canceled; one that takes its time must not stop the worker for good."""
     entered: asyncio.Queue[JobRun] = asyncio.Queue()
     cleaned_up = asyncio.Event()
 

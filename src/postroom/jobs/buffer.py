@@ -1,7 +1,8 @@
 """What a worker has claimed and not begun: a small heap, the most urgent first, sized by time.
 
-Claims in batches are many times cheaper than one by one, but what waits here waits behind nobody else's back only as
-long as it is short: the buffer holds about as much as the worker does in `horizon_s`.
+Claims in batches are many times cheaper than one by one. But what waits here is out of everyone else's reach, so the
+buffer holds one job for each free place and, beyond that, only what the worker does in about `horizon_s`, judged by
+how fast it has been lately. Slow jobs are therefore hardly claimed ahead, and after a pause the judgement fades.
 """
 
 import heapq
@@ -11,42 +12,40 @@ from postroom.core.jobs import Claim, Job
 
 SMALLEST_SAMPLE_S = 0.02
 WEIGHT = 0.3
+FADES_AFTER_S = 0.1
 
 
 class Buffer:
     """Claimed jobs in the order in which they will be run."""
 
-    def __init__(self, concurrency: int, most: int, horizon_s: float) -> None:
+    def __init__(self, most: int, horizon_s: float) -> None:
         self._heap: list[tuple[int, int, Job]] = []
-        self._concurrency = concurrency
         self._most = most
         self._horizon_s = horizon_s
         self._rate = 0.0
         self._sampled_at: float | None = None
         self._done = 0
+        self.touched_at = 0.0
 
     def __len__(self) -> int:
         return len(self._heap)
 
     @property
-    def size(self) -> int:
-        """How many jobs are about `horizon_s` of work; at least one for each place that may become free."""
-        return max(self._concurrency, min(self._most, int(self._rate * self._horizon_s)))
-
-    @property
-    def wants(self) -> int:
-        """How many more to claim; none until half has been used, so that claims stay large."""
-        return self.size - len(self._heap) if len(self._heap) * 2 <= self.size else 0
-
-    @property
     def highest_priority(self) -> int | None:
         return -self._heap[0][0] if self._heap else None
 
-    def add(self, jobs: Iterable[Job]) -> None:
+    def wants(self, free_places: int, now: float) -> int:
+        """How many more to claim; none until half of what it should hold is used, so that claims stay large."""
+        size = free_places + min(self._most, int(self._current_rate(now) * self._horizon_s))
+        return size - len(self._heap) if len(self._heap) * 2 <= size else 0
+
+    def add(self, jobs: Iterable[Job], now: float) -> None:
+        self.touched_at = now
         for job in jobs:
             heapq.heappush(self._heap, (-job.priority, job.seq, job))
 
-    def pop(self) -> Job:
+    def pop(self, now: float) -> Job:
+        self.touched_at = now
         return heapq.heappop(self._heap)[2]
 
     def drain(self) -> list[Claim]:
@@ -61,5 +60,13 @@ class Buffer:
         if self._sampled_at is None:
             self._sampled_at, self._done = now, 0
         elif (elapsed := now - self._sampled_at) >= SMALLEST_SAMPLE_S:
+            self._rate = self._current_rate(now)
             self._rate += WEIGHT * (self._done / elapsed - self._rate)
             self._sampled_at, self._done = now, 0
+
+    def _current_rate(self, now: float) -> float:
+        """Jobs a second, less and less believed the longer nothing has ended."""
+        if self._sampled_at is None:
+            return 0.0
+        silent = max(0.0, now - self._sampled_at - FADES_AFTER_S)
+        return self._rate * FADES_AFTER_S / (FADES_AFTER_S + silent)

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -42,6 +43,7 @@ LARGEST_CLAIM = 1000
 JOBS_PER_TURN = 100
 LONGEST_ERROR = 2000
 PAUSE_AFTER_STORE_ERROR_S = 0.5
+LONGEST_WAIT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Worker:
         self._handlers = handlers
         self._clock = clock
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
-        self._buffer = Buffer(self.options.concurrency, LARGEST_BUFFER, self.options.prefetch.total_seconds())
+        self._buffer = Buffer(LARGEST_BUFFER, self.options.prefetch.total_seconds())
         self._marks = MarkKeeper(database)
         self._lease: _Lease | None = None
         self._runners: set[asyncio.Task[None]] = set()
@@ -104,6 +106,7 @@ class Worker:
         self._wake = asyncio.Event()
         self._urgent = False
         self._stopping = asyncio.Event()
+        self._monotonic = time.monotonic
 
     def stop(self) -> None:
         """Claims nothing more and ends when what runs has ended, or after the drain time."""
@@ -138,20 +141,17 @@ class Worker:
     async def _claim_until_stopped(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
+            await self._give_back_what_waits_too_long()
             wanted = self._wanted()
-            if wanted:
-                try:
-                    claimed = await self._claim(wanted)
-                except StoreError as error:
-                    log.warning("worker.claim_failed", error=type(error).__name__)
-                    claimed = 0
-                if claimed == wanted:
-                    continue
-                if claimed and self._marks.due:
-                    await self._marks.advance()
-                await self._wait(self.options.poll)
-            else:
-                await self._wait(self.options.poll)
+            if not wanted or await self._try_to_claim(wanted) < wanted:
+                await signalled(self._wake, self.options.poll.total_seconds() * self._rng.uniform(0.8, 1.2))
+
+    async def _try_to_claim(self, wanted: int) -> int:
+        try:
+            return await self._claim(wanted)
+        except StoreError as error:
+            log.warning("worker.claim_failed", error=type(error).__name__)
+            return 0
 
     def _wanted(self) -> int:
         if len(self._ended) > LARGEST_BUFFER:
@@ -159,7 +159,17 @@ class Worker:
         if self._urgent:
             self._urgent = False
             return self.options.concurrency
-        return min(self._buffer.wants, LARGEST_CLAIM)
+        return min(self._buffer.wants(self._free_places, self._monotonic()), LARGEST_CLAIM)
+
+    @property
+    def _free_places(self) -> int:
+        return self.options.concurrency - (len(self._lease.running) if self._lease is not None else 0)
+
+    async def _give_back_what_waits_too_long(self) -> None:
+        """When every place is taken by slow jobs, what was claimed ahead is better left to other workers."""
+        if self._buffer and self._monotonic() - self._buffer.touched_at > LONGEST_WAIT_S:
+            claims = self._buffer.drain()
+            await self._insist(store.release(claims, self._clock()), "release")
 
     async def _claim(self, wanted: int) -> int:
         lease = await self._hold_lease()
@@ -168,14 +178,11 @@ class Worker:
             return 0  # lost while we asked; the rescuer has them
         self.counts.claimed += len(jobs)
         self._marks.claimed += len(jobs)
-        self._buffer.add(jobs)
+        self._buffer.add(jobs, self._monotonic())
         self._start_runners()
         if self._marks.due:
             await self._marks.advance()
         return len(jobs)
-
-    async def _wait(self, longest: timedelta) -> None:
-        await signalled(self._wake, longest.total_seconds() * self._rng.uniform(0.8, 1.2))
 
     # running
 
@@ -190,9 +197,8 @@ class Worker:
         """Runs buffered jobs until there are none. Handlers that never wait must not keep the loop to themselves."""
         turn = 0
         while self._buffer and self._lease is not None:
-            job = self._buffer.pop()
-            if not self._stopping.is_set() and self._buffer.wants:
-                self._wake.set()
+            job = self._buffer.pop(self._monotonic())
+            self._wake.set()
             await self._run_one(job, self._lease)
             turn += 1
             if turn % JOBS_PER_TURN == 0:
@@ -214,7 +220,7 @@ class Worker:
         else:
             if run.ended:
                 self.counts.completed += 1
-                self._buffer.observe(1, asyncio.get_running_loop().time())
+                self._buffer.observe(1, self._monotonic())
             elif lease is self._lease:
                 self._ended.append(job)
                 if self._finishing is None:
@@ -249,7 +255,7 @@ class Worker:
                 if done is not None:
                     self.counts.completed += len(done)
                     self.counts.stale += len(claims) - len(done)
-                    self._buffer.observe(len(done), asyncio.get_running_loop().time())
+                    self._buffer.observe(len(done), self._monotonic())
         finally:
             self._finishing = None
             self._wake.set()

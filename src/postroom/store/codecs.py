@@ -18,7 +18,7 @@ def time_text(moment: datetime) -> str:
     """A moment as SQLite keeps it."""
     if moment.tzinfo is None:
         raise BadInput("time", f"{moment.isoformat()} has no time zone", "use an aware datetime, such as UTC")
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def as_time(value: Any) -> datetime:
