@@ -1,4 +1,4 @@
-"""The whole product in a real browser: mail arrives in the sandbox, is decided, acted on, and seen, without a reload."""
+"""The whole product in a real browser: mail arrives, is decided, acted on and seen, without a reload."""
 
 import json
 import os

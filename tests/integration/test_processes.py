@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def postroom(folder: Path, *arguments: str, database_url: str | None = None) -> 
 
 
 @contextmanager
-def running(folder: Path, *arguments: str, database_url: str | None = None) -> Iterator[subprocess.Popen[str]]:
+def running(folder: Path, *arguments: str, database_url: str | None = None) -> Generator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [*POSTROOM, *arguments],
         cwd=folder,

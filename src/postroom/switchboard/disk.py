@@ -19,15 +19,22 @@ def free_bytes(folder: Path) -> int:
 class DiskReserve:
     """Refuses when less than the reserve is free on the disk of the data folder."""
 
-    def __init__(self, folder: Path, reserve_mib: int, free: Callable[[Path], int] = free_bytes) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        reserve_mib: int,
+        free: Callable[[Path], int] = free_bytes,
+        look_every_s: float = LOOK_EVERY_S,
+    ) -> None:
         self._folder = folder
         self._reserve = reserve_mib * 1024 * 1024
         self._free = free
+        self._look_every_s = look_every_s
         self._looked_at = float("-inf")
         self._found = 0
 
     def check(self) -> None:
-        if time.monotonic() - self._looked_at >= LOOK_EVERY_S:
+        if time.monotonic() - self._looked_at >= self._look_every_s:
             self._found, self._looked_at = self._free(self._folder), time.monotonic()
         if self._found < self._reserve:
             mib = 1024 * 1024
