@@ -47,7 +47,8 @@ async def test_a_worker_that_freezes_inside_a_transaction_does_not_hold_up_the_o
     place: Place, children: Family, rng: Random
 ) -> None:
     async with producing(place, rng) as producer:
-        frozen = await children.start(WORKER, *place.arguments(), "--halt", str(Point("inside", "finish_step")))
+        point = Point("inside", "finish_step")
+        frozen = await children.start(WORKER, *place.arguments(), "--halt", str(point), "--calmly")
         await frozen.hear("halt")
         other = await children.start(WORKER, *place.arguments())
         await other.until(lambda: lease_is_gone(place, frozen.pid), patience_s=30)

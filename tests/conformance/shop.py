@@ -42,6 +42,21 @@ async def until_back(desk: Desk, id: UUID, attempts: int) -> JobView:
     return shown
 
 
+async def warm_up(desk: Desk, worker: Worker) -> None:
+    """Gives the worker quick jobs (of the type `other`) until it has seen how fast it is, and so claims ahead."""
+
+    async def has_been_measured() -> bool:
+        await desk.enqueue("other")
+        return worker._buffer._rate > 0
+
+    await until(has_been_measured)
+    await until(lambda: worker.counts.completed == worker.counts.claimed)
+
+
+async def quick(run: JobRun) -> None:
+    """A handler that has nothing to do."""
+
+
 class Gate:
     """A handler that tells when it was entered and stays until it is let go."""
 
@@ -75,7 +90,9 @@ class Gate:
 
 
 class Meddler:
-    """A database between a worker and the real one, which a test can have do something around a named verb."""
+    """A database between a worker and the real one, which a test can have do something before a named verb, or
+    after one that gave something. Each is done once.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -92,7 +109,7 @@ class Meddler:
         if meddle := self.before.pop(transaction.name, None):
             await meddle()
         result = await self._database.run(transaction)
-        if meddle := self.after.pop(transaction.name, None):
+        if result and (meddle := self.after.pop(transaction.name, None)):
             await meddle()
         return result
 

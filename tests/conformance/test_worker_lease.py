@@ -1,19 +1,22 @@
 """The worker among others: prefetching, stopping, losing its lease, a database in trouble."""
 
 import asyncio
+import time
 from datetime import timedelta
 
 import pytest
 
 from conformance.desk import Desk, listen
-from conformance.shop import PATIENCE_S, Gate, Meddler, until, working
+from conformance.shop import PATIENCE_S, Gate, Meddler, quick, until, warm_up, working
 from postroom.core.errors import DatabaseUnavailable
 from postroom.core.jobs import Job
 from postroom.jobs import worker as worker_module
-from postroom.jobs.run import JobRun
+from postroom.jobs.run import Handler, JobRun
+from postroom.jobs.worker import Worker
 from postroom.store import jobs as store
 
 SOON = timedelta(milliseconds=2)
+AHEAD = timedelta(hours=1)  # with this, a worker that has been measured claims all there is
 
 
 async def _runs(desk: Desk, count: int) -> None:
@@ -28,26 +31,48 @@ async def _take_for_dead(desk: Desk, job: Job) -> None:
     await desk.database.run(store.close_lease(job.token, desk.clock()))
 
 
+async def _has_claimed_all_it_wants(worker: Worker, meddler: Meddler) -> None:
+    """The worker has looked around twice since, and asked the database for nothing more."""
+    looks: list[int] = []
+
+    def look() -> float:
+        looks.append(len(meddler.seen))
+        return time.monotonic()
+
+    worker._monotonic = look
+    await until(lambda: len(looks) > 6 and len(set(looks[-6:])) == 1)
+
+
+def _handlers(gate: Gate) -> dict[str, Handler]:
+    return {"plain": gate, "other": quick}
+
+
+@pytest.fixture
+def nothing_waits_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, the worker keeps what it has claimed ahead."""
+    monkeypatch.setattr(worker_module, "LONGEST_WAIT_S", 3600)
+
+
+@pytest.mark.usefixtures("nothing_waits_too_long")
 async def test_an_urgent_job_is_run_next_although_others_were_claimed_before_it(desk: Desk) -> None:
     gate = Gate()
-    await desk.accept(*(desk.new(payload={"n": n}) for n in range(6)))
-    async with working(desk, gate, concurrency=2):
+    async with working(desk, _handlers(gate), concurrency=2, prefetch=AHEAD) as worker:
+        await warm_up(desk, worker)
+        await desk.accept(*(desk.new(payload={"n": n}) for n in range(6)))
         await gate.next()
         await gate.next()
-        await _runs(desk, 4)
+        await _runs(desk, 6)
+        assert len(worker._buffer) == 4
         urgent = await desk.enqueue(payload={"n": "urgent"}, priority=10)
-
-        async def is_claimed() -> bool:
-            return await desk.state(urgent.id) == "running"
-
-        await until(is_claimed)
+        await until(lambda: worker._buffer.highest_priority == 10)
         gate.let_go()
         assert (await gate.next()).job.id == urgent.id
         gate.let_go(10)
-        await until(lambda: not gate.inside)
-    assert gate.order[:3] == [0, 1, "urgent"]
+        await until(lambda: not worker._buffer and not gate.inside)
+    assert gate.order == [0, 1, "urgent", 2, 3, 4, 5]
 
 
+@pytest.mark.usefixtures("nothing_waits_too_long")
 async def test_an_urgent_job_that_comes_while_others_are_being_claimed_is_run_next_too(desk: Desk) -> None:
     """It is heard of before the buffer holds the less urgent ones that the claim under way brings."""
     gate, meddler = Gate(), Meddler(desk.database)
@@ -55,32 +80,52 @@ async def test_an_urgent_job_that_comes_while_others_are_being_claimed_is_run_ne
 
     async def enqueue_urgent() -> None:
         await desk.enqueue(payload={"n": "urgent"}, priority=10)
-        assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "10"
+        while await asyncio.wait_for(heard.get(), PATIENCE_S) != "10":
+            pass
 
-    await desk.accept(*(desk.new(payload={"n": n}) for n in range(3)))
-    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "0"
-    async with working(desk, gate, database=meddler, concurrency=1) as worker:
+    async with working(desk, _handlers(gate), database=meddler, concurrency=1, prefetch=AHEAD) as worker:
+        await warm_up(desk, worker)
+        await desk.enqueue(payload={"n": 0})
         await gate.next()
-        await until(lambda: len(worker._buffer) == 1)
+        await until(lambda: not worker._buffer)
+        worker._buffer._most = 2
         meddler.after["claim"] = enqueue_urgent
-        gate.let_go()
-        await gate.next()  # the claim under way fills the buffer again, and meanwhile the urgent one arrives
-        await until(lambda: "claim" not in meddler.after and len(worker._buffer) > 0)
-        gate.let_go()
-        await gate.next()
-        gate.let_go()
-        await gate.next()
-        gate.let_go()
-        await until(lambda: worker.counts.completed == 4)
-    assert gate.order.index("urgent") == 2
+        await desk.accept(*(desk.new(payload={"n": n}) for n in range(1, 4)))
+        await until(lambda: "claim" not in meddler.after and len(worker._buffer) >= 2)
+        await _has_claimed_all_it_wants(worker, meddler)
+        gate.let_go(5)
+        await until(lambda: len(gate.order) == 5 and not gate.inside)
+    assert gate.order == [0, "urgent", 1, 2, 3]
 
 
+async def test_what_was_claimed_ahead_and_waits_too_long_is_given_back(desk: Desk) -> None:
+    """Every place is taken by slow jobs: others may have what waits behind them."""
+    gate = Gate()
+    async with working(desk, _handlers(gate), concurrency=1, prefetch=timedelta(seconds=5)) as worker:
+        await warm_up(desk, worker)
+        await desk.accept(*(desk.new(payload={"n": n}) for n in range(3)))
+        await gate.next()
+        await until(lambda: len(worker._buffer) == 2)
+        worker._monotonic = lambda: time.monotonic() + 100_000
+
+        async def are_back() -> bool:
+            return (await desk.counts()).get("queued") == 2
+
+        await until(are_back)
+        others = await desk.claim()
+        assert [job.attempts for job in others] == [1, 1]
+        gate.let_go(3)
+    assert gate.order == [0]
+
+
+@pytest.mark.usefixtures("nothing_waits_too_long")
 async def test_a_stop_gives_back_what_was_not_begun_and_waits_for_what_was(desk: Desk) -> None:
     gate = Gate()
-    accepted = await desk.accept(*(desk.new(payload={"n": n}) for n in range(3)))
-    async with working(desk, gate, concurrency=1) as worker:
+    async with working(desk, _handlers(gate), concurrency=1, prefetch=AHEAD) as worker:
+        await warm_up(desk, worker)
+        accepted = await desk.accept(*(desk.new(payload={"n": n}) for n in range(3)))
         await gate.next()
-        await until(lambda: len(worker._buffer) == 1)
+        await until(lambda: len(worker._buffer) == 2)
         worker.stop()
 
         async def is_given_back() -> bool:
@@ -115,10 +160,12 @@ async def test_a_stopped_worker_leaves_no_lease_behind(desk: Desk) -> None:
     assert await desk.database.run(store.rescue(desk.clock())) == (0, 0, 0)
 
 
+@pytest.mark.usefixtures("nothing_waits_too_long")
 async def test_a_worker_that_lost_its_lease_drops_everything_and_begins_anew(desk: Desk) -> None:
     gate = Gate()
-    accepted = await desk.accept(*(desk.new(payload={"n": n}) for n in range(2)))
-    async with working(desk, gate, concurrency=1, heartbeat=SOON) as worker:
+    async with working(desk, _handlers(gate), concurrency=1, heartbeat=SOON, prefetch=AHEAD) as worker:
+        await warm_up(desk, worker)
+        accepted = await desk.accept(*(desk.new(payload={"n": n}) for n in range(2)))
         first = await gate.next()
         await until(lambda: len(worker._buffer) == 1)
         await _take_for_dead(desk, first.job)
@@ -127,11 +174,12 @@ async def test_a_worker_that_lost_its_lease_drops_everything_and_begins_anew(des
         assert (again.job.id, again.job.attempts) == (first.job.id, 2)
         assert again.job.token != first.job.token
         gate.let_go(2)
-        await until(lambda: worker.counts.completed == 2)
+        await until(lambda: len(gate.order) == 3 and not gate.inside)
     shown = [await desk.show(each.id) for each in accepted]
     assert [(each.state, each.attempts) for each in shown] == [("completed", 2), ("completed", 2)]
 
 
+@pytest.mark.usefixtures("nothing_waits_too_long")
 async def test_a_worker_whose_handlers_end_slowly_still_begins_anew(desk: Desk) -> None:
     """When the lease is lost, handlers are canceled; one that takes its time must not stop the worker for good."""
     entered: asyncio.Queue[JobRun] = asyncio.Queue()
@@ -229,12 +277,11 @@ async def test_an_end_that_could_not_be_written_before_the_lease_ran_out_is_not_
 async def test_a_finish_by_a_worker_that_was_taken_for_dead_counts_as_stale(desk: Desk) -> None:
     gate = Gate()
     await desk.enqueue()
-    taken: list[Job] = []
     async with working(desk, gate) as worker:
-        await gate.next()
-        await desk.rescue_all()
-        taken.append(await desk.claim_one())
+        run = await gate.next()
+        await _take_for_dead(desk, run.job)
+        taken = await desk.claim_one()
         gate.let_go()
         await until(lambda: worker.counts.stale == 1)
         assert worker.counts.completed == 0
-    assert await desk.finish(*taken) == {taken[0].seq}
+    assert await desk.finish(taken) == {taken.seq}

@@ -122,7 +122,7 @@ class Child:
         await self._news.wait()
 
     @contextlib.contextmanager
-    def _patience(self, problem: str, seconds: float):  # noqa: ANN202 - a context manager of nothing
+    def _patience(self, problem: str, seconds: float):
         try:
             yield
         except TimeoutError:

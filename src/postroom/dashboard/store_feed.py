@@ -59,7 +59,7 @@ def _line(row: feed.FeedRow) -> Line:
         row.subject,
         row.state,
         _decision(row),
-        row.source,
+        None if row.source == "none" else row.source,
         row.rule_name,
         row.rationale or row.reason,
         row.action_state,

@@ -26,7 +26,7 @@ def decide(message: StoredMessage, rules: Sequence[Rule]) -> Verdict:
     rule = outcome.matched
     if rule is None:
         decision = Decision(
-            new_id(), message.account_id, message.id, "none", "none", {}, 0.0, "no rule matched; left where it is"
+            new_id(), message.account_id, message.id, "none", "none", {}, 0.0, "no rule matched; it stays where it is"
         )
         return Verdict(decision, None, outcome)
     decision = Decision(
@@ -37,7 +37,7 @@ def decide(message: StoredMessage, rules: Sequence[Rule]) -> Verdict:
         rule.action_type,
         rule.parameters,
         1.0,
-        "the first rule, by priority, whose conditions hold for this message",
+        "the first rule to match",
         needs_approval=rule.needs_approval,
         rule_id=rule.id,
         rule_name=rule.name,
