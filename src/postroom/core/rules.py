@@ -120,6 +120,8 @@ def matches(condition: object, message: Subject, depth: int = 0) -> bool:
         case "list_id":
             return any(_text(kind, argument).lower() in value.lower() for value in values(message.headers, "list-id"))
         case "has_attachment":
+            if not isinstance(argument, bool):
+                raise BrokenRule("has_attachment takes true or false")
             return message.has_attachment is argument
         case _:
             raise BrokenRule(f"condition {kind!r} is unknown; known are {', '.join(KINDS)}")

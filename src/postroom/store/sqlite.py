@@ -286,7 +286,7 @@ def _translated(path: Path) -> Any:
         raise errors.ConstraintBroken(str(error)) from error
     except apsw.SQLError as error:
         if "no such table" not in str(error):
-            raise
+            raise errors.StoreError(f"SQLite: {error}; see `postroom doctor`") from error
         raise errors.SchemaMismatch(f"{path} is not up to date ({error}); run `postroom migrate`") from error
     except apsw.Error as error:
         raise errors.StoreError(f"SQLite: {error}; see `postroom doctor`") from error

@@ -1,0 +1,68 @@
+"""ingest.v1: what is accepted, and how what is not is named."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from postroom.core.envelope import parse_envelope
+from postroom.core.errors import BadInput
+
+GOOD: dict[str, Any] = {
+    "schema_version": "ingest.v1",
+    "source": {"channel": "email", "provider": "gmail", "endpoint_identity": "gmail:user:a@b.example"},
+    "event": {"external_event_id": "18f", "observed_at": "2026-11-15T08:00:00+01:00"},
+    "sender": {"identity": "c@d.example"},
+    "payload": {"raw": {}, "normalized_text": "hello"},
+}
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    envelope = deepcopy(GOOD)
+    place: dict[str, Any] = envelope
+    *above, last = path.split(".")
+    for part in above:
+        place = place.setdefault(part, {})
+    place[last] = value
+    return envelope
+
+
+def test_a_good_envelope_has_the_defaults() -> None:
+    envelope = parse_envelope(GOOD)
+    assert envelope.control.policy_tier == "default"
+    assert envelope.control.ingestion_tier == "full"
+    assert envelope.key == "email:gmail:gmail:user:a@b.example:18f"
+
+
+def test_the_producers_own_key_wins() -> None:
+    assert parse_envelope(changed("control", {"idempotency_key": "mine"})).key == "mine"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field", "remedy"),
+    [
+        ("schema_version", "ingest.v2", "schema_version", "ingest.v1"),
+        ("source.chanel", "email", "source.chanel", "did you mean 'channel'"),
+        ("extra", 1, "extra", "leave it out"),
+        ("event.observed_at", "2026-11-15T08:00:00", "event.observed_at", "time zone"),
+        ("sender.identity", "", "sender.identity", "at least 1"),
+        ("source.provider", "slack", "source", "gmail or imap"),
+        ("source.channel", "fax", "source", "email"),
+        ("control.policy_tier", "history", "control.policy_tier", "high_priority"),
+        ("control.ingestion_tier", "metadata", "envelope", "null for 'metadata'"),
+        ("payload.raw", None, "envelope", "object for ingestion_tier 'full'"),
+        ("event.external_event_id", "a\0b", "event.external_event_id", "pattern"),
+        ("event.kind", "x" * 129, "event.kind", "128"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_remedy(path: str, value: object, field: str, remedy: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        parse_envelope(changed(path, value))
+    assert refused.value.field == field
+    assert remedy in str(refused.value)
+
+
+@pytest.mark.parametrize("data", [None, [], "text", 5, {"schema_version": "ingest.v1"}])
+def test_what_is_no_envelope_at_all_is_refused(data: object) -> None:
+    with pytest.raises(BadInput):
+        parse_envelope(data)

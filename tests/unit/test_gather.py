@@ -1,0 +1,98 @@
+"""Gathering: alone when idle, together under load, each with its own answer or the error of its group."""
+
+import asyncio
+
+import pytest
+
+from postroom.jobs.gather import Gatherer
+
+
+class Flush:
+    """Doubles numbers; waits at its gate when it has one; tells which groups came."""
+
+    def __init__(self, gated: bool = False) -> None:
+        self.groups: list[list[int]] = []
+        self.begun = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.error: Exception | None = None
+        if not gated:
+            self.gate.set()
+
+    async def __call__(self, items: list[int]) -> list[int]:
+        self.groups.append(items)
+        self.begun.set()
+        await self.gate.wait()
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        return [2 * item for item in items]
+
+
+async def test_a_call_while_idle_is_flushed_alone_and_at_once() -> None:
+    flush = Flush()
+    gather = Gatherer(flush)
+    assert await gather(1) == 2
+    assert await gather(2) == 4
+    assert flush.groups == [[1], [2]]
+
+
+async def test_calls_during_a_flush_go_together_with_the_next_in_their_order() -> None:
+    flush = Flush(gated=True)
+    gather = Gatherer(flush)
+    first = asyncio.ensure_future(gather(0))
+    await flush.begun.wait()
+    others = [asyncio.ensure_future(gather(n)) for n in range(1, 6)]
+    await asyncio.sleep(0)
+    flush.gate.set()
+    assert await asyncio.gather(first, *others) == [0, 2, 4, 6, 8, 10]
+    assert flush.groups == [[0], [1, 2, 3, 4, 5]]
+
+
+async def test_no_group_is_larger_than_its_most() -> None:
+    flush = Flush()
+    gather = Gatherer(flush, most=4)
+    assert await asyncio.gather(*(gather(n) for n in range(10))) == [2 * n for n in range(10)]
+    assert [len(group) for group in flush.groups] == [4, 4, 2]
+
+
+async def test_an_error_reaches_everyone_of_its_group_and_nobody_else() -> None:
+    flush = Flush()
+    flush.error = OSError("the disk")
+    gather = Gatherer(flush, most=2)
+    answers = await asyncio.gather(*(gather(n) for n in range(4)), return_exceptions=True)
+    assert [isinstance(answer, OSError) for answer in answers] == [True, True, False, False]
+    assert answers[2:] == [4, 6]
+
+
+async def test_one_who_gives_up_waiting_does_not_disturb_the_others() -> None:
+    flush = Flush(gated=True)
+    gather = Gatherer(flush)
+    impatient, patient = asyncio.ensure_future(gather(1)), asyncio.ensure_future(gather(2))
+    await flush.begun.wait()
+    impatient.cancel()
+    flush.gate.set()
+    assert await patient == 4
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+
+
+async def test_one_who_gives_up_does_not_disturb_a_group_that_fails() -> None:
+    flush = Flush(gated=True)
+    flush.error = OSError("the disk")
+    gather = Gatherer(flush)
+    impatient, patient = asyncio.ensure_future(gather(1)), asyncio.ensure_future(gather(2))
+    await flush.begun.wait()
+    impatient.cancel()
+    flush.gate.set()
+    with pytest.raises(OSError, match="the disk"):
+        await patient
+    assert await gather(3) == 6
+
+
+async def test_a_flush_that_gives_too_few_answers_is_an_error_to_everyone_and_not_silence() -> None:
+    async def forgetful(items: list[int]) -> list[int]:
+        return items[1:]
+
+    gather = Gatherer(forgetful)
+    answers = await asyncio.wait_for(asyncio.gather(gather(1), gather(2), return_exceptions=True), 5)
+    assert all(isinstance(answer, Exception) for answer in answers)

@@ -1,0 +1,75 @@
+"""The catalogue of job types, and the checks of what callers say about jobs."""
+
+import pytest
+
+from postroom.core import retry
+from postroom.core.errors import BadInput, UnknownJobType
+from postroom.core.job_types import CATALOGUE, LONGEST_KEY, Catalogue, JobType, KeyLifetime, check_key, check_priority
+
+
+def test_the_ten_types_of_the_design_are_there() -> None:
+    assert set(CATALOGUE) == {
+        "ingest.gmail",
+        "classify",
+        "action.gmail",
+        "unsnooze.gmail",
+        "approval.notify",
+        "undo.action",
+        "outbound.send",
+        "backfill.gmail",
+        "history.sync.gmail",
+        "labels.sync.gmail",
+    }
+    assert len(CATALOGUE) == 10
+
+
+def test_keys_of_recurring_types_hold_while_live_and_the_others_for_good() -> None:
+    while_live = {name for name, kind in CATALOGUE.items() if kind.key_lifetime is KeyLifetime.WHILE_LIVE}
+    assert while_live == {"labels.sync.gmail", "history.sync.gmail", "backfill.gmail"}
+
+
+def test_types_that_talk_to_gmail_are_tried_as_the_design_says() -> None:
+    for name, kind in CATALOGUE.items():
+        talks_to_gmail = name.endswith(".gmail") or name in ("undo.action", "outbound.send")
+        assert kind.retry == (retry.GMAIL if talks_to_gmail else retry.DEFAULT), name
+
+
+def test_an_unknown_type_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownJobType, match=r"type: there is no job type 'clasify'; did you mean 'classify'\?"):
+        CATALOGUE["clasify"]
+
+
+def test_an_unknown_type_that_is_like_no_other_is_told_what_there_is() -> None:
+    with pytest.raises(UnknownJobType, match="known are: a, b"):
+        Catalogue(JobType("b"), JobType("a"))["zzzzzz"]
+
+
+def test_a_catalogue_can_be_asked_whether_it_knows_a_type() -> None:
+    assert "classify" in CATALOGUE
+    assert "clasify" not in CATALOGUE
+    assert 7 not in CATALOGUE
+
+
+@pytest.mark.parametrize("priority", [-1000, -1, 0, 1000])
+def test_a_priority_in_range_passes(priority: int) -> None:
+    check_priority(priority)
+
+
+@pytest.mark.parametrize("priority", [-1001, 1001, 10**30, True, 0.5, 1.0, "1", None])
+def test_any_other_priority_is_refused_with_the_range(priority: object) -> None:
+    with pytest.raises(BadInput, match="use a whole number from -1000 to 1000") as refused:
+        check_priority(priority)  # type: ignore[arg-type]
+    assert refused.value.field == "priority"
+
+
+@pytest.mark.parametrize("key", ["k", "k" * LONGEST_KEY, "📮", "a b\n"])
+def test_a_key_of_fitting_length_passes(key: str) -> None:
+    check_key(key)
+
+
+@pytest.mark.parametrize("key", ["", "k" * (LONGEST_KEY + 1), "a\0b", "\ud800"])
+def test_any_other_key_is_refused(key: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        check_key(key)
+    assert refused.value.field == "idempotency_key"
+    assert refused.value.remedy

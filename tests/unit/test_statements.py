@@ -1,0 +1,92 @@
+"""Named SQL: how a block is read, and that both databases have the same ones."""
+
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from postroom.store.statements import _HEADER, Compiled, _parse, blocks
+
+ONLY_SQLITE = {"quick_check"}
+ONLY_POSTGRES = {"select_last_seq", "select_open_inserts", "lock_marks", "advance_marks"}
+
+
+def _one(text: str, dialect: Any = "sqlite") -> tuple[Compiled, ...]:
+    ((_, block),) = _parse(text, dialect)
+    return block
+
+
+def test_both_databases_have_the_same_statements() -> None:
+    sqlite, postgres = set(blocks("sqlite")), set(blocks("postgres"))
+    assert sqlite - postgres == ONLY_SQLITE
+    assert postgres - sqlite == ONLY_POSTGRES
+
+
+def test_a_statement_declares_the_same_parameters_for_both() -> None:
+    sqlite, postgres = _declared("sqlite"), _declared("postgres")
+    assert {name: sqlite[name] for name in sqlite if name in postgres} == {
+        name: postgres[name] for name in postgres if name in sqlite
+    }
+
+
+def _declared(dialect: str) -> dict[str, list[str]]:
+    """The parameters of each statement of one dialect, in their order."""
+    found: dict[str, list[str]] = {}
+    for entry in (files("postroom.store") / "queries" / dialect).iterdir():
+        for header in _HEADER.finditer(entry.read_text("utf-8")):
+            found[header[1]] = header[2].replace(",", " ").split()
+    return found
+
+
+def test_parameters_are_numbered_in_the_way_of_the_dialect() -> None:
+    text = "-- name: find(id, state)\nSELECT 1 FROM t WHERE id = :id AND state = :state"
+    assert _one(text)[0].text == "SELECT 1 FROM t WHERE id = ?1 AND state = ?2"
+    assert _one(text, "postgres")[0].text == "SELECT 1 FROM t WHERE id = $1 AND state = $2"
+
+
+def test_a_parameter_may_be_used_twice_and_out_of_order() -> None:
+    (part,) = _one("-- name: find(a, b)\nSELECT :b, :a, :b")
+    assert part.text == "SELECT ?1, ?2, ?1"
+    assert part.arguments(("a", "b")) == ("b", "a")
+
+
+def test_parameters_in_the_declared_order_are_passed_as_they_are() -> None:
+    (part,) = _one("-- name: find(a, b)\nSELECT :a, :b")
+    parameters = ("a", "b")
+    assert part.arguments(parameters) is parameters
+
+
+def test_a_cast_is_no_parameter() -> None:
+    assert _one("-- name: find(ids)\nSELECT :ids::uuid[]", "postgres")[0].text == "SELECT $1::uuid[]"
+
+
+def test_a_time_format_is_no_parameter() -> None:
+    assert _one("-- name: now()\nSELECT strftime('%H:%M:%fZ')")[0].text == "SELECT strftime('%H:%M:%fZ')"
+
+
+def test_comments_are_left_out_with_all_they_say() -> None:
+    assert _one("-- name: find()\n-- not :this; nor that\nSELECT 1")[0].text == "SELECT 1"
+
+
+def test_a_block_may_hold_several_statements_each_with_its_own_parameters() -> None:
+    first, second = _one("-- name: both(a, b)\nDELETE FROM x WHERE b = :b;\nDELETE FROM y WHERE a = :a;")
+    assert (first.text, first.arguments(("a", "b"))) == ("DELETE FROM x WHERE b = ?1", ("b",))
+    assert (second.text, second.arguments(("a", "b"))) == ("DELETE FROM y WHERE a = ?1", ("a",))
+
+
+def test_a_semicolon_inside_a_line_ends_nothing() -> None:
+    assert len(_one("-- name: odd()\nSELECT ';' || 'x'")) == 1
+
+
+def test_several_blocks_are_told_apart_by_their_names() -> None:
+    assert [name for name, _ in _parse("-- name: a()\nSELECT 1\n\n-- name: b()\nSELECT 2", "sqlite")] == ["a", "b"]
+
+
+def test_a_parameter_that_is_not_declared_is_a_bug_that_is_told() -> None:
+    with pytest.raises(ValueError, match="find uses :id, which its header does not declare"):
+        _one("-- name: find()\nSELECT :id")
+
+
+def test_a_parameter_that_is_not_used_is_a_bug_that_is_told() -> None:
+    with pytest.raises(ValueError, match=r"find declares \['id', 'state'\] and uses \['id'\]"):
+        _one("-- name: find(id, state)\nSELECT :id")
