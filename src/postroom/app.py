@@ -136,6 +136,7 @@ async def _run_jobs(
     settings: Settings, database: Database, mailbox_of: MailboxOf, stop: asyncio.Event, concurrency: int
 ) -> None:
     """The worker and its share in leading, until `stop`; what runs then is given time to end."""
+    from postroom.act.orphans import end_orphans_forever
     from postroom.core.job_types import CATALOGUE
     from postroom.handlers.action_gmail import ActionGmail
     from postroom.handlers.classify import Classify
@@ -164,7 +165,7 @@ async def _run_jobs(
     leadership = Leadership(
         database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database, keep), poll=options.poll
     )
-    async with asyncio.TaskGroup() as group:
+    async with _background(end_orphans_forever(database), stop), asyncio.TaskGroup() as group:
         group.create_task(worker.run())
         group.create_task(leadership.run())
         await stop.wait()

@@ -37,6 +37,7 @@ class _Disk:
 
     def __init__(self, spot: Spot) -> None:
         self.armed = False
+        self.files: Any = None  # kept alive as long as the disk is
         self._spot = spot
         self._left = spot.number
 
@@ -73,5 +74,5 @@ def install(spot: Spot) -> _Disk:
         def xOpen(self, name: Any, flags: list[int]) -> Any:  # noqa: N802
             return HaltingFile(name, flags)
 
-    disk.files = HaltingFiles()  # type: ignore[attr-defined] - kept alive as long as the disk is
+    disk.files = HaltingFiles()
     return disk

@@ -1,7 +1,7 @@
 """A process that enqueues as fast as it can and announces each id after its enqueue has returned.
 
-    python -m chaos.producer_process --data-dir FOLDER [--url URL] --prefix a [--halt "inside enqueue_many" --hit 3]
-        [--halt-disk "wal write 7"] [--weight 100000]
+python -m chaos.producer_process --data-dir FOLDER [--url URL] --prefix a [--halt "inside enqueue_many" --hit 3]
+    [--halt-disk "wal write 7"] [--weight 100000]
 """
 
 import argparse

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from chaos.acceptance import accepted, check_accepted
 from chaos.evidence import Place
 from chaos.halting_disk import Spot
 from chaos.points import MOMENTS, Point
@@ -20,24 +21,6 @@ from support.processes import Child, Family
 
 PRODUCER = "chaos.producer_process"
 HEAVY = "100000"
-
-
-def accepted(child: Child) -> dict[str, UUID]:
-    """The ids that the process was told, by the keys under which it asked."""
-    told = (line.details.split() for line in child.announced("accepted"))
-    return {key: UUID(id) for key, id in told}
-
-
-async def check_accepted(place: Place, queue: JobQueue, told: dict[str, UUID]) -> None:
-    """Every acknowledged job is there under its key, and asking again gives the same one."""
-    rows = await place.rows("SELECT idempotency_key, id FROM jobs")
-    kept = {key: UUID(str(id)) for key, id in rows}
-    assert len(kept) == len(rows), "a key has two jobs"
-    assert told.items() <= kept.items()
-    again = await asyncio.gather(*(queue.enqueue("parcel", {}, key=key) for key in kept))
-    assert {answer.id for answer in again} == set(kept.values())
-    assert all(answer.duplicate for answer in again)
-    await place.check_integrity()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""SIGKILL of the PostgreSQL server and all its backends, under load: a server of the test's own, killed and restarted."""
+"""SIGKILL of a PostgreSQL server of the test's own, with all its backends, under load; then it is started again."""
 
 import asyncio
 import signal

@@ -36,9 +36,7 @@ async def kill_at(point: Point, hit: int, children: Family, place: Place, produc
         assert point.verb == "release", point  # it happened to hold nothing that it could give back
 
 
-async def kill_at_each(
-    points: Sequence[tuple[Point, int]], children: Family, place: Place, producer: Producer
-) -> None:
+async def kill_at_each(points: Sequence[tuple[Point, int]], children: Family, place: Place, producer: Producer) -> None:
     """A few at a time, so that the dying work beside the living."""
     waiting = list(reversed(points))
 

@@ -77,7 +77,7 @@ async def test_a_recurring_job_fires_once_per_tick_while_its_leaders_are_killed(
 
 async def start(children: Family, place: Place, moment: str, rng: Random) -> Child:
     """A process that, once it leads, fires a few ticks and then stops before, inside or after firing one."""
-    point, hit = Point(moment, "fire"), rng.randint(2, 3)
+    point, hit = Point(moment, "fire"), rng.randint(2, scale(4, 8))
     return await children.start(
         WORKER, *place.arguments(), "--cron", EVERY_SECOND, "--halt", str(point), "--hit", str(hit)
     )

@@ -20,8 +20,8 @@ from postroom.core.errors import Fatal, Retryable
 from postroom.core.job_types import Catalogue, JobType, KeyLifetime
 from postroom.core.jobs import Job
 from postroom.core.retry import RetryPolicy
-from postroom.store.clock import wall_clock
 from postroom.jobs.run import Handler, JobRun
+from postroom.store.clock import wall_clock
 from postroom.store.database import Script, Text, schema_change, transaction
 from postroom.store.jobs import completing_one
 

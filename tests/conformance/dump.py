@@ -49,7 +49,7 @@ def _sorted(rows: list[Any]) -> list[str]:
     return sorted(repr(tuple(row)) for row in rows)
 
 
-async def empty_postgres(connection: "asyncpg.Connection[Any]") -> None:
+async def empty_postgres(connection: asyncpg.Connection) -> None:
     """Deletes every row but those that say which migrations were applied."""
     tables = await connection.fetch(
         "SELECT schemaname || '.' || tablename FROM pg_tables "

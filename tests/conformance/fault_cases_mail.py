@@ -6,10 +6,11 @@ from uuid import UUID
 
 from conformance.desk import LEASE, Desk
 from conformance.fault_cases_jobs import Case
-from postroom.core.envelope import Envelope, parse_envelope
+from postroom.core.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.mail import read_mail, to_raw
 from postroom.core.picker import EMAIL
 from postroom.store import actions, inbox, mail, rules
+from postroom.store import jobs as store
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 
@@ -34,13 +35,18 @@ def _envelope(n: int) -> Envelope:
     )
 
 
+def _accept(desk: Desk, n: int, tier: str) -> Transaction[Any]:
+    envelope = _envelope(n)
+    return inbox.accept(new_id(), envelope, envelope_text(envelope), "email", tier, desk.clock())
+
+
 async def accept(desk: Desk) -> Transaction[Any]:
-    return inbox.accept(new_id(), _envelope(1), "email", "default", desk.clock())
+    return _accept(desk, 1, "default")
 
 
 async def lease(desk: Desk) -> Transaction[Any]:
     for n, tier in enumerate(("default", "high_priority", "default")):
-        await desk.database.run(inbox.accept(new_id(), _envelope(n), "email", tier, desk.clock()))
+        await desk.database.run(_accept(desk, n, tier))
     return inbox.lease(EMAIL, 3, new_id(), desk.clock() + LEASE)
 
 
@@ -132,6 +138,13 @@ async def fail_action(desk: Desk) -> Transaction[Any]:
     return actions.fail_action(await desk.claim_one(), action, "refused", desk.clock())
 
 
+async def end_orphans(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(await _decision(desk, new_id()))
+    job = await desk.claim_one()
+    await desk.database.run(store.fail(job, "given up", desk.clock()))
+    return actions.end_orphans(desk.clock())
+
+
 CASES: list[Case] = [
     accept,
     lease,
@@ -147,4 +160,5 @@ CASES: list[Case] = [
     keep_pre_image,
     complete_action,
     fail_action,
+    end_orphans,
 ]

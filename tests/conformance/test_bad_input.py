@@ -26,10 +26,10 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "an empty key": ({"key": ""}, "idempotency_key", "use 1 to 512"),
     "a key with a NUL": ({"key": "a\0b"}, "idempotency_key", "leave it out"),
     "a key with half a character": ({"key": "a\ud800"}, "idempotency_key", ""),
-    "negative attempts": ({"max_attempts": -1}, "max_attempts", "use 1 to 1000"),
-    "no attempts": ({"max_attempts": 0}, "max_attempts", "use 1 to 1000"),
-    "too many attempts": ({"max_attempts": 1001}, "max_attempts", "use 1 to 1000"),
-    "half an attempt": ({"max_attempts": 2.5}, "max_attempts", "use 1 to 1000"),
+    "negative attempts": ({"max_attempts": -1}, "max_attempts", "from 1 to 1000"),
+    "no attempts": ({"max_attempts": 0}, "max_attempts", "from 1 to 1000"),
+    "too many attempts": ({"max_attempts": 1001}, "max_attempts", "from 1 to 1000"),
+    "half an attempt": ({"max_attempts": 2.5}, "max_attempts", "from 1 to 1000"),
     "a priority that is too high": ({"priority": 1001}, "priority", "from -1000 to 1000"),
     "a priority that is too low": ({"priority": -1001}, "priority", "from -1000 to 1000"),
     "a priority that is no whole number": ({"priority": 0.5}, "priority", "from -1000 to 1000"),
@@ -45,8 +45,9 @@ async def test_an_enqueue_is_refused_with_field_and_remedy_and_nothing_is_writte
     asked, field, remedy = CASES[case]
     queue = JobQueue(desk.database, TYPES, desk.clock)
     before = await dump(desk.database, receipts=True)
+    everything: dict[str, Any] = {"type": "plain", "payload": {}, **asked}
     with pytest.raises(BadInput) as refused:
-        await queue.enqueue(**{"type": "plain", "payload": {}, **asked})
+        await queue.enqueue(**everything)
     assert refused.value.field == field
     assert remedy in refused.value.remedy
     assert str(refused.value).startswith(f"{field}: ")

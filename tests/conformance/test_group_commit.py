@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import apsw
 import pytest
@@ -99,7 +100,13 @@ async def test_waiting_transactions_share_a_commit(sqlite_desk: Desk) -> None:
         yield Notify("test", "held")
 
     commits: list[int] = []
-    database._connection.set_commit_hook(lambda: bool(commits.append(1)))
+    connection: Any = database._connection
+
+    def count() -> bool:
+        commits.append(1)
+        return False  # go on with the commit
+
+    connection.set_commit_hook(count)
     holding = asyncio.create_task(database.run(hold()))
     await asyncio.to_thread(begun.wait, 30)
     asked = [asyncio.create_task(sqlite_desk.enqueue()) for _ in range(100)]
@@ -107,7 +114,7 @@ async def test_waiting_transactions_share_a_commit(sqlite_desk: Desk) -> None:
     assert database._inbox.qsize() == 100
     go_on.set()
     await asyncio.gather(holding, *asked)
-    database._connection.set_commit_hook(None)
+    connection.set_commit_hook(None)
     assert len(commits) <= 2
     assert await sqlite_desk.counts() == {"queued": 100}
 

@@ -31,7 +31,7 @@ async def other(emptied_postgres_url: str) -> Any:
     await connection.close()
 
 
-async def _insert(other: "asyncpg.Connection[Any]", desk: Desk, priority: int = 0) -> int:
+async def _insert(other: asyncpg.Connection, desk: Desk, priority: int = 0) -> int:
     """A job, as an enqueue inserts it, on the other connection."""
     seq = await other.fetchval(
         "INSERT INTO job_bodies (id, type, payload_json, priority, max_attempts, releases_key, created_at) "
@@ -50,7 +50,7 @@ async def _insert(other: "asyncpg.Connection[Any]", desk: Desk, priority: int = 
     return seq
 
 
-async def _low(other: "asyncpg.Connection[Any]", priority: int = 0) -> int:
+async def _low(other: asyncpg.Connection, priority: int = 0) -> int:
     return await other.fetchval("SELECT low FROM job_marks WHERE priority = $1", priority)
 
 
@@ -233,10 +233,11 @@ async def test_a_mark_raised_by_another_meanwhile_is_rewound_all_the_same(desk: 
     assert [job.seq for job in await desk.claim()] == [old.seq]
 
 
-async def _until_someone_waits(other: "asyncpg.Connection[Any]") -> None:
+async def _until_someone_waits(other: asyncpg.Connection) -> None:
     """The server itself says when a transaction waits for another."""
-    while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-        pass
+    async with asyncio.timeout(10):
+        while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            pass
 
 
 async def test_on_sqlite_there_is_nothing_to_keep(sqlite_desk: Desk) -> None:

@@ -20,7 +20,6 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
     multiple,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -93,12 +92,40 @@ class Engine(RuleBasedStateMachine):
 
     @rule(target=claims, token=leases, most=st.integers(1, 4))
     def claim(self, token: UUID, most: int) -> Any:
+        return multiple(*self._claim(token, most))
+
+    def _claim(self, token: UUID, most: int) -> list[Job]:
         claimed: list[Job] = self.wait(self.desk.claim(most, token))
         expected = self.model.claim(token, most)
         assert [job.id for job in claimed] == [job.asked.id for job in expected]
         assert [(job.attempts, job.token) for job in claimed] == [(job.attempts, token) for job in expected]
         assert all(job.not_before is None or job.not_before <= self.now for job in expected)
-        return multiple(*claimed)
+        return claimed
+
+    @rule(target=claims, first=leases, second=leases)
+    def hand_over(self, first: UUID, second: UUID) -> Any:
+        """Claimed, given back, and claimed by the other: the attempt is the same, only the lease differs."""
+        claimed = self._claim(first, 2)
+        for claim in claimed:
+            self.release(claim)
+        return multiple(*claimed, *self._claim(second, 2))
+
+    @rule(target=claims, token=leases)
+    def try_twice(self, token: UUID) -> Any:
+        """Claimed, failed, woken and claimed again by the same: the lease is the same, only the attempt differs."""
+        claimed = self._claim(token, 2)
+        for claim in claimed:
+            self.retry_later(claim, 0)
+        self.wake()
+        return multiple(*claimed, *self._claim(token, 2))
+
+    @rule(target=claims, token=leases, most=st.integers(1, 4))
+    def crash(self, token: UUID, most: int) -> Any:
+        """Claimed by a worker that is then silent for too long, and claimed by a new one."""
+        claimed = self._claim(token, most)
+        self.time_passes(61)
+        self.rescue()
+        return multiple(*claimed, *self._claim(self.open_lease(), most))
 
     @rule(token=leases)
     def heartbeat(self, token: UUID) -> None:
@@ -116,24 +143,19 @@ class Engine(RuleBasedStateMachine):
         if token in self.model.leases:
             self.model.take_over(token, self.now)
 
-    @rule(claim=claims)
-    def finish(self, claim: Job) -> None:
-        done = self.wait(self.desk.finish(claim))
-        assert bool(done) == self._is_ours(claim)
-        if done:
+    @rule(claims=st.lists(claims, min_size=1, max_size=3, unique_by=lambda each: each.claim))
+    def finish(self, claims: list[Job]) -> None:
+        ours = [claim for claim in claims if self._is_ours(claim)]
+        assert self.wait(self.desk.finish(*claims)) == {claim.seq for claim in ours}
+        for claim in ours:
             self.model.end(self.model.jobs[claim.id], "completed", self.now)
 
-    @rule(claim=claims)
-    def fail(self, claim: Job) -> None:
-        if self._owner_agrees(claim, self.wait(self.desk.fail(claim))):
-            self.model.end(self.model.jobs[claim.id], "failed", self.now)
+    @rule(claim=claims, state=st.sampled_from(["failed", "canceled"]))
+    def end(self, claim: Job, state: str) -> None:
+        ending = self.desk.fail(claim) if state == "failed" else self.desk.cancel_claimed(claim)
+        if self._owner_agrees(claim, self.wait(ending)):
+            self.model.end(self.model.jobs[claim.id], state, self.now)
 
-    @rule(claim=claims)
-    def cancel_claimed(self, claim: Job) -> None:
-        if self._owner_agrees(claim, self.wait(self.desk.cancel_claimed(claim))):
-            self.model.end(self.model.jobs[claim.id], "canceled", self.now)
-
-    @precondition(lambda self: self.model.jobs)
     @rule(claim=claims, seconds=st.sampled_from([0, 5, 40]))
     def retry_later(self, claim: Job, seconds: int) -> None:
         if claim.is_last_attempt:

@@ -98,8 +98,7 @@ async def test_receipts_are_forgotten_after_their_time(postgres_desk: Desk, empt
     """They bear the server's time: the pruner is given a clock that is ahead of it."""
     desk = postgres_desk
     connection = await asyncpg.connect(emptied_postgres_url)
-    (server_now,) = await connection.fetchrow("SELECT now()")
-    desk.clock.now = server_now
+    desk.clock.now = await connection.fetchval("SELECT now()")
     await desk.enqueue()
     pruner = Pruner(desk.database, clock=desk.clock)
     await pruner.tick()

@@ -1,4 +1,4 @@
-"""Real child processes: started from a module of the tests, heard line by line, signalled by their id, never left behind.
+"""Real child processes: modules of the tests, heard line by line, signalled by their id, never left behind.
 
 A child announces what it does on its standard output; a test waits for those lines instead of for time to pass. Both
 sides read the same clock (CLOCK_MONOTONIC is one for the whole machine), so moments can be compared across processes.

@@ -4,7 +4,7 @@ import pytest
 
 from postroom.core import retry
 from postroom.core.errors import BadInput, UnknownJobType
-from postroom.core.job_types import CATALOGUE, LONGEST_KEY, Catalogue, JobType, KeyLifetime, check_key, check_priority
+from postroom.core.job_types import CATALOGUE, LONGEST_KEY, Catalogue, JobType, KeyLifetime, check_priority, check_text
 
 
 def test_the_ten_types_of_the_design_are_there() -> None:
@@ -58,18 +58,30 @@ def test_a_priority_in_range_passes(priority: int) -> None:
 @pytest.mark.parametrize("priority", [-1001, 1001, 10**30, True, 0.5, 1.0, "1", None])
 def test_any_other_priority_is_refused_with_the_range(priority: object) -> None:
     with pytest.raises(BadInput, match="use a whole number from -1000 to 1000") as refused:
-        check_priority(priority)  # type: ignore[arg-type]
+        check_priority(priority)
     assert refused.value.field == "priority"
+
+
+@pytest.mark.parametrize("attempts", [1, 1000])
+def test_attempts_in_range_pass(attempts: int) -> None:
+    check_attempts(attempts)
+
+
+@pytest.mark.parametrize("attempts", [0, -1, 1001, True, 2.5, "3", None])
+def test_any_other_attempts_are_refused_with_the_range(attempts: object) -> None:
+    with pytest.raises(BadInput, match="use a whole number from 1 to 1000") as refused:
+        check_attempts(attempts)
+    assert refused.value.field == "max_attempts"
 
 
 @pytest.mark.parametrize("key", ["k", "k" * LONGEST_KEY, "📮", "a b\n"])
 def test_a_key_of_fitting_length_passes(key: str) -> None:
-    check_key(key)
+    check_text("idempotency_key", key)
 
 
 @pytest.mark.parametrize("key", ["", "k" * (LONGEST_KEY + 1), "a\0b", "\ud800"])
 def test_any_other_key_is_refused(key: str) -> None:
     with pytest.raises(BadInput) as refused:
-        check_key(key)
+        check_text("idempotency_key", key)
     assert refused.value.field == "idempotency_key"
     assert refused.value.remedy

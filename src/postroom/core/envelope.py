@@ -4,16 +4,46 @@ Unknown keys are refused by name, so that a producer's mistake is seen and not s
 """
 
 import difflib
+import hashlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticSerializationError
 
 from postroom.core.errors import BadInput
 
 PolicyTier = Literal["high_priority", "interactive", "default"]
 IngestionTier = Literal["full", "metadata"]
+LONGEST_KEY = 512
 Name = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00]+$")]
+
+
+def _text_or_time(value: object) -> object:
+    if not isinstance(value, str | datetime):
+        raise ValueError("must be a time such as 2026-11-15T08:00:00Z")
+    return value
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is beyond the calendar") from None
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_text_or_time), AfterValidator(_in_utc)]
 
 PROVIDERS: Mapping[str, frozenset[str]] = {
     "email": frozenset({"gmail", "imap"}),
@@ -52,7 +82,7 @@ class Event(_Strict):
     """What happened there."""
 
     external_event_id: Name
-    observed_at: AwareDatetime
+    observed_at: Moment
     external_thread_id: Name | None = None
     kind: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = None
 
@@ -68,7 +98,7 @@ class Attachment(_Strict):
 
     filename: str | None = None
     mime_type: str | None = None
-    size: Annotated[int, Field(ge=0)] | None = None
+    size: Annotated[int, Field(ge=0, strict=True)] | None = None
 
 
 class Payload(_Strict):
@@ -110,6 +140,8 @@ class Envelope(_Strict):
         """The producer's own key, or channel, provider, endpoint and event id together."""
         source = self.source
         derived = f"{source.channel}:{source.provider}:{source.endpoint_identity}:{self.event.external_event_id}"
+        if len(derived) > LONGEST_KEY:
+            derived = f"sha256:{hashlib.sha256(derived.encode()).hexdigest()}"
         return self.control.idempotency_key or derived
 
 
@@ -119,6 +151,15 @@ def parse_envelope(data: object) -> Envelope:
         return Envelope.model_validate(data)
     except ValidationError as error:
         raise _first_problem(error) from None
+
+
+def envelope_text(envelope: Envelope) -> str:
+    """The envelope as it is kept. What JSON cannot hold, in the free part of it, is refused."""
+    try:
+        return envelope.model_dump_json()
+    except (PydanticSerializationError, UnicodeEncodeError, RecursionError):
+        remedy = "send plain JSON values and well-formed text"
+        raise BadInput("payload", "holds something that is no JSON", remedy) from None
 
 
 def _first_problem(error: ValidationError) -> BadInput:

@@ -15,6 +15,7 @@ from postroom.core.retry import RetryPolicy
 
 PRIORITIES = range(-1000, 1001)
 LONGEST_KEY = 512
+MOST_ATTEMPTS = 1000
 
 
 class KeyLifetime(Enum):
@@ -45,6 +46,10 @@ class Catalogue(Mapping[str, JobType]):
             return self._types[name]
         except KeyError:
             raise UnknownJobType("type", f"there is no job type {name!r}", self._remedy(name)) from None
+
+    def retry_policy(self, name: str) -> RetryPolicy:
+        """How a job is retried; one of a type from elsewhere, like any other."""
+        return self._types[name].retry if name in self._types else retry.DEFAULT
 
     def __contains__(self, name: object) -> bool:
         return name in self._types
@@ -85,14 +90,22 @@ CATALOGUE = Catalogue(
 )
 
 
-def check_priority(priority: int) -> None:
-    if isinstance(priority, bool) or priority not in PRIORITIES:
+def check_priority(priority: object) -> None:
+    if type(priority) is not int or priority not in PRIORITIES:
         lowest, highest = PRIORITIES[0], PRIORITIES[-1]
         raise BadInput("priority", f"{priority!r} is out of range", f"use a whole number from {lowest} to {highest}")
 
 
-def check_key(key: str) -> None:
-    if not key or len(key) > LONGEST_KEY:
-        raise BadInput("idempotency_key", f"has {len(key)} characters", f"use 1 to {LONGEST_KEY}; hash what is longer")
-    if "\0" in key:
-        raise BadInput("idempotency_key", "contains a NUL character", "leave it out")
+def check_attempts(attempts: object) -> None:
+    if type(attempts) is not int or not 1 <= attempts <= MOST_ATTEMPTS:
+        raise BadInput("max_attempts", f"{attempts!r} is out of range", f"use a whole number from 1 to {MOST_ATTEMPTS}")
+
+
+def check_text(field: str, text: str) -> None:
+    """Whatever is kept as text: of bounded length, and such that both databases can hold it."""
+    if not text or len(text) > LONGEST_KEY:
+        raise BadInput(field, f"has {len(text)} characters", f"use 1 to {LONGEST_KEY}; hash what is longer")
+    if "\0" in text:
+        raise BadInput(field, "contains a NUL character", "leave it out")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise BadInput(field, "contains half a character (a lone surrogate)", "leave it out")

@@ -4,7 +4,7 @@ The same states stand in CHECK constraints of the migrations; a test compares th
 moves, and each of them may only make a move that stands here.
 
     job       queued ⇄ running → completed | failed | canceled          failed | canceled → queued by the user's retry
-    action    approved_pending → queued → executing → completed | failed
+    action    approved_pending → queued → executing → completed | failed     failed | canceled → queued by a retry
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
     delivery  queued → sending → delivered | bounced | unknown, with deferral
@@ -65,10 +65,10 @@ ACTION = Lifecycle(
     _moves(
         queued="executing failed canceled",
         approved_pending="queued rejected expired canceled",
-        executing="completed failed queued",
+        executing="completed failed canceled queued",
         completed="",
-        failed="",
-        canceled="",
+        failed="queued",
+        canceled="queued",
         rejected="",
         expired="",
     ),

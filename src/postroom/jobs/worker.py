@@ -104,7 +104,7 @@ class Worker:
         self._ended: list[Job] = []
         self._finishing: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
-        self._urgent = False
+        self._heard: int | None = None
         self._stopping = asyncio.Event()
         self._monotonic = time.monotonic
 
@@ -133,9 +133,9 @@ class Worker:
     # claiming
 
     def _hear(self, message: str) -> None:
-        highest = self._buffer.highest_priority
-        if message and highest is not None and int(message) > highest:
-            self._urgent = True
+        """Remembers the most urgent arrival since the last claim began."""
+        if message:
+            self._heard = max(int(message), self._heard if self._heard is not None else int(message))
         self._wake.set()
 
     async def _claim_until_stopped(self) -> None:
@@ -156,8 +156,8 @@ class Worker:
     def _wanted(self) -> int:
         if len(self._ended) > LARGEST_BUFFER:
             return 0  # the database cannot keep up with the ends; do not pile up more
-        if self._urgent:
-            self._urgent = False
+        highest = self._buffer.highest_priority
+        if self._heard is not None and highest is not None and self._heard > highest:
             return self.options.concurrency
         return min(self._buffer.wants(self._free_places, self._monotonic()), LARGEST_CLAIM)
 
@@ -173,6 +173,7 @@ class Worker:
 
     async def _claim(self, wanted: int) -> int:
         lease = await self._hold_lease()
+        self._heard = None
         jobs = await self._database.run(store.claim(lease.token, wanted, self._clock()))
         if lease is not self._lease:
             return 0  # lost while we asked; the rescuer has them
@@ -191,7 +192,13 @@ class Worker:
         for _ in range(missing):
             runner = asyncio.create_task(self._run_buffered())
             self._runners.add(runner)
-            runner.add_done_callback(self._runners.discard)
+            runner.add_done_callback(self._runner_ended)
+
+    def _runner_ended(self, runner: "asyncio.Task[None]") -> None:
+        """Its place is free. What was claimed while it was still on its way out must not wait for the next claim."""
+        self._runners.discard(runner)
+        if self._buffer and not self._stopping.is_set():
+            self._start_runners()
 
     async def _run_buffered(self) -> None:
         """Runs buffered jobs until there are none. Handlers that never wait must not keep the loop to themselves."""
@@ -211,7 +218,9 @@ class Worker:
         try:
             await self._attempt(job, run)
         except asyncio.CancelledError:
-            raise
+            if _is_being_canceled():
+                raise
+            await self._record_failure(job, Retryable("something that the handler waited for was canceled"))
         except LeaseLost:
             self.counts.stale += 1
         except Exception as error:
@@ -283,8 +292,8 @@ class Worker:
 
     async def _retry(self, job: Job, error: Exception, text: str, now: datetime) -> Any:
         after = error.after if isinstance(error, Retryable) else None
-        policy = self._catalogue[job.type].retry
-        not_before = now + next_delay(policy, job.attempts, after, self._rng)
+        delay = next_delay(self._catalogue.retry_policy(job.type), job.attempts, after, self._rng)
+        not_before = now + delay
         self.counts.retried += 1
         return await self._insist(store.retry_later(job.claim, not_before, text, now), "retry")
 
@@ -374,6 +383,12 @@ class Worker:
 def holder_name() -> str:
     """Who holds a lease, for people who look at one."""
     return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _is_being_canceled() -> bool:
+    """Whether it is us who are to stop, and not something that we waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _error_text(error: Exception) -> str:

@@ -74,13 +74,13 @@ def record_decision(
         now,
     )
     if action is not None:
-        yield from _insert_action(decision, action, now)
+        yield from _insert_action(decision, action, follow_up.id if follow_up is not None else None, now)
     if follow_up is not None:
         yield from enqueue_many.script([follow_up], now)
     yield Notify(CHANNEL, "decided")
 
 
-def _insert_action(decision: Decision, action: NewAction, now: datetime) -> Script[None]:
+def _insert_action(decision: Decision, action: NewAction, job_id: UUID | None, now: datetime) -> Script[None]:
     yield sql(
         "insert_action",
         action.id,
@@ -92,6 +92,7 @@ def _insert_action(decision: Decision, action: NewAction, now: datetime) -> Scri
         json_text(decision.parameters),
         action.state,
         action.action_hash,
+        job_id,
         now,
     )
 
@@ -162,3 +163,18 @@ def fail_action(job: Job, id: UUID, error: str, now: datetime) -> Script[None]:
     yield from fence(job, may_be_canceled=False)
     yield sql("fail_action", id, error, now)
     yield Notify(CHANNEL, "failed")
+
+
+@transaction
+def end_orphans(now: datetime) -> Script[int]:
+    """Ends the actions whose job has ended without them: canceled in the queue, or given up by the rescuer."""
+    live = {as_uuid(job_id): as_uuid(id) for id, job_id in (yield sql("select_live_actions"))}
+    if not live:
+        return 0
+    ended = yield sql("select_ended_jobs", list(live))
+    for job_id, state, reason in ended:
+        outcome = "canceled" if state == "canceled" else "failed"
+        yield sql("end_orphaned_action", live[as_uuid(job_id)], outcome, reason or f"its job was {state}", now)
+    if ended:
+        yield Notify(CHANNEL, "ended")
+    return len(ended)

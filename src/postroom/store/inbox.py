@@ -26,15 +26,14 @@ class Accepted(NamedTuple):
 
 
 @transaction
-def accept(id: UUID, envelope: Envelope, queue: str, tier: str, now: datetime) -> Script[Accepted]:
-    """Persists the envelope, or finds that it is here already."""
+def accept(id: UUID, envelope: Envelope, text: str, queue: str, tier: str, now: datetime) -> Script[Accepted]:
+    """Persists the envelope, given with its text, or finds that it is here already."""
     source, event, sender = envelope.source, envelope.event, envelope.sender.identity
     identity = (source.channel, source.provider, source.endpoint_identity, event.external_event_id, sender)
     taken = yield sql("take_inbox_key", envelope.key, id, *identity)
     if not taken:
         return (yield from _recognise(envelope.key, identity))
     control = envelope.control
-    text = envelope.model_dump_json()
     yield sql("insert_inbox", id, queue, tier, *identity, control.policy_tier, control.ingestion_tier, text,
         event.observed_at, now)  # fmt: skip
     yield Notify(CHANNEL, queue)

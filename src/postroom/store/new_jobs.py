@@ -1,17 +1,16 @@
 """Checks what a caller asks for and makes a job of it. Everything that enqueues goes through here."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from postroom.core.errors import BadInput
-from postroom.core.job_types import Catalogue, KeyLifetime, check_key, check_priority
+from postroom.core.job_types import Catalogue, KeyLifetime, check_attempts, check_priority, check_text
 from postroom.core.jobs import NewJob
 from postroom.store.codecs import json_text
 from postroom.store.ids import new_id
 
 LARGEST_PAYLOAD = 1024 * 1024
-MOST_ATTEMPTS = 1000
 
 
 def new_job(
@@ -29,11 +28,11 @@ def new_job(
     kind = catalogue[type]
     check_priority(priority)
     if key is not None:
-        check_key(key)
-    if not_before is not None and not_before.tzinfo is None:
-        raise BadInput("not_before", f"{not_before.isoformat()} has no time zone", "add one, such as +00:00")
-    if max_attempts is not None and not 1 <= max_attempts <= MOST_ATTEMPTS:
-        raise BadInput("max_attempts", f"{max_attempts} is out of range", f"use 1 to {MOST_ATTEMPTS}")
+        check_text("idempotency_key", key)
+    if traceparent is not None:
+        check_text("traceparent", traceparent)
+    if max_attempts is not None:
+        check_attempts(max_attempts)
     return NewJob(
         new_id(),
         type,
@@ -43,8 +42,17 @@ def new_job(
         key,
         key is not None and kind.key_lifetime is KeyLifetime.WHILE_LIVE,
         traceparent,
-        not_before,
+        None if not_before is None else _in_utc(not_before),
     )
+
+
+def _in_utc(not_before: datetime) -> datetime:
+    if not_before.tzinfo is None:
+        raise BadInput("not_before", f"{not_before.isoformat()} has no time zone", "add one, such as +00:00")
+    try:
+        return not_before.astimezone(UTC)
+    except OverflowError:
+        raise BadInput("not_before", f"{not_before.isoformat()} is beyond the calendar", "use a nearer date") from None
 
 
 def _payload_text(payload: object) -> str:

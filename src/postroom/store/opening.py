@@ -1,5 +1,7 @@
 """Opens the database that the settings name, checked and migrated."""
 
+import contextlib
+import os
 from pathlib import Path
 
 from postroom.core.errors import BadInput, DatabaseReadOnly
@@ -29,6 +31,7 @@ def connect_database(data_dir: Path, url: str | None = None) -> Database:
     """The database as it is, for those that look before they change anything."""
     if url is None:
         _make_folder(data_dir)
+        _keep_private(data_dir / FILE)
         ballast = Ballast(data_dir / "ballast")
         ballast.take()
         return SqliteDatabase(data_dir / FILE, ballast)
@@ -39,8 +42,14 @@ def connect_database(data_dir: Path, url: str | None = None) -> Database:
 
 def _make_folder(data_dir: Path) -> None:
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise DatabaseReadOnly(
             f"the data folder {data_dir} cannot be made ({error.strerror}); make it, or name another with --data-dir"
         ) from error
+
+
+def _keep_private(file: Path) -> None:
+    """Mail is nobody else's business: the file is made for its owner alone, and SQLite's own files follow it."""
+    with contextlib.suppress(OSError):  # what is wrong here, opening it will say better
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))

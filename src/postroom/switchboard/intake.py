@@ -1,6 +1,6 @@
 """Intake: validate, recognise duplicates, persist, and only then acknowledge."""
 
-from postroom.core.envelope import parse_envelope
+from postroom.core.envelope import envelope_text, parse_envelope
 from postroom.core.errors import DatabaseFull, IntakeRefused
 from postroom.store import inbox
 from postroom.store.clock import Clock, wall_clock
@@ -22,8 +22,9 @@ class Intake:
         if self._reserve is not None:
             self._reserve.check()
         envelope = parse_envelope(data)
+        text = envelope_text(envelope)
         tier = "history" if envelope.control.backfill_job_id is not None else envelope.control.policy_tier
         try:
-            return await self._database.run(inbox.accept(new_id(), envelope, "email", tier, self._clock()))
+            return await self._database.run(inbox.accept(new_id(), envelope, text, "email", tier, self._clock()))
         except DatabaseFull as error:
             raise IntakeRefused(f"nothing can be accepted: {error}", COME_BACK) from error

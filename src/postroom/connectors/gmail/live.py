@@ -13,7 +13,7 @@ import structlog
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.parse import headers_of, to_envelope
 from postroom.connectors.switchboard_client import SwitchboardClient
-from postroom.core.errors import IntakeRefused, StoreError
+from postroom.core.errors import BadInput, IntakeRefused, StoreError
 from postroom.core.tiers import Known, values
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, HistoryExpired, MessageNotFound, RateLimited
@@ -128,6 +128,10 @@ class GmailLive:
             if message.label_ids & NOT_MAIL or "SENT" in message.label_ids:
                 continue
             envelope = to_envelope(message, self._endpoint_identity, known, self._clock())
-            receipt = await self._switchboard.ingest(envelope)
+            try:
+                receipt = await self._switchboard.ingest(envelope)
+            except BadInput as error:
+                log.error("connector.message_refused", message=message.id, field=error.field)
+                continue
             fresh += not receipt.duplicate
         return fresh

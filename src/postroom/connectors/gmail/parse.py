@@ -9,6 +9,7 @@ from postroom.core.tiers import Headers, Known, assign_tier, sender_address
 from postroom.gmail.resources import Message, Part
 
 LONGEST_TEXT = 1_000_000
+LONGEST_IDENTITY = 512
 
 
 def headers_of(message: Message) -> Headers:
@@ -27,7 +28,7 @@ def to_envelope(message: Message, endpoint_identity: str, known: Known, observed
             "external_thread_id": message.thread_id,
             "observed_at": observed_at.isoformat(),
         },
-        "sender": {"identity": sender_address(headers) or "unknown"},
+        "sender": {"identity": sender_address(headers)[:LONGEST_IDENTITY] or "unknown"},
         "payload": {
             "raw": to_raw(
                 thread_id=message.thread_id,

@@ -1,5 +1,5 @@
--- The job engine. What claims read is thin: job_queue holds only live jobs, and a claim is an update in place that
--- touches no index (no indexed column changes, and fillfactor leaves room on the page). What was asked stands in
+-- The job engine. What claims read is thin: job_queue holds only live jobs, and a claim is mostly an update in place
+-- that touches no index (no indexed column changes, and fillfactor leaves room on the page). What was asked stands in
 -- job_bodies, how it ended in job_ends; each is written once. The view `jobs` shows them as one.
 
 CREATE TABLE job_bodies (
@@ -28,7 +28,7 @@ CREATE TABLE job_queue (
     updated_at timestamptz NOT NULL,
     parked_by text,
     last_error text
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 CREATE INDEX job_queue_claimable ON job_queue (priority, seq) WHERE ready;
 CREATE INDEX job_queue_sleeping ON job_queue (not_before) WHERE NOT ready;

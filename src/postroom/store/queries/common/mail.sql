@@ -56,11 +56,11 @@ INSERT INTO decisions (id, account_id, message_id, generation, source, rule_id, 
 VALUES (:id, :account_id, :message_id, :generation, :source, :rule_id, :rule_name, :action_type,
     :parameters_json, :confidence, :needs_approval, :rationale, :safety_json, :now)
 
--- name: insert_action(id, account_id, message_id, decision_id, actor, action_type, parameters_json, state, action_hash, now)
+-- name: insert_action(id, account_id, message_id, decision_id, actor, action_type, parameters_json, state, action_hash, job_id, now)
 INSERT INTO actions (id, account_id, message_id, decision_id, actor, action_type, parameters_json, state, action_hash,
-    created_at, updated_at)
+    job_id, created_at, updated_at)
 VALUES (:id, :account_id, :message_id, :decision_id, :actor, :action_type, :parameters_json, :state, :action_hash,
-    :now, :now)
+    :job_id, :now, :now)
 
 -- name: select_action(id)
 SELECT a.id, a.account_id, a.message_id, m.provider_message_id, a.action_type, a.parameters_json, a.state,
@@ -68,8 +68,9 @@ SELECT a.id, a.account_id, a.message_id, m.provider_message_id, a.action_type, a
 FROM actions a JOIN messages m ON m.id = a.message_id WHERE a.id = :id
 
 -- name: begin_action(id, job_id, now)
-UPDATE actions SET state = 'executing', job_id = :job_id, updated_at = :now
-WHERE id = :id AND (state = 'queued' OR (state = 'executing' AND job_id = :job_id)) RETURNING id
+-- A retry of the job goes on with its own action, also after it had failed and the user asked for another try.
+UPDATE actions SET state = 'executing', error = NULL, updated_at = :now
+WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed', 'canceled') RETURNING id
 
 -- name: set_pre_image(id, pre_image_json, now)
 UPDATE actions SET pre_image_json = :pre_image_json, updated_at = :now
@@ -82,6 +83,13 @@ WHERE id = :id AND state = 'executing' RETURNING message_id
 -- name: fail_action(id, error, now)
 UPDATE actions SET state = 'failed', error = :error, updated_at = :now
 WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
+
+-- name: select_live_actions()
+SELECT id, job_id FROM actions WHERE state IN ('queued', 'executing') AND job_id IS NOT NULL
+
+-- name: end_orphaned_action(id, state, error, now)
+UPDATE actions SET state = :state, error = :error, updated_at = :now
+WHERE id = :id AND state IN ('queued', 'executing')
 
 -- name: insert_action_link(id, cause_action_id, effect_action_id, relation_type, now)
 INSERT INTO action_links (id, cause_action_id, effect_action_id, relation_type, created_at)

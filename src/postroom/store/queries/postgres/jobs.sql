@@ -237,3 +237,7 @@ SELECT min(not_before) FROM job_queue WHERE NOT ready
 
 -- name: select_live_jobs(ids)
 SELECT b.id FROM job_bodies b JOIN job_queue q ON q.seq = b.seq WHERE b.id = ANY(:ids::uuid[])
+
+-- name: select_ended_jobs(ids)
+SELECT b.id, e.state, e.last_error FROM job_bodies b JOIN job_ends e ON e.seq = b.seq
+WHERE b.id = ANY(:ids::uuid[]) AND e.state IN ('failed', 'canceled')

@@ -73,7 +73,7 @@ WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_token = :token AND c
 SELECT seq, state, type, idempotency_key, releases_key, priority FROM jobs WHERE id = :id
 
 -- name: cancel_queued_job(seq, now)
-UPDATE jobs SET state = 'canceled', parked_by = NULL, finished_at = :now, updated_at = :now
+UPDATE jobs SET state = 'canceled', parked_by = NULL, cancel_requested = 0, finished_at = :now, updated_at = :now
 WHERE seq = :seq AND state = 'queued' RETURNING seq
 
 -- name: request_cancel(seq, now)
@@ -149,3 +149,7 @@ SELECT min(not_before) FROM jobs WHERE state = 'queued' AND ready = 0
 
 -- name: select_live_jobs(ids)
 SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(:ids)) AND finished_at IS NULL
+
+-- name: select_ended_jobs(ids)
+SELECT id, state, last_error FROM jobs
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('failed', 'canceled')
