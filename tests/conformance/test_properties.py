@@ -86,6 +86,9 @@ class Engine(RuleBasedStateMachine):
 
     @rule(target=leases)
     def open_lease(self) -> UUID:
+        return self._open_lease()
+
+    def _open_lease(self) -> UUID:
         token = self.wait(self.desk.open_lease())
         self.model.leases[token] = self.now + LEASE
         return token
@@ -125,7 +128,7 @@ class Engine(RuleBasedStateMachine):
         claimed = self._claim(token, most)
         self.time_passes(61)
         self.rescue()
-        return multiple(*claimed, *self._claim(self.open_lease(), most))
+        return multiple(*claimed, *self._claim(self._open_lease(), most))
 
     @rule(token=leases)
     def heartbeat(self, token: UUID) -> None:

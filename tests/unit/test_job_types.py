@@ -4,7 +4,16 @@ import pytest
 
 from postroom.core import retry
 from postroom.core.errors import BadInput, UnknownJobType
-from postroom.core.job_types import CATALOGUE, LONGEST_KEY, Catalogue, JobType, KeyLifetime, check_priority, check_text
+from postroom.core.job_types import (
+    CATALOGUE,
+    LONGEST_KEY,
+    Catalogue,
+    JobType,
+    KeyLifetime,
+    check_attempts,
+    check_priority,
+    check_text,
+)
 
 
 def test_the_ten_types_of_the_design_are_there() -> None:

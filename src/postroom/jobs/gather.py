@@ -38,6 +38,8 @@ class Gatherer(Generic[Item, Answer]):
     async def _flush_group(self, group: list[tuple[Item, "asyncio.Future[Answer]"]]) -> None:
         try:
             answers = await self._flush([item for item, _ in group])
+            if len(answers) != len(group):
+                raise RuntimeError(f"{len(group)} callers were given {len(answers)} answers")
         except Exception as error:
             for _, waiting in group:
                 if not waiting.done():

@@ -34,6 +34,8 @@ CHANNEL = "postroom"
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 MOST_DEADLOCKS = 20
+COMMAND_TIMEOUT_S = 60.0
+MIGRATION_TIMEOUT_S = 3600.0
 _SESSION = {
     "application_name": "postroom",
     "search_path": "postroom,switchboard",
@@ -42,6 +44,14 @@ _SESSION = {
     "plan_cache_mode": "force_generic_plan",
     "idle_in_transaction_session_timeout": "10s",  # a frozen process must not hold its locks, and with them the rescuer
 }
+# A process that is frozen in the middle of a transaction must not hold its locks for ever. (PostgreSQL 17 and later;
+# before that, only while it is idle between two statements.)
+_BOUND_TRANSACTIONS = """
+    SELECT set_config('transaction_timeout', '30s', false)
+    WHERE current_setting('server_version_num')::integer >= 170000"""
+_UNBOUND_TRANSACTION = """
+    SELECT set_config('transaction_timeout', '0', true)
+    WHERE current_setting('server_version_num')::integer >= 170000"""
 _GONE = (
     OSError,
     EOFError,
@@ -52,6 +62,8 @@ _GONE = (
     asyncpg.TooManyConnectionsError,
     asyncpg.InternalClientError,  # the server's last word came between two statements
 )
+# Idle in a transaction, or in one for too long: the server has hung up on us, and nothing was committed.
+_TIMED_OUT = frozenset({"25P03", "25P04"})
 _COLLIDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
@@ -105,7 +117,10 @@ class PostgresDatabase:
                 tries += 1
                 await self._pause(tries, deadline, error)
             except asyncpg.PostgresError as error:
-                raise _translate(error) from error
+                if error.sqlstate not in _TIMED_OUT:
+                    raise _translate(error) from error
+                tries += 1
+                await self._pause(tries, deadline, error)
 
     def subscribe(self, channel: str, callback: Callable[[str], None]) -> Listener:
         if self._listening is None:
@@ -160,7 +175,7 @@ class PostgresDatabase:
 
     async def _change_schema(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         """Without a receipt, whose table may not exist yet: a schema change finds out by itself if it was made."""
-        await connection.execute("BEGIN")
+        await connection.execute(f"BEGIN; {_UNBOUND_TRANSACTION}")
         course = Course(transaction.begin())
         await self._drive(connection, course)
         await connection.execute("COMMIT")
@@ -188,7 +203,7 @@ class PostgresDatabase:
                     rows += await connection.fetch(part.text, *part.arguments(parameters))
                 return rows
             case Text(text):
-                await connection.execute(text)
+                await connection.execute(text, timeout=MIGRATION_TIMEOUT_S)
                 return ()
             case Notify() | Single():
                 raise AssertionError(f"{step} cannot be carried out alone")
@@ -245,9 +260,15 @@ class PostgresDatabase:
 
     async def _connect(self) -> asyncpg.Connection:
         try:
-            return await asyncpg.connect(
-                self._url, server_settings=_SESSION, statement_cache_size=512, timeout=10, command_timeout=None
+            connection = await asyncpg.connect(
+                self._url,
+                server_settings=_SESSION,
+                statement_cache_size=512,
+                timeout=10,
+                command_timeout=COMMAND_TIMEOUT_S,
             )
+            await connection.execute(_BOUND_TRANSACTIONS)
+            return connection
         except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
             raise errors.DatabaseUnavailable(f"PostgreSQL refused us: {error}; check POSTROOM_DATABASE_URL") from error
 

@@ -175,8 +175,10 @@ class SqliteDatabase:
 
     def _after_void_group(self, group: list[_Waiting[Any]], error: errors.StoreError) -> list[Notify]:
         freed = isinstance(error, errors.DatabaseFull) and self._ballast is not None and self._ballast.give_up()
-        if len(group) == 1 and not freed:
-            group[0].error = error
+        locked_out = isinstance(error, errors.DatabaseUnavailable)
+        if locked_out or (len(group) == 1 and not freed):
+            for waiting in group:
+                waiting.error = error
             return []
         notices: list[Notify] = []
         for waiting in group:
