@@ -41,7 +41,7 @@ soak: $(STAMP) ## The big counts: hundreds of kills, thousands of seeds
 
 sample: $(STAMP) ## Checks that want real mail: make sample MAIL=folder
 	@test -n "$(MAIL)" || { echo "usage: make sample MAIL=folder-of-eml-files"; exit 2; }
-	@POSTROOM_SAMPLE_MAIL="$(MAIL)" $(BIN)/python -m pytest tests/sample
+	@POSTROOM_SAMPLE_MAIL="$(MAIL)" $(BIN)/python -m pytest -s tests/sample
 
 bench: $(STAMP) ## Every speed claim, beside its peers, as one table
 	@$(BIN)/python -m bench

@@ -49,6 +49,7 @@ class Product:
     mailbox: Mailbox
     live: GmailLive
     address: str
+    patience_s: float
 
     async def rule(self, name: str, conditions: dict[str, Any], action: str, **parameters: str) -> None:
         rule = NewRule(new_id(), name, "", conditions, action, parameters)
@@ -60,10 +61,10 @@ class Product:
         channels = (actions.CHANNEL, jobs.CHANNEL)
         subscriptions = [self.database.subscribe(each, lambda _message: changed.set()) for each in channels]
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(self.patience_s):
                 while True:
                     changed.clear()
-                    rows = await self.database.run(feed.recent_messages(1000))
+                    rows = await self.database.run(feed.recent_messages(10_000))
                     done = [row for row in rows if _is_settled(row)]
                     if len(done) >= count:
                         return sorted(done, key=lambda row: row.seq)
@@ -86,7 +87,10 @@ def letter(subject: str, sender: str = "shop@store.example", to: str = OWNER, **
 
 @contextlib.asynccontextmanager
 async def running_product(
-    database: Database, folder: Path, prepare: Callable[[Mailbox], None] = lambda _mailbox: None
+    database: Database,
+    folder: Path,
+    prepare: Callable[[Mailbox], None] = lambda _mailbox: None,
+    patience_s: float = PATIENCE_S,
 ) -> AsyncGenerator[Product]:
     """Connector (driven by the test), dispatcher, worker and leadership on an emulated mailbox."""
     mailbox = Mailbox(OWNER, Random(1))
@@ -119,7 +123,7 @@ async def running_product(
             clock=wall_clock,
         )
         try:
-            yield Product(database, mailbox, live, address)
+            yield Product(database, mailbox, live, address, patience_s)
         finally:
             worker.stop()
             leadership.stop()

@@ -23,11 +23,11 @@ from typing import Any
 
 import structlog
 
-from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, Retryable, StoreError
+from postroom.core.errors import LeaseLost, Retryable, StoreError
 from postroom.core.job_types import Catalogue
 from postroom.core.jobs import Claim, Job
-from postroom.core.retry import next_delay
 from postroom.jobs.buffer import Buffer
+from postroom.jobs.failure import ending_of
 from postroom.jobs.marks import MarkKeeper
 from postroom.jobs.run import Handler, JobRun
 from postroom.store import jobs as store
@@ -41,7 +41,6 @@ log = structlog.get_logger()
 LARGEST_BUFFER = 2000
 LARGEST_CLAIM = 1000
 JOBS_PER_TURN = 100
-LONGEST_ERROR = 2000
 PAUSE_AFTER_STORE_ERROR_S = 0.5
 LONGEST_WAIT_S = 1.0
 
@@ -270,37 +269,14 @@ class Worker:
             self._wake.set()
 
     async def _record_failure(self, job: Job, error: Exception) -> None:
-        now = self._clock()
-        text = _error_text(error)
-        match error:
-            case Canceled():
-                recorded = await self._insist(store.cancel_claimed(job, now), "cancel")
-                self.counts.canceled += 1
-            case Parked():
-                recorded = await self._insist(store.park(job.claim, error.key, text, now), "park")
-                self.counts.parked += 1
-            case Fatal():
-                recorded = await self._insist(store.fail(job, text, now), "fail")
-                self._log_failure(job, error)
-            case _ if job.is_last_attempt:
-                recorded = await self._insist(store.fail(job, text, now), "fail")
-                self._log_failure(job, error)
-            case _:
-                recorded = await self._retry(job, error, text, now)
-        if not recorded:
+        ending = ending_of(job, error, self._catalogue.retry_policy(job.type), self._rng, self._clock())
+        if not await self._insist(ending.transaction, ending.outcome):
             self.counts.stale += 1
-
-    async def _retry(self, job: Job, error: Exception, text: str, now: datetime) -> Any:
-        after = error.after if isinstance(error, Retryable) else None
-        delay = next_delay(self._catalogue.retry_policy(job.type), job.attempts, after, self._rng)
-        not_before = now + delay
-        self.counts.retried += 1
-        return await self._insist(store.retry_later(job.claim, not_before, text, now), "retry")
-
-    def _log_failure(self, job: Job, error: Exception) -> None:
-        """The text of the error is kept with the job; here only its kind, since it may quote what the job was about."""
-        self.counts.failed += 1
-        log.warning("job.failed", job=str(job.id), type=job.type, attempts=job.attempts, error=type(error).__name__)
+            return
+        setattr(self.counts, ending.outcome, getattr(self.counts, ending.outcome) + 1)
+        if ending.outcome == "failed":
+            # The text is kept with the job; here only its kind, since it may quote what the job was about.
+            log.warning("job.failed", job=str(job.id), type=job.type, attempts=job.attempts, error=type(error).__name__)
 
     async def _insist(self, transaction: Any, what: str) -> Any:
         """Writes an end for as long as the lease holds; after that it is not ours to write."""
@@ -389,13 +365,6 @@ def _is_being_canceled() -> bool:
     """Whether it is us who are to stop, and not something that we waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _error_text(error: Exception) -> str:
-    text = str(error) or type(error).__name__
-    if not isinstance(error, Fatal | Retryable | Parked | Canceled):
-        text = f"{type(error).__name__}: {text}"
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
 
 
 async def _end(task: "asyncio.Task[Any]") -> None:

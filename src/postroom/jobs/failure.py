@@ -1,0 +1,46 @@
+"""What becomes of a job whose handler raised: canceled, parked, tried again later, or failed."""
+
+from datetime import datetime
+from random import Random
+from typing import Literal, NamedTuple
+
+from postroom.core.errors import Canceled, Fatal, JobError, Parked, Retryable
+from postroom.core.jobs import Job
+from postroom.core.retry import RetryPolicy, next_delay
+from postroom.store import jobs as store
+from postroom.store.database import Transaction
+
+LONGEST_ERROR = 2000
+
+
+class Ending(NamedTuple):
+    """How it is counted, and the transaction that records it."""
+
+    outcome: Literal["canceled", "parked", "failed", "retried"]
+    transaction: Transaction[bool]
+
+
+def ending_of(job: Job, error: Exception, policy: RetryPolicy, rng: Random, now: datetime) -> Ending:
+    """An error that no handler meant is treated like one that may pass."""
+    text = error_text(error)
+    match error:
+        case Canceled():
+            return Ending("canceled", store.cancel_claimed(job, now))
+        case Parked():
+            return Ending("parked", store.park(job.claim, error.key, text, now))
+        case Fatal():
+            return Ending("failed", store.fail(job, text, now))
+        case _ if job.is_last_attempt:
+            return Ending("failed", store.fail(job, text, now))
+        case _:
+            after = error.after if isinstance(error, Retryable) else None
+            not_before = now + next_delay(policy, job.attempts, after, rng)
+            return Ending("retried", store.retry_later(job.claim, not_before, text, now))
+
+
+def error_text(error: Exception) -> str:
+    """The reason as it is kept with the job: bounded, and such that both databases can hold it."""
+    text = str(error) or type(error).__name__
+    if not isinstance(error, JobError):
+        text = f"{type(error).__name__}: {text}"
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
