@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.jobs import Job, NewJob
+from postroom.core.jobs import Job, JobView, NewJob
 from postroom.core.lifecycle import JOB
 
 
@@ -31,9 +31,7 @@ class ModelJob:
     def is_live(self) -> bool:
         return self.state not in JOB.terminal
 
-    @property
-    def visible(self) -> tuple[object, ...]:
-        """What `list_jobs` shows of it."""
+    def agrees_with(self, shown: JobView) -> bool:
         return (
             self.state,
             self.attempts,
@@ -41,7 +39,17 @@ class ModelJob:
             self.parked_by,
             self.not_before,
             self.finished_at,
+        ) == (
+            shown.state,
+            shown.attempts,
+            shown.cancel_requested,
+            shown.parked_by,
+            shown.not_before,
+            shown.finished_at,
         )
+
+    def has_ended_before(self, moment: datetime) -> bool:
+        return self.finished_at is not None and self.finished_at < moment
 
     def is_owned_by(self, claim: Job) -> bool:
         return self.state == "running" and (self.owner, self.attempts) == (claim.token, claim.attempts)
