@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import httpx2
 
@@ -15,6 +16,8 @@ from postroom.app import InProcessSwitchboard
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailLive
 from postroom.core.job_types import CATALOGUE
+from postroom.core.mail import read_mail
+from postroom.core.picker import EMAIL
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
@@ -27,10 +30,11 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.server import running_emulator
-from postroom.store import actions, feed, jobs, mail
+from postroom.store import actions, feed, inbox, jobs, mail
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.store.new_jobs import new_job
 from postroom.store.rules import NewRule, add_rules
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
@@ -129,3 +133,46 @@ async def running_product(
             leadership.stop()
             dispatching.cancel()
             await asyncio.gather(working, dispatching, return_exceptions=True)
+
+
+async def until_job(database: Database, id: UUID, state: str) -> None:
+    """Waits until the job is in this state."""
+    changed = asyncio.Event()
+    subscription = database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                changed.clear()
+                shown = await database.run(jobs.show_job(id))
+                if shown is not None and shown.state == state:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), 0.1)
+    finally:
+        subscription.close()
+
+
+async def decided_action(database: Database, clock: Callable[[], datetime], max_attempts: int) -> tuple[UUID, UUID]:
+    """A message with a decision whose action waits for its job; returns the ids of both."""
+    account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, clock()))
+    data = {
+        "schema_version": "ingest.v1",
+        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT},
+        "event": {"external_event_id": "m1", "observed_at": clock().isoformat()},
+        "sender": {"identity": "a@b.example"},
+        "payload": {"raw": {}, "normalized_text": "hello"},
+    }
+    await Intake(database, None, clock).ingest(data)
+    (leased,) = await database.run(inbox.lease(EMAIL, 1, new_id(), clock()))
+    message_id, action_id, token = new_id(), new_id(), new_id()
+    classify = new_job(CATALOGUE, "classify", {})
+    content = read_mail(leased.envelope)
+    await database.run(mail.store_message(leased, account, (new_id(), message_id), content, classify, clock()))
+    await database.run(jobs.open_lease(token, "decider", clock(), clock()))
+    (deciding,) = await database.run(jobs.claim(token, 1, clock()))
+    decision = actions.Decision(new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule")
+    action = actions.NewAction(action_id, "rule", "queued", "hash")
+    follow_up = new_job(CATALOGUE, "action.gmail", {}, max_attempts=max_attempts)
+    await database.run(actions.record_decision(deciding, decision, action, follow_up, clock()))
+    await database.run(jobs.close_lease(token, clock()))
+    return action_id, follow_up.id

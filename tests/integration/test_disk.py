@@ -120,3 +120,11 @@ class _LiftingBallast(Ballast):
 def _limit(database: SqliteDatabase, spare_pages: int) -> None:
     pages = database._connection.execute("PRAGMA page_count").fetchall()[0][0]
     database._connection.execute(f"PRAGMA max_page_count = {pages + spare_pages}")
+
+
+async def test_what_is_kept_is_for_its_owners_eyes_only(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    database = await open_database(folder)
+    await database.close()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "postroom.sqlite3").stat().st_mode & 0o777 == 0o600

@@ -1,12 +1,18 @@
 """From the mailbox to the action and back into the mailbox, real on every hop, on both databases."""
 
 from pathlib import Path
+from uuid import UUID
 
 import httpx2
+import pytest
 
-from integration.product import TOKEN, letter, running_product
+from conftest import ManualClock
+from integration.product import TOKEN, Product, decided_action, letter, running_product, until_job
 from postroom.sandbox.mailbox import Mailbox
+from postroom.store import actions, jobs
+from postroom.store.clock import wall_clock
 from postroom.store.database import Database
+from postroom.store.ids import new_id
 
 
 def labels(mailbox: Mailbox, subject: str) -> set[str]:
@@ -119,3 +125,47 @@ async def test_hostile_headers_reach_the_end_of_the_road(database: Database, tmp
             product.mailbox.deliver(raw)
         assert await product.live.sync() == len(hostile)
         assert len(await product.settled(len(hostile))) == len(hostile)
+
+
+async def _failed_action(product: Product) -> UUID:
+    """An archive that Gmail has refused; returns the id of its job."""
+    await product.rule("all", {"subject_contains": "Refused"}, "archive")
+    product.mailbox.deliver(letter("Refused once"))
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+        fault = {"code": 404, "reason": "notFound", "path": "/modify", "times": 1}
+        (await http.post(f"{product.address}/sandbox/faults", json=fault)).raise_for_status()
+    await product.live.sync()
+    (row,) = await product.settled(1)
+    assert row.action_state == "failed"
+    (job,) = await product.database.run(jobs.list_jobs(type="action.gmail"))
+    return job.id
+
+
+async def test_a_failed_action_is_carried_out_when_its_job_is_retried(database: Database, tmp_path: Path) -> None:
+    async with running_product(database, tmp_path) as product:
+        job_id = await _failed_action(product)
+        await until_job(database, job_id, "failed")
+        await database.run(jobs.retry_job(job_id, wall_clock()))
+        await until_job(database, job_id, "completed")
+        (row,) = await product.settled(1)
+        assert (row.action_state, row.action_error) == ("completed", None)
+        assert "INBOX" not in labels(product.mailbox, "Refused once")
+
+
+@pytest.mark.parametrize(("end", "expected"), [("cancel", "canceled"), ("rescue", "failed")])
+async def test_an_action_ends_with_its_job_when_the_job_ends_without_it(
+    database: Database, tmp_path: Path, clock: ManualClock, end: str, expected: str
+) -> None:
+    """The job is canceled in the queue, or given up by the rescuer after its last attempt."""
+    action_id, job_id = await decided_action(database, clock, max_attempts=1)
+    if end == "cancel":
+        await database.run(jobs.cancel_job(job_id, clock()))
+    else:
+        token = new_id()
+        await database.run(jobs.open_lease(token, "worker", clock(), clock()))
+        (claimed,) = await database.run(jobs.claim(token, 1, clock()))
+        await database.run(actions.begin_action(claimed, action_id, clock()))
+        await database.run(jobs.rescue(clock.forward(1)))
+    assert await database.run(actions.end_orphans(clock())) == 1
+    assert (await database.run(actions.load_action(action_id))).state == expected
+    assert await database.run(actions.end_orphans(clock())) == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from postroom.core.envelope import parse_envelope
+from postroom.core.envelope import envelope_text, parse_envelope
 from postroom.core.errors import BadInput
 
 GOOD: dict[str, Any] = {
@@ -53,6 +53,8 @@ def test_the_producers_own_key_wins() -> None:
         ("payload.raw", None, "envelope", "object for ingestion_tier 'full'"),
         ("event.external_event_id", "a\0b", "event.external_event_id", "pattern"),
         ("event.kind", "x" * 129, "event.kind", "128"),
+        ("event.observed_at", 1763193600, "event.observed_at", "2026-11-15T08:00:00Z"),
+        ("event.observed_at", "0001-01-01T00:00:00+14:00", "event.observed_at", "calendar"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_remedy(path: str, value: object, field: str, remedy: str) -> None:
@@ -66,3 +68,16 @@ def test_what_is_wrong_is_named_with_its_remedy(path: str, value: object, field:
 def test_what_is_no_envelope_at_all_is_refused(data: object) -> None:
     with pytest.raises(BadInput):
         parse_envelope(data)
+
+
+def test_a_derived_key_that_would_be_too_long_is_hashed() -> None:
+    envelopes = [parse_envelope(changed("event.external_event_id", letter * 512)) for letter in "éà"]
+    keys = [envelope.key for envelope in envelopes]
+    assert len(set(keys)) == 2
+    assert all(len(key) < 100 for key in keys)
+
+
+@pytest.mark.parametrize("raw", [{"a": "\ud800"}, {"a": object()}], ids=["half a character", "no JSON"])
+def test_what_json_cannot_hold_is_refused_before_it_is_stored(raw: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="payload"):
+        envelope_text(parse_envelope(changed("payload.raw", raw)))

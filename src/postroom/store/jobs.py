@@ -159,16 +159,27 @@ def _end(job: Job, state: str, error: str | None, now: datetime) -> Script[bool]
 
 @transaction
 def retry_later(claim: Claim, not_before: datetime, error: str, now: datetime) -> Script[bool]:
-    """Back to the queue after a failed attempt, asleep until then."""
+    """Back to the queue after a failed attempt, asleep until then. Refused when that was the last one."""
     rows = yield sql("retry_job_later", *claim, not_before, error, now)
+    yield from _cancel_if_asked(rows, now)
     yield Notify("scheduler", "sleeping")
     return bool(rows)
+
+
+def _cancel_if_asked(rows: Rows, now: datetime) -> Script[None]:
+    """A job that was to be canceled while it ran, and is queued again, ends here. Rows end with that wish."""
+    for seq, *_, cancel_requested in rows:
+        if cancel_requested:
+            yield sql("cancel_queued_job", seq, now)
+            yield sql("release_keys", [seq])
 
 
 @transaction
 def park(claim: Claim, key: str, reason: str, now: datetime) -> Script[bool]:
     """Back to the queue without having used an attempt, asleep until `unpark(key)`."""
-    return bool((yield sql("park_job", *claim, key, reason, now)))
+    rows = yield sql("park_job", *claim, key, reason, now)
+    yield from _cancel_if_asked(rows, now)
+    return bool(rows)
 
 
 @transaction
@@ -184,7 +195,8 @@ def release(claims: Sequence[Claim], now: datetime) -> Script[int]:
     released: list[Sequence[Any]] = []
     for (token, attempts), seqs in _alike(claims).items():
         released += yield sql("release_jobs", seqs, attempts, token, now)
-    return (yield from _made_claimable(released))
+    yield from _cancel_if_asked(released, now)
+    return (yield from _made_claimable([row[:2] for row in released if not row[2]]))
 
 
 def _alike(claims: Sequence[Claim]) -> dict[tuple[UUID, int], list[int]]:

@@ -42,6 +42,7 @@ _SESSION = {
     "timezone": "UTC",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",  # a plan made while a table was small is kept: it must be right when it has grown
     "idle_in_transaction_session_timeout": "10s",  # a frozen process must not hold its locks, and with them the rescuer
 }
 # A process that is frozen in the middle of a transaction must not hold its locks for ever. (PostgreSQL 17 and later;

@@ -75,15 +75,15 @@ WHERE b.seq = ANY(:seqs::bigint[]) AND b.releases_key AND k.key = b.idempotency_
 -- name: retry_job_later(seq, attempts, token, not_before, error, now)
 UPDATE job_queue
 SET state = 'queued', ready = false, lease_token = NULL, not_before = :not_before, last_error = :error, updated_at = :now
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
-RETURNING seq
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' AND attempts < max_attempts
+RETURNING seq, cancel_requested
 
 -- name: park_job(seq, attempts, token, key, reason, now)
 UPDATE job_queue
 SET state = 'queued', ready = false, lease_token = NULL, attempts = attempts - 1, not_before = NULL,
     parked_by = :key, last_error = :reason, updated_at = :now
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
-RETURNING seq
+RETURNING seq, cancel_requested
 
 -- name: unpark_jobs(key, now)
 UPDATE job_queue SET ready = true, parked_by = NULL, updated_at = :now WHERE parked_by = :key
@@ -92,7 +92,7 @@ RETURNING seq, priority
 -- name: release_jobs(seqs, attempts, token, now)
 UPDATE job_queue SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
 WHERE seq = ANY(:seqs::bigint[]) AND attempts = :attempts AND lease_token = :token AND state = 'running'
-RETURNING seq, priority
+RETURNING seq, priority, cancel_requested
 
 -- name: select_claim(seq, attempts, token)
 SELECT cancel_requested FROM job_queue

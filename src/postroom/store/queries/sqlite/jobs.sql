@@ -41,15 +41,15 @@ DELETE FROM job_keys WHERE key IN (
 -- name: retry_job_later(seq, attempts, token, not_before, error, now)
 UPDATE jobs
 SET state = 'queued', ready = 0, lease_token = NULL, not_before = :not_before, last_error = :error, updated_at = :now
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
-RETURNING seq
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' AND attempts < max_attempts
+RETURNING seq, cancel_requested
 
 -- name: park_job(seq, attempts, token, key, reason, now)
 UPDATE jobs
 SET state = 'queued', ready = 0, lease_token = NULL, attempts = attempts - 1, not_before = NULL,
     parked_by = :key, last_error = :reason, updated_at = :now
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
-RETURNING seq
+RETURNING seq, cancel_requested
 
 -- name: unpark_jobs(key, now)
 UPDATE jobs SET ready = 1, parked_by = NULL, updated_at = :now WHERE parked_by = :key AND state = 'queued'
@@ -59,7 +59,7 @@ RETURNING seq, priority
 UPDATE jobs SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND attempts = :attempts AND lease_token = :token
     AND state = 'running'
-RETURNING seq, priority
+RETURNING seq, priority, cancel_requested
 
 -- name: select_claim(seq, attempts, token)
 SELECT cancel_requested FROM jobs
