@@ -164,8 +164,8 @@ class Interpreter:
             return  # at the last attempt, a worker fails the job
         seconds = _choose((0, 0, 0, 5, 40), b)
         if job := self._if_ours(claim, await self.desk.retry_later(claim, seconds)):
-            self.model.requeue(job, ready=False)
             job.not_before = self.desk.clock() + timedelta(seconds=seconds)
+            self.model.requeue(job, self.desk.clock(), ready=False)
         if seconds == 0:
             await self._wake(a, b)
             await self._claim_under(claim.token, 4)
@@ -175,15 +175,15 @@ class Interpreter:
             return
         key = _choose(("x", "y"), b)
         if job := self._if_ours(claim, await self.desk.park(claim, key)):
-            self.model.requeue(job, ready=False, used=False)
             job.not_before, job.parked_by = None, key
+            self.model.requeue(job, self.desk.clock(), ready=False, used=False)
 
     async def _release(self, a: int, b: int) -> None:
         """Given back, and often claimed by another at once."""
         if (claim := self._pick(a)) is None:
             return
         if job := self._if_ours(claim, bool(await self.desk.release(claim))):
-            self.model.requeue(job, ready=True, used=False)
+            self.model.requeue(job, self.desk.clock(), ready=True, used=False)
         if b % 2:
             await self._claim(b, b)
 

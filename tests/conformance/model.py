@@ -90,9 +90,12 @@ class Model:
         if asked.releases_key and asked.key is not None and self.keys.get(asked.key) == asked.id:
             del self.keys[asked.key]
 
-    def requeue(self, job: ModelJob, *, ready: bool, used: bool = True) -> None:
+    def requeue(self, job: ModelJob, now: datetime, *, ready: bool, used: bool = True) -> None:
+        """Back in the queue; one that was to be canceled while it ran ends there."""
         job.state, job.owner, job.ready = "queued", None, ready
         job.attempts -= 0 if used else 1
+        if job.cancel_requested:
+            self.end(job, "canceled", now)
 
     def wake(self, now: datetime) -> int:
         due = [
@@ -113,7 +116,7 @@ class Model:
             if job in ended:
                 self.end(job, "canceled" if job.cancel_requested else "failed", now)
             else:
-                self.requeue(job, ready=True)
+                self.requeue(job, now, ready=True)
         return len(held) - len(ended), len(ended)
 
     def hasten(self, job: ModelJob) -> None:

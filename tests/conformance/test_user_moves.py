@@ -184,3 +184,26 @@ async def test_two_retries_at_once_queue_the_job_once(desk: Desk) -> None:
         (again,) = await desk.claim()
         assert again.id == job.id
         await desk.finish(again)
+
+
+@pytest.mark.parametrize("how", ["retried", "parked", "released"])
+async def test_a_running_job_that_was_canceled_ends_so_when_it_would_be_queued_again(desk: Desk, how: str) -> None:
+    accepted = await desk.enqueue()
+    job = await desk.claim_one()
+    assert await desk.cancel(accepted.id) == "requested"
+    match how:
+        case "retried":
+            assert await desk.retry_later(job, 5)
+        case "parked":
+            assert await desk.park(job, "consent")
+        case _:
+            assert await desk.release(job) == 1
+    assert await desk.state(accepted.id) == "canceled"
+    assert await desk.claim() == []
+
+
+async def test_a_last_attempt_is_not_tried_again(desk: Desk) -> None:
+    await desk.enqueue(max_attempts=1)
+    job = await desk.claim_one()
+    assert not await desk.retry_later(job, 5)
+    assert await desk.state(job.id) == "running"

@@ -196,7 +196,8 @@ def release(claims: Sequence[Claim], now: datetime) -> Script[int]:
     for (token, attempts), seqs in _alike(claims).items():
         released += yield sql("release_jobs", seqs, attempts, token, now)
     yield from _cancel_if_asked(released, now)
-    return (yield from _made_claimable([row[:2] for row in released if not row[2]]))
+    yield from _made_claimable([row[:2] for row in released if not row[2]])
+    return len(released)
 
 
 def _alike(claims: Sequence[Claim]) -> dict[tuple[UUID, int], list[int]]:
