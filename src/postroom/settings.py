@@ -28,12 +28,12 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from postroom.core.errors import SettingsError
+from postroom.masking import HIDDEN, masked_urls, passwords_in
 
 PREFIX = "POSTROOM_"
 CONFIG = "POSTROOM_CONFIG"
 FILE_NAME = "postroom.toml"
 DEFAULT_DATA_DIR = Path("postroom-data")
-HIDDEN = "**********"
 
 # Names with our prefix that are no settings: the file's own place, and what only the tests read.
 NOT_SETTINGS = re.compile(r"POSTROOM_(CONFIG|SAMPLE_MAIL|TEST_\w+)")
@@ -231,18 +231,8 @@ def secrets_of(settings: Settings) -> list[str]:
     """The secret texts themselves, for those who must recognise them in order to hide them."""
     values = (_value(settings, setting.key) for setting in known_settings())
     texts = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
-    passwords = [match.group(2) for text in texts for match in _PASSWORD_IN_URL.finditer(text)]
+    passwords = [password for text in texts for password in passwords_in(text)]
     return [text for text in texts + passwords if text]
-
-
-# Greedy up to the last "@": a password may hold any character, written with or without percent signs.
-_PASSWORD_IN_URL = re.compile(r"(://[^\s:/@]*):(\S*)@")
-_PASSWORD_IN_QUERY = re.compile(r"(?i)([?&][\w-]*(?:password|token|secret|key)=)[^&\s#]+")
-
-
-def masked_urls(text: str) -> str:
-    """The text, with every password inside a URL replaced by stars."""
-    return _PASSWORD_IN_QUERY.sub(r"\1***", _PASSWORD_IN_URL.sub(r"\1:***@", text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO, cast
 from uuid import UUID
 
-from postroom.settings import HIDDEN, LogSettings, masked_urls
+from postroom.masking import HIDDEN, masked_urls
+from postroom.settings import LogSettings
 
 if TYPE_CHECKING:
     from structlog.typing import Processor

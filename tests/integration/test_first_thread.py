@@ -84,14 +84,8 @@ async def test_the_connector_starts_over_when_gmail_has_forgotten_its_place(data
 
 async def test_a_message_that_is_gone_before_its_action_fails_with_a_reason(database: Database, tmp_path: Path) -> None:
     async with running_product(database, tmp_path) as product:
-        await product.rule("all", {"subject_contains": "Gone"}, "archive")
-        product.mailbox.deliver(letter("Gone soon"))
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
-            fault = {"code": 404, "reason": "notFound", "path": "/modify", "times": 1}
-            (await http.post(f"{product.address}/sandbox/faults", json=fault)).raise_for_status()
-        await product.live.sync()
+        await _failed_action(product)
         (row,) = await product.settled(1)
-        assert row.action_state == "failed"
         assert row.action_error is not None
         assert "archive" in row.action_error
 

@@ -8,11 +8,11 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from postroom.core.errors import SettingsError
+from postroom.masking import masked_urls
 from postroom.settings import (
     Settings,
     known_settings,
     load_settings,
-    masked_urls,
     secrets_of,
     shown,
     trace_settings,

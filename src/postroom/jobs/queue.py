@@ -30,16 +30,18 @@ class JobQueue:
         *,
         key: str | None = None,
         priority: int = 0,
+        not_before: datetime | None = None,
         max_attempts: int | None = None,
         traceparent: str | None = None,
     ) -> Enqueued:
-        """Accepts a job to be run as soon as possible. The same key again gives the first job's id."""
+        """Accepts a job. The same key again gives the first job's id."""
         job = new_job(
             self._catalogue,
             type,
             payload,
             key=key,
             priority=priority,
+            not_before=not_before,
             max_attempts=max_attempts,
             traceparent=traceparent,
         )
@@ -56,16 +58,9 @@ class JobQueue:
         max_attempts: int | None = None,
     ) -> Enqueued:
         """Accepts a job that sleeps until `not_before`."""
-        job = new_job(
-            self._catalogue,
-            type,
-            payload,
-            key=key,
-            priority=priority,
-            not_before=not_before,
-            max_attempts=max_attempts,
+        return await self.enqueue(
+            type, payload, key=key, priority=priority, not_before=not_before, max_attempts=max_attempts
         )
-        return await self._gather(job)
 
     async def enqueue_many(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Accepts all of them or none, in one transaction. Made with `store.new_jobs.new_job`."""

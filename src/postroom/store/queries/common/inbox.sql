@@ -38,3 +38,14 @@ WHERE state = 'leased' AND lease_until < :now RETURNING id
 
 -- name: count_inbox(queue)
 SELECT tier, state, count(*) FROM inbox WHERE queue = :queue GROUP BY tier, state
+
+-- name: select_inbox_heads(queue)
+-- The oldest waiting seq of each tier: one step into the index per tier, however long the queue is.
+WITH RECURSIVE tiers (tier) AS (
+    SELECT min(tier) FROM inbox WHERE state = 'waiting' AND queue = :queue
+    UNION ALL
+    SELECT (SELECT min(tier) FROM inbox WHERE state = 'waiting' AND queue = :queue AND tier > tiers.tier)
+    FROM tiers WHERE tiers.tier IS NOT NULL
+)
+SELECT tier, (SELECT min(seq) FROM inbox WHERE state = 'waiting' AND queue = :queue AND tier = tiers.tier)
+FROM tiers WHERE tier IS NOT NULL
