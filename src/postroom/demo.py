@@ -25,7 +25,8 @@ from postroom.store.rules import NewRule, add_rules
 
 SEED = 2026
 POLL_S = 1.0
-FOLDER = Path(".postroom-demo")
+FOLDER = ".postroom-demo"
+MARKER = "this-is-a-demo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,7 @@ async def sandbox_mailbox(seed: int, token: str, port: int) -> AsyncGenerator[st
 
 def demo_settings(settings: Settings, mailbox: DemoMailbox, port: int | None) -> Settings:
     """The user's settings, pointed at the sandbox. Its folder begins empty, since its mailbox is new each time."""
-    folder = settings.data_dir
-    if folder.name == DEFAULT_DATA_DIR.name:
-        folder = folder.with_name(FOLDER.name)
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = _own_folder(settings.data_dir)
     gmail = settings.gmail.model_copy(
         update={"base_url": mailbox.address, "token": SecretStr(mailbox.token), "poll_s": POLL_S}
     )
@@ -76,6 +74,16 @@ def demo_settings(settings: Settings, mailbox: DemoMailbox, port: int | None) ->
     return settings.model_copy(
         update={"data_dir": folder, "database_url": None, "gmail": gmail, "web": web, "account": account}
     )
+
+
+def _own_folder(data_dir: Path) -> Path:
+    """Never the user's own: sample rules must not meet real mail. Only a folder that a demo made is emptied."""
+    folder = data_dir.with_name(FOLDER) if data_dir.name == DEFAULT_DATA_DIR.name else data_dir / FOLDER
+    if (folder / MARKER).exists():
+        shutil.rmtree(folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / MARKER).touch()
+    return folder
 
 
 async def add_sample_rules(database: Database) -> None:

@@ -9,6 +9,7 @@ from conftest import ManualClock
 from postroom.core.job_types import Catalogue, JobType, KeyLifetime
 from postroom.core.jobs import Enqueued, Job, JobView, NewJob
 from postroom.core.retry import RetryPolicy
+from postroom.jobs.rescue import Rescuer
 from postroom.store import jobs as store
 from postroom.store.database import Database
 from postroom.store.ids import new_id
@@ -79,7 +80,7 @@ class Desk:
         """Lets every lease run out, and takes over what it held."""
         self._token = None
         self.clock.forward(LEASE.total_seconds() + 1)
-        return await self.database.run(store.rescue(self.clock()))
+        return await Rescuer(self.database, self.clock).tick()
 
     async def finish(self, *jobs: Job) -> set[int]:
         releasing = [job.seq for job in jobs if job.releases_key]

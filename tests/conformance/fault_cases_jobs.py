@@ -108,6 +108,13 @@ async def rescue(desk: Desk) -> Transaction[Any]:
     return jobs.rescue(desk.clock.forward(LEASE.total_seconds() + 1))
 
 
+async def disown(desk: Desk) -> Transaction[Any]:
+    token = await desk.open_lease()
+    known = await desk.claimed_by(token)
+    await desk.claimed_by(token)
+    return jobs.disown(token, [known.seq], desk.clock())
+
+
 async def prune(desk: Desk) -> Transaction[Any]:
     job = await desk.claimed()
     await desk.database.run(job_steps.begin_step(job, new_id(), "fetch", desk.clock()))
@@ -183,6 +190,7 @@ CASES: list[Case] = [
     retry_job,
     wake_due,
     rescue,
+    disown,
     prune,
     prune_receipts,
     begin_step,

@@ -10,6 +10,7 @@ from conformance.model import Model, ModelJob
 from postroom.core.errors import Canceled, IllegalMove, LeaseLost, NotFound
 from postroom.core.jobs import Job, NewJob
 from postroom.core.lifecycle import JOB
+from postroom.jobs.rescue import Rescuer
 from postroom.store import job_steps
 from postroom.store import jobs as store
 from postroom.store.ids import new_id
@@ -69,8 +70,8 @@ class Interpreter:
     async def drain(self) -> None:
         """Everything that was accepted comes to one end."""
         self.trace.append("drain")
-        now = self.desk.clock.forward(100)
-        await self.desk.database.run(store.rescue(now))
+        self.desk.clock.forward(100)
+        await Rescuer(self.desk.database, self.desk.clock).tick()
         for key in ("x", "y"):
             await self.desk.unpark(key)
         await self.desk.wake_due(10_000)
@@ -261,7 +262,7 @@ class Interpreter:
         dead = [token for token, until in self.model.leases.items() if until < now]
         outcomes = [self.model.take_over(token, now) for token in dead]
         expected = (len(dead), sum(back for back, _ in outcomes), sum(over for _, over in outcomes))
-        assert await self.desk.database.run(store.rescue(now)) == expected
+        assert await Rescuer(self.desk.database, self.desk.clock).tick() == expected
 
     async def _wake(self, a: int, b: int) -> None:
         assert await self.desk.wake_due() == self.model.wake(self.desk.clock())

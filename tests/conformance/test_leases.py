@@ -7,6 +7,7 @@ import pytest
 from conformance.desk import LEASE, Desk, listen
 from conformance.dump import dump
 from postroom.core.errors import ConstraintBroken
+from postroom.jobs.rescue import Rescuer
 from postroom.store import jobs as store
 from postroom.store.codecs import from_json
 from postroom.store.database import Database
@@ -116,7 +117,7 @@ async def test_a_rescue_takes_over_all_that_the_dead_held_and_nothing_of_the_liv
     living = await desk.open_lease("living")
     kept = await desk.claimed_by(living)
     desk.clock.forward(LEASE.total_seconds() - 0.5)
-    assert await desk.database.run(store.rescue(desk.clock())) == (2, 3, 0)
+    assert await Rescuer(desk.database, desk.clock).tick() == (2, 3, 0)
     assert [await desk.state(job.id) for job in (*held, kept)] == ["queued"] * 3 + ["running"]
     assert await desk.database.run(store.rescue(desk.clock())) == (0, 0, 0)
 
@@ -125,7 +126,8 @@ async def test_two_rescuers_at_once_rescue_each_job_once(desk: Desk, second_data
     for _ in range(10):
         await desk.claimed_by(await desk.open_lease())
     now = desk.clock.forward(LEASE.total_seconds() + 1)
-    rescues = await asyncio.gather(*(side.run(store.rescue(now)) for side in (desk.database, second_database)))
+    assert now == desk.clock()
+    rescues = await asyncio.gather(*(Rescuer(side, desk.clock).tick() for side in (desk.database, second_database)))
     assert sum(rescue.requeued for rescue in rescues) == 10
     for job in await desk.database.run(store.list_jobs()):
         assert len((await desk.show(job.id)).steps) == 1
@@ -161,3 +163,14 @@ async def test_a_claim_and_a_rescue_at_once_leave_no_job_with_a_dead_owner(
         await second.database.run(store.rescue(now))
         assert await desk.state(accepted.id) == "queued", claimed
         await desk.cancel(accepted.id)
+
+
+async def test_a_worker_gives_back_what_it_holds_without_knowing(desk: Desk) -> None:
+    """The answer to a claim was lost: the jobs run under its lease, and nobody runs them."""
+    token = await desk.open_lease()
+    known, unknown = await desk.claimed_by(token), await desk.claimed_by(token)
+    assert await desk.database.run(store.disown(token, [known.seq], desk.clock())) == 1
+    assert await desk.state(known.id) == "running"
+    given_back = await desk.show(unknown.id)
+    assert (given_back.state, given_back.attempts) == ("queued", 0)
+    assert [job.id for job in await desk.claim()] == [unknown.id]

@@ -155,14 +155,7 @@ async def until_job(database: Database, id: UUID, state: str) -> None:
 async def decided_action(database: Database, clock: Callable[[], datetime], max_attempts: int) -> tuple[UUID, UUID]:
     """A message with a decision whose action waits for its job; returns the ids of both."""
     account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, clock()))
-    data = {
-        "schema_version": "ingest.v1",
-        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT},
-        "event": {"external_event_id": "m1", "observed_at": clock().isoformat()},
-        "sender": {"identity": "a@b.example"},
-        "payload": {"raw": {}, "normalized_text": "hello"},
-    }
-    await Intake(database, None, clock).ingest(data)
+    await Intake(database, None, clock).ingest(envelope("m1", {}))
     (leased,) = await database.run(inbox.lease(EMAIL, 1, new_id(), clock()))
     message_id, action_id, token = new_id(), new_id(), new_id()
     classify = new_job(CATALOGUE, "classify", {})
@@ -176,3 +169,13 @@ async def decided_action(database: Database, clock: Callable[[], datetime], max_
     await database.run(actions.record_decision(deciding, decision, action, follow_up, clock()))
     await database.run(jobs.close_lease(token, clock()))
     return action_id, follow_up.id
+
+
+def envelope(event_id: str, raw: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "schema_version": "ingest.v1",
+        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT},
+        "event": {"external_event_id": event_id, "observed_at": "2026-11-15T08:00:00Z"},
+        "sender": {"identity": "a@b.example"},
+        "payload": {"raw": raw, "normalized_text": "hello"},
+    }

@@ -1,5 +1,6 @@
 """From the mailbox to the action and back into the mailbox, real on every hop, on both databases."""
 
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -7,12 +8,14 @@ import httpx2
 import pytest
 
 from conftest import ManualClock
-from integration.product import TOKEN, Product, decided_action, letter, running_product, until_job
+from integration.product import TOKEN, Product, decided_action, envelope, letter, running_product, until_job
+from postroom.connectors.gmail import live
 from postroom.sandbox.mailbox import Mailbox
-from postroom.store import actions, jobs
+from postroom.store import actions, feed, jobs
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.switchboard.intake import Intake
 
 
 def labels(mailbox: Mailbox, subject: str) -> set[str]:
@@ -113,6 +116,9 @@ async def test_hostile_headers_reach_the_end_of_the_road(database: Database, tmp
         b"\r\n\r\n",
         b"Subject: " + b"A" * 20_000 + b'\r\nTo: "x,y" <mara@lindqvist.example>\r\n\r\nhi',
         letter("=?utf-8?q?=00=E2=80=AEevil?=", sender="<script>alert(1)</script>@x.example"),
+        letter("Nested", sender="(" * 5000),
+        letter("Grouped", to="a:" * 5000),
+        letter("Long", sender="x" * 5000 + "@x.example"),
     ]
     async with running_product(database, tmp_path) as product:
         for raw in hostile:
@@ -163,3 +169,43 @@ async def test_an_action_ends_with_its_job_when_the_job_ends_without_it(
     assert await database.run(actions.end_orphans(clock())) == 1
     assert (await database.run(actions.load_action(action_id))).state == expected
     assert await database.run(actions.end_orphans(clock())) == 0
+
+
+async def test_an_accepted_message_that_cannot_be_read_fails_alone(database: Database, tmp_path: Path) -> None:
+    async with running_product(database, tmp_path) as product:
+        intake = Intake(database, None)
+        bad = envelope("bad", {"headers": "no list"})
+        await intake.ingest(bad)
+        await intake.ingest(envelope("odd", {"sent_at": "9999-12-31T23:59:59-12:00", "headers": []}))
+        product.mailbox.deliver(letter("Good"))
+        await product.live.sync()
+        await product.settled(2)
+        rows = {row.subject: row for row in await database.run(feed.recent_messages(10))}
+        assert rows["(unreadable)"].state == "failed"
+        assert "headers" in (rows["(unreadable)"].reason or "")
+        assert rows["Good"].state == "done"
+
+
+async def test_the_connector_waits_out_a_quota_and_loses_nothing(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "QUOTA_PAUSE", timedelta(0))
+    async with running_product(database, tmp_path) as product:
+        for number in range(5):
+            product.mailbox.deliver(letter(f"Mail {number}"))
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+            fault = {"code": 429, "reason": "rateLimitExceeded", "path": "/messages/", "times": 3}
+            (await http.post(f"{product.address}/sandbox/faults", json=fault)).raise_for_status()
+        assert await product.live.sync() == 5
+
+
+async def test_a_checkpoint_is_written_only_when_the_connector_has_got_further(
+    database: Database, tmp_path: Path
+) -> None:
+    async with running_product(database, tmp_path) as product:
+        product.mailbox.deliver(letter("One"))
+        await product.live.sync()
+        await product.live.sync()
+        written = (tmp_path / "checkpoint.json").stat().st_mtime_ns
+        await product.live.sync()
+        assert (tmp_path / "checkpoint.json").stat().st_mtime_ns == written

@@ -83,13 +83,16 @@ def test_what_the_demo_did_can_be_looked_at_with_the_command_line(tmp_path: Path
                 break
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
-    listed = postroom(tmp_path, "jobs", "list", "--json")
+    demo = str(tmp_path / "data" / ".postroom-demo")
+    listed = postroom(tmp_path, "jobs", "list", "--json", "--data-dir", demo)
     jobs = [json.loads(line) for line in listed.stdout.splitlines()]
     assert {"classify"} <= {job["type"] for job in jobs}
-    shown = json.loads(postroom(tmp_path, "jobs", "show", jobs[0]["id"], "--json").stdout)
+    shown = json.loads(postroom(tmp_path, "jobs", "show", jobs[0]["id"], "--json", "--data-dir", demo).stdout)
     assert shown["id"] == jobs[0]["id"]
-    rules = [json.loads(line) for line in postroom(tmp_path, "rules", "list", "--json").stdout.splitlines()]
+    listed = postroom(tmp_path, "rules", "list", "--json", "--data-dir", demo)
+    rules = [json.loads(line) for line in listed.stdout.splitlines()]
     assert "Newsletters out of the inbox" in {rule["name"] for rule in rules}
+    assert not (tmp_path / "data" / "postroom.sqlite3").exists(), "the user's own folder is left alone"
 
 
 def test_a_taken_port_is_told_in_one_line(tmp_path: Path) -> None:

@@ -30,5 +30,12 @@ def test_the_first_rule_that_matches_decides(headers: Headers, expected: tuple[s
     assert assign_tier(headers, KNOWN) == expected
 
 
+@pytest.mark.parametrize("value", ["(" * 5000, "a:" * 5000, "<" * 5000, '"' + "\\" * 5000, "a@" * 20_000])
+def test_an_address_that_chokes_the_parser_is_no_address(value: str) -> None:
+    headers = (("From", value), ("To", value))
+    assert assign_tier(headers, KNOWN) == ("default", "fallback_default")
+    assert sender_address(headers) in ("", "a@a")
+
+
 def test_a_sender_without_an_address_is_nobody() -> None:
     assert sender_address((("From", "undisclosed"),)) == ""

@@ -98,6 +98,6 @@ def _sent_at(raw: Mapping[str, Any], observed_at: datetime) -> datetime:
     """When it was sent; when that makes no sense, when it was seen."""
     try:
         moment = datetime.fromisoformat(str(raw.get("sent_at", "")))
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo is not None else observed_at
+    except (ValueError, OverflowError):
         return observed_at
-    return moment.astimezone(UTC) if moment.tzinfo is not None else observed_at

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from postroom.core.envelope import PolicyTier
 
+LONGEST_VALUE = 16_384
 BULK_PRECEDENCE = frozenset({"bulk", "list", "junk"})
 
 Headers = tuple[tuple[str, str], ...]
@@ -50,7 +51,11 @@ def sender_address(headers: Headers) -> str:
 
 
 def _addresses(headers: Headers, name: str) -> frozenset[str]:
-    pairs = getaddresses(values(headers, name))
+    """Mail is hostile: what the parser chokes on (nested comments without end) counts as no address."""
+    try:
+        pairs = getaddresses([value[:LONGEST_VALUE] for value in values(headers, name)])
+    except (RecursionError, IndexError, ValueError):
+        return frozenset()
     return frozenset(address.strip().lower() for _, address in pairs if "@" in address)
 
 

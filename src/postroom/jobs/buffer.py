@@ -40,13 +40,17 @@ class Buffer:
         return size - len(self._heap) if len(self._heap) * 2 <= size else 0
 
     def add(self, jobs: Iterable[Job], now: float) -> None:
-        self.touched_at = now
+        if not self._heap:
+            self.touched_at = now
         for job in jobs:
             heapq.heappush(self._heap, (-job.priority, job.seq, job))
 
     def pop(self, now: float) -> Job:
         self.touched_at = now
         return heapq.heappop(self._heap)[2]
+
+    def seqs(self) -> list[int]:
+        return [job.seq for _, _, job in self._heap]
 
     def drain(self) -> list[Claim]:
         """Empties the buffer, for giving everything back."""

@@ -1,5 +1,6 @@
 """Forgets jobs that ended long ago: how long they are kept depends on how they ended."""
 
+import time
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -7,8 +8,8 @@ from postroom.store import jobs as store
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 
-BATCH = 500
-MOST_BATCHES = 20
+BATCH = 1000
+LONGEST_PASS_S = 10.0
 RECEIPTS_FOR = timedelta(hours=1)
 KEEP: Mapping[str, timedelta] = {
     "completed": timedelta(days=7),
@@ -26,13 +27,12 @@ class Pruner:
         self._clock = clock
 
     async def tick(self) -> int:
-        now = self._clock()
+        now, began = self._clock(), time.monotonic()
         pruned = 0
         for state, kept_for in self._keep.items():
-            for _ in range(MOST_BATCHES):
+            count = BATCH
+            while count == BATCH and time.monotonic() - began < LONGEST_PASS_S:
                 count = await self._database.run(store.prune(state, now - kept_for, BATCH))
                 pruned += count
-                if count < BATCH:
-                    break
         await self._database.run(store.prune_receipts(now - RECEIPTS_FOR))
         return pruned

@@ -17,7 +17,10 @@ class Rescuer:
         self._clock = clock
 
     async def tick(self) -> store.Rescue:
-        rescue = await self._database.run(store.rescue(self._clock()))
-        if rescue.workers:
-            log.warning("jobs.rescued", workers=rescue.workers, requeued=rescue.requeued, ended=rescue.ended)
-        return rescue
+        """One transaction for each dead worker, so that none grows with the size of a disaster."""
+        total = store.Rescue(0, 0, 0)
+        while (rescue := await self._database.run(store.rescue(self._clock()))).workers:
+            total = store.Rescue(total.workers + 1, total.requeued + rescue.requeued, total.ended + rescue.ended)
+        if total.workers:
+            log.warning("jobs.rescued", workers=total.workers, requeued=total.requeued, ended=total.ended)
+        return total

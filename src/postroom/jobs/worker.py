@@ -104,6 +104,8 @@ class Worker:
         self._finishing: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._heard: int | None = None
+        self._doubtful = False
+        self._in_flight: list[Job] = []
         self._stopping = asyncio.Event()
         self._monotonic = time.monotonic
 
@@ -121,11 +123,15 @@ class Worker:
             await self._claim_until_stopped()
             await self._drain()
         finally:
+            self._stopping.set()
+            self._buffer.drain()  # what was not given back, closing the lease returns
             subscription.close()
             await _end(beating)
             for runner in self._runners:
                 runner.cancel()
             await asyncio.gather(*self._runners, return_exceptions=True)
+            if self._finishing is not None:
+                await asyncio.gather(self._finishing, return_exceptions=True)
             await self._leave()
             log.info("worker.stopped", completed=self.counts.completed, failed=self.counts.failed)
 
@@ -147,17 +153,27 @@ class Worker:
 
     async def _try_to_claim(self, wanted: int) -> int:
         try:
+            if self._doubtful:
+                await self._disown_unknown()
             return await self._claim(wanted)
         except StoreError as error:
             log.warning("worker.claim_failed", error=type(error).__name__)
+            self._doubtful = True
             return 0
+
+    async def _disown_unknown(self) -> None:
+        """A claim whose outcome we never learned may have given us jobs we do not know of: they go back."""
+        if self._lease is not None:
+            known = [*self._lease.running, *self._buffer.seqs(), *(job.seq for job in (*self._ended, *self._in_flight))]
+            await self._database.run(store.disown(self._lease.token, known, self._clock()))
+        self._doubtful = False
 
     def _wanted(self) -> int:
         if len(self._ended) > LARGEST_BUFFER:
             return 0  # the database cannot keep up with the ends; do not pile up more
         highest = self._buffer.highest_priority
         if self._heard is not None and highest is not None and self._heard > highest:
-            return self.options.concurrency
+            return max(0, min(self.options.concurrency, LARGEST_BUFFER - len(self._buffer)))
         return min(self._buffer.wants(self._free_places, self._monotonic()), LARGEST_CLAIM)
 
     @property
@@ -257,6 +273,7 @@ class Worker:
         try:
             while self._ended:
                 ended, self._ended = self._ended, []
+                self._in_flight = ended
                 claims = [Claim(job.seq, job.attempts, job.token) for job in ended]
                 releasing = [job.seq for job in ended if job.releases_key]
                 done = await self._insist(store.finish(claims, releasing, self._clock()), "finish")
@@ -265,6 +282,7 @@ class Worker:
                     self.counts.stale += len(claims) - len(done)
                     self._buffer.observe(len(done), self._monotonic())
         finally:
+            self._in_flight = []
             self._finishing = None
             self._wake.set()
 
@@ -279,13 +297,17 @@ class Worker:
             log.warning("job.failed", job=str(job.id), type=job.type, attempts=job.attempts, error=type(error).__name__)
 
     async def _insist(self, transaction: Any, what: str) -> Any:
-        """Writes an end for as long as the lease holds; after that it is not ours to write."""
+        """Writes an end for as long as the lease holds. Giving that up gives up the lease: the rescuer has the rest."""
+        lease = self._lease
         while True:
             try:
                 return await self._database.run(transaction)
-            except StoreError as error:
+            except Exception as error:
                 log.warning("worker.end_not_written", end=what, error=type(error).__name__)
-                if self._lease is None or self._clock() > self._lease.until:
+                if lease is None or lease is not self._lease:
+                    return None
+                if self._clock() > lease.until:
+                    self._lose(lease)
                     return None
                 await asyncio.sleep(PAUSE_AFTER_STORE_ERROR_S)
 
@@ -312,7 +334,7 @@ class Worker:
         until = now + self.options.lease
         try:
             pulse = await self._database.run(store.heartbeat(lease.token, now, until, list(lease.running)))
-        except StoreError as error:
+        except Exception as error:
             log.warning("worker.heartbeat_failed", error=type(error).__name__)
             if self._clock() > lease.until:
                 self._lose(lease)

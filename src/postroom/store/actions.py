@@ -152,8 +152,9 @@ def complete_action(
     """Done: the action, the labels we know of, and the job end together."""
     yield from completing_one(job, now)
     rows = yield sql("complete_action", id, json_text(undo_hint), now)
-    for (message_id,) in rows:
-        yield sql("update_message_labels", as_uuid(message_id), json_text(sorted(labels)), now)
+    if not rows:
+        raise Fatal(f"action {id} was ended while it was carried out; what it changed is in its pre-image")
+    yield sql("update_message_labels", as_uuid(rows[0][0]), json_text(sorted(labels)), now)
     yield Notify(CHANNEL, "completed")
 
 
@@ -168,13 +169,7 @@ def fail_action(job: Job, id: UUID, error: str, now: datetime) -> Script[None]:
 @transaction
 def end_orphans(now: datetime) -> Script[int]:
     """Ends the actions whose job has ended without them: canceled in the queue, or given up by the rescuer."""
-    live = {as_uuid(job_id): as_uuid(id) for id, job_id in (yield sql("select_live_actions"))}
-    if not live:
-        return 0
-    ended = yield sql("select_ended_jobs", list(live))
-    for job_id, state, reason in ended:
-        outcome = "canceled" if state == "canceled" else "failed"
-        yield sql("end_orphaned_action", live[as_uuid(job_id)], outcome, reason or f"its job was {state}", now)
+    ended = yield sql("end_orphaned_actions", now)
     if ended:
         yield Notify(CHANNEL, "ended")
     return len(ended)

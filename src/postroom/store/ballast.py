@@ -35,6 +35,9 @@ class Ballast:
 
     def give_up(self) -> bool:
         """Removes the file. True when that freed something."""
-        freed = self.path.exists()
-        self.path.unlink(missing_ok=True)
+        try:
+            freed = self.path.exists()
+            self.path.unlink(missing_ok=True)
+        except OSError:
+            return False
         return freed

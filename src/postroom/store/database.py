@@ -140,7 +140,9 @@ class Database(Protocol):
     def dialect(self) -> Dialect: ...
 
     async def run(self, transaction: Transaction[T]) -> T:
-        """Runs it once for good. Raises a StoreError, or what the script raised; then nothing was written."""
+        """Runs it once for good. Raises what the script raised, or a StoreError: then nothing was written, unless it
+        is a DatabaseUnavailable that ended our patience while the outcome was still in doubt.
+        """
         ...
 
     def subscribe(self, channel: str, callback: Callable[[str], None]) -> Subscription:

@@ -44,7 +44,7 @@ def recent_messages(limit: int) -> Script[list[FeedRow]]:
             as_time(accepted_at),
             tier,
             sender,
-            subject if subject is not None else read_mail(parse_envelope(from_json(envelope))).subject,
+            subject if subject is not None else _subject(envelope),
             state,
             reason,
             action_type,
@@ -58,6 +58,14 @@ def recent_messages(limit: int) -> Script[list[FeedRow]]:
         for (id, seq, accepted_at, tier, sender, subject, envelope, state, reason, action_type, parameters, source,
             rule_name, rationale, action_state, error) in rows
     ]  # fmt: skip
+
+
+def _subject(envelope_json: str) -> str:
+    """Of a message that is not stored yet. One that cannot be read is shown all the same."""
+    try:
+        return read_mail(parse_envelope(from_json(envelope_json))).subject
+    except Exception:
+        return "(unreadable)"
 
 
 @query

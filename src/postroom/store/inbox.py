@@ -62,9 +62,14 @@ class Leased:
     policy_tier: str
     ingestion_tier: str
     endpoint_identity: str
-    envelope: Envelope
+    text: str
     accepted_at: datetime
     starvation_override: bool
+
+    @property
+    def envelope(self) -> Envelope:
+        """Read here and not while leasing, so that one that cannot be read stops nobody but itself."""
+        return parse_envelope(from_json(self.text))
 
 
 @transaction
@@ -91,7 +96,6 @@ def lease(policy: Policy, most: int, token: UUID, until: datetime) -> Script[lis
 
 def _leased(row: Sequence[Any], token: UUID, override: bool) -> Leased:
     id, tier, policy_tier, ingestion_tier, endpoint_identity, text, accepted_at = row
-    envelope = parse_envelope(from_json(text))
     return Leased(
         as_uuid(id),
         token,
@@ -99,7 +103,7 @@ def _leased(row: Sequence[Any], token: UUID, override: bool) -> Leased:
         policy_tier,
         ingestion_tier,
         endpoint_identity,
-        envelope,
+        text,
         as_time(accepted_at),
         override,
     )

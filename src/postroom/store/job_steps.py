@@ -4,13 +4,13 @@ A step is written down before it begins and again when it has ended: what began 
 interrupted. Both writes are fenced by the claim.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from postroom.core.errors import Canceled, LeaseLost
 from postroom.core.jobs import Job, StepView
-from postroom.store.codecs import as_optional_time, as_time, json_text
+from postroom.store.codecs import as_optional_time, as_time, json_text, rows_text
 from postroom.store.database import Script, query, sql, transaction
 from postroom.store.ids import new_id
 
@@ -51,8 +51,8 @@ def select_step_views(job_id: UUID) -> Script[list[StepView]]:
     ]
 
 
-def record_event(job_id: UUID, attempt: int, name: str, what: Mapping[str, object], now: datetime) -> Script[None]:
-    """Part of a transaction: something that happened to the job, told among its steps."""
-    id = new_id()
-    yield sql("insert_step", id, job_id, attempt, "event", name, now)
-    yield sql("finish_step", id, json_text(what), now)
+def record_events(name: str, events: Sequence[tuple[UUID, int, Mapping[str, object]]], now: datetime) -> Script[None]:
+    """Part of a transaction: something that happened to these jobs, told among the steps of each."""
+    if events:
+        rows = [(new_id(), job_id, attempt, json_text(what)) for job_id, attempt, what in events]
+        yield sql("insert_events", name, rows_text(rows), now)

@@ -19,7 +19,7 @@ from postroom.core.jobs import Claim, Enqueued, Job, JobView, NewJob
 from postroom.core.lifecycle import JOB
 from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
 from postroom.store.database import Notify, Rows, Script, Single, query, sql, transaction
-from postroom.store.job_steps import record_event, select_step_views
+from postroom.store.job_steps import record_events, select_step_views
 
 CHANNEL = "jobs"
 _KEY_ROUNDS = 10
@@ -200,6 +200,14 @@ def release(claims: Sequence[Claim], now: datetime) -> Script[int]:
     return len(released)
 
 
+@transaction
+def disown(token: UUID, known: Sequence[int], now: datetime) -> Script[int]:
+    """Gives back what stands under the lease without its owner knowing of it; no attempt was made."""
+    rows = yield sql("disown_jobs", token, list(known), now)
+    yield from _cancel_if_asked(rows, now)
+    return (yield from _made_claimable([row[:2] for row in rows if not row[2]]))
+
+
 def _alike(claims: Sequence[Claim]) -> dict[tuple[UUID, int], list[int]]:
     """Claims of one lease and attempt together, so that one statement serves them all."""
     groups: dict[tuple[UUID, int], list[int]] = {}
@@ -245,7 +253,7 @@ def retry_job(id: UUID, now: datetime) -> Script[None]:
         raise IllegalMove(f"job {id} cannot be retried: another live job holds its key {key!r}; wait for that one")
     revived = yield sql("revive_job", seq, now)
     yield from _made_claimable(revived)
-    yield from record_event(id, 0, "retried", {"by": "user"}, now)
+    yield from record_events("retried", [(id, 0, {"by": "user"})], now)
 
 
 def _lock(id: UUID) -> Script[Sequence[Any]]:
@@ -279,26 +287,27 @@ class Rescue(NamedTuple):
 
 @transaction
 def rescue(now: datetime) -> Script[Rescue]:
-    """Takes over what workers held whose lease has run out."""
-    dead = yield sql("lock_dead_leases", now)
-    requeued = ended = 0
-    for token, holder in dead:
-        back, over = yield from _take_over(as_uuid(token), holder, now)
-        requeued, ended = requeued + back, ended + over
-    return Rescue(len(dead), requeued, ended)
+    """Takes over what one worker held whose lease has run out; says with zero workers that there is none."""
+    dead = yield sql("lock_dead_lease", now)
+    if not dead:
+        return Rescue(0, 0, 0)
+    ((token, holder),) = dead
+    requeued, ended = yield from _take_over(as_uuid(token), holder, now)
+    return Rescue(1, requeued, ended)
 
 
 def _take_over(token: UUID, holder: str, now: datetime) -> Script[tuple[int, int]]:
     """The lease first: from here on its owner can neither claim nor renew."""
     yield sql("delete_lease", token)
     ended = yield sql("end_dead_jobs", token, now)
-    for _, id, attempts, state in ended:
-        yield from record_event(as_uuid(id), attempts, "rescued", {"worker": holder, "outcome": state}, now)
     if ended:
         yield sql("release_keys", [seq for seq, *_ in ended])
     requeued = yield sql("requeue_dead_jobs", token, now)
-    for _, _, id, attempts in requeued:
-        yield from record_event(as_uuid(id), attempts, "rescued", {"worker": holder, "outcome": "queued"}, now)
+    rescued = [(as_uuid(id), attempts, state) for _, id, attempts, state in ended]
+    rescued += [(as_uuid(id), attempts, "queued") for _, _, id, attempts in requeued]
+    yield from record_events(
+        "rescued", [(id, attempt, {"worker": holder, "outcome": outcome}) for id, attempt, outcome in rescued], now
+    )
     yield from _made_claimable([(seq, priority) for seq, priority, *_ in requeued])
     return len(requeued), len(ended)
 

@@ -21,6 +21,8 @@ async def open_database(data_dir: Path, url: str | None = None, *, allow_unsafe:
     try:
         await refuse_unsafe(database, allow_unsafe)
         await migrate(database)
+        if url is None:
+            Ballast(data_dir / "ballast").take()
     except BaseException:
         await database.close()
         raise
@@ -32,9 +34,7 @@ def connect_database(data_dir: Path, url: str | None = None) -> Database:
     if url is None:
         _make_folder(data_dir)
         _keep_private(data_dir / FILE)
-        ballast = Ballast(data_dir / "ballast")
-        ballast.take()
-        return SqliteDatabase(data_dir / FILE, ballast)
+        return SqliteDatabase(data_dir / FILE, Ballast(data_dir / "ballast"))
     if not url.startswith(("postgresql://", "postgres://")):
         raise BadInput("database_url", "is no PostgreSQL address", "write postgresql://user@host:5432/database")
     return PostgresDatabase(url)

@@ -34,7 +34,7 @@ CHANNEL = "postroom"
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 MOST_DEADLOCKS = 20
-COMMAND_TIMEOUT_S = 60.0
+COMMAND_TIMEOUT_S = 10.0
 MIGRATION_TIMEOUT_S = 3600.0
 _SESSION = {
     "application_name": "postroom",
@@ -112,6 +112,7 @@ class PostgresDatabase:
                 if collisions > MOST_DEADLOCKS:
                     raise errors.StoreError(f"{transaction.name} collided {collisions} times: {error}") from error
             except _InDoubtError as doubt:
+                self._drop_idle()
                 if await self._settle(doubt.token, deadline):
                     return doubt.result  # type: ignore[return-value]
             except _GONE as error:
@@ -122,6 +123,8 @@ class PostgresDatabase:
                     raise _translate(error) from error
                 tries += 1
                 await self._pause(tries, deadline, error)
+            except asyncpg.InterfaceError as error:
+                raise errors.StoreError(f"asyncpg: {type(error).__name__}: {error}") from error
 
     def subscribe(self, channel: str, callback: Callable[[str], None]) -> Listener:
         if self._listening is None:
@@ -221,7 +224,7 @@ class PostgresDatabase:
                         token,
                     )
                     return not await connection.fetchval("SELECT void FROM postroom.receipts WHERE token = $1", token)
-            except _GONE as error:
+            except (*_GONE, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
                 tries += 1
                 await self._pause(tries, deadline, error)
 
@@ -230,7 +233,7 @@ class PostgresDatabase:
         """A connection of the pool; back when its transaction ended well, thrown away otherwise."""
         if self._closed:
             raise errors.DatabaseUnavailable("the database is closed; open it again")
-        async with self._places:
+        async with self._place():
             connection = self._idle.pop() if self._idle else await self._connect()
             try:
                 yield connection
@@ -247,6 +250,16 @@ class PostgresDatabase:
                 await _hang_up(connection)
             else:
                 self._idle.append(connection)
+
+    @contextlib.asynccontextmanager
+    async def _place(self) -> AsyncGenerator[None]:
+        """One of the places there are for connections; waiting for it has an end, as everything here."""
+        async with asyncio.timeout(self._patience_s):
+            await self._places.acquire()
+        try:
+            yield
+        finally:
+            self._places.release()
 
     async def _give_back(self, connection: asyncpg.Connection, error: BaseException) -> None:
         """After an error the transaction is rolled back; a connection that may be in any state is dropped."""

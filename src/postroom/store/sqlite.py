@@ -126,7 +126,17 @@ class SqliteDatabase:
         while not ending:
             group, ending = self._next_group()
             if group:
-                self._answer(group, self._commit_group(group))
+                self._answer(group, self._commit_safely(group))
+
+    def _commit_safely(self, group: list[_Waiting[Any]]) -> list[Notify]:
+        """Whatever goes wrong, everyone who waits gets an answer and the thread lives on."""
+        try:
+            return self._commit_group(group)
+        except Exception as error:
+            self._roll_back()
+            for waiting in group:
+                waiting.error = errors.StoreError(f"the write could not be made ({type(error).__name__}: {error})")
+            return []
 
     def _next_group(self) -> tuple[list[_Waiting[Any]], bool]:
         """Everyone who waits now, at least one; and whether the database is being closed."""

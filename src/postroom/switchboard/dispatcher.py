@@ -5,12 +5,14 @@ left the tiers behind; urgent mail must still find room near the front.
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
 import structlog
 
+from postroom.core.envelope import Envelope
 from postroom.core.errors import LeaseLost, PostroomError, StoreError
 from postroom.core.job_types import Catalogue
 from postroom.core.mail import read_mail
@@ -24,6 +26,7 @@ from postroom.store.new_jobs import new_job
 
 log = structlog.get_logger()
 
+TRACEPARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 LEASE = timedelta(seconds=60)
 MOST_OUTSTANDING = 20
 PRIORITIES = {"high_priority": 30, "interactive": 20, "default": 10, "history": 0}
@@ -88,13 +91,15 @@ class Dispatcher:
                 log.warning("dispatcher.lease_lost", message=str(message.id))
             except StoreError:
                 raise
-            except PostroomError as error:
-                await self._database.run(inbox.give_up(message, str(error), self._clock()))
+            except Exception as error:
+                reason = str(error) if isinstance(error, PostroomError) else f"unreadable: {type(error).__name__}"
+                await self._database.run(inbox.give_up(message, reason, self._clock()))
                 log.warning("dispatcher.message_failed", message=str(message.id), error=type(error).__name__)
 
     async def _hand_over_one(self, message: inbox.Leased) -> None:
         account = await self._database.run(mail.account_of(message.endpoint_identity))
-        content = read_mail(message.envelope)
+        envelope = message.envelope
+        content = read_mail(envelope)
         thread_id, message_id = new_id(), new_id()
         job = None
         if message.ingestion_tier == "full":
@@ -104,10 +109,16 @@ class Dispatcher:
                 {"account_id": str(account.id), "message_id": str(message_id)},
                 key=f"classify:{account.id}:{message_id}",
                 priority=PRIORITIES[message.tier],
-                traceparent=(message.envelope.control.trace_context or {}).get("traceparent"),
+                traceparent=_traceparent(envelope),
             )
         await self._database.run(
             mail.store_message(message, account, (thread_id, message_id), content, job, self._clock())
         )
         if job is not None:
             self._outstanding.add(job.id)
+
+
+def _traceparent(envelope: Envelope) -> str | None:
+    """A trace is a help, never a reason to refuse mail: what is malformed is dropped."""
+    given = (envelope.control.trace_context or {}).get("traceparent", "")
+    return given if TRACEPARENT.fullmatch(given) else None

@@ -5,7 +5,7 @@ Handing in twice is harmless: the switchboard recognises what it has.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 import structlog
@@ -23,6 +23,7 @@ log = structlog.get_logger()
 
 FIRST_LOOK = "newer_than:7d"
 PAGE = 100
+QUOTA_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(seconds=60)
 NOT_MAIL = frozenset({"DRAFT", "CHAT", "TRASH", "SPAM"})
 
@@ -59,7 +60,7 @@ class GmailLive:
             except IntakeRefused as refused:
                 log.warning("connector.intake_refused", retry_after_s=refused.retry_after.total_seconds())
                 pause = refused.retry_after
-            except (GmailError, StoreError) as error:
+            except (GmailError, StoreError, OSError) as error:
                 troubles += 1
                 asked = error.retry_after if isinstance(error, RateLimited) else None
                 pause = asked or min(LONGEST_PAUSE, poll * 2 ** min(troubles, 10))
@@ -80,42 +81,48 @@ class GmailLive:
     async def _look_back(self) -> int:
         """The place in history is taken first, so that what arrives while we look is found afterwards."""
         profile = await self._client.get_profile()
-        messages = [message async for message in self._listed()]
-        fresh = await self._hand_in(messages)
-        self._checkpoint.write(profile.history_id)
-        log.info("connector.looked_back", messages=len(messages), new=fresh)
-        return fresh
-
-    async def _listed(self) -> AsyncGenerator[Message]:
-        page_token: str | None = None
+        seen, fresh, page_token = 0, 0, None
         while True:
             page = await self._client.list_messages(q=FIRST_LOOK, page_token=page_token, max_results=PAGE)
-            for ref in page.messages:
-                message = await self._fetch(ref)
-                if message is not None:
-                    yield message
+            fresh += await self._hand_in(await self._fetched(page.messages))
+            seen += len(page.messages)
             page_token = page.next_page_token
             if page_token is None:
-                return
+                break
+            log.info("connector.looking_back", messages=seen, new=fresh)
+        self._checkpoint.write(profile.history_id)
+        log.info("connector.looked_back", messages=seen, new=fresh)
+        return fresh
 
     async def _follow(self, since: int) -> int:
-        fresh, page_token = 0, None
+        """Each page is handed in and its place kept before the next is asked for."""
+        fresh, place, page_token = 0, since, None
         while True:
             page = await self._client.list_history(since, page_token, history_types=("messageAdded",))
             refs = {ref.id: ref for record in page.records for ref in record.messages_added}
-            messages = [message for ref in refs.values() if (message := await self._fetch(ref)) is not None]
-            fresh += await self._hand_in(messages)
+            fresh += await self._hand_in(await self._fetched(refs.values()))
             page_token = page.next_page_token
+            reached = page.history_id if page_token is None else max((each.id for each in page.records), default=place)
+            if reached != place:
+                self._checkpoint.write(reached)
+                place = reached
             if page_token is None:
-                self._checkpoint.write(page.history_id)
                 return fresh
 
+    async def _fetched(self, refs: Iterable[MessageRef]) -> list[Message]:
+        return [message for ref in refs if (message := await self._fetch(ref)) is not None]
+
     async def _fetch(self, ref: MessageRef) -> Message | None:
-        """None when it is gone already: there is nothing to hand in."""
-        try:
-            return await self._client.get_message(ref.id)
-        except MessageNotFound:
-            return None
+        """None when it is gone already: there is nothing to hand in. Too many requests are waited out here."""
+        while True:
+            try:
+                return await self._client.get_message(ref.id)
+            except MessageNotFound:
+                return None
+            except RateLimited as limited:
+                pause = limited.retry_after or QUOTA_PAUSE
+                log.warning("connector.rate_limited", seconds=pause.total_seconds())
+                await asyncio.sleep(pause.total_seconds())
 
     async def _hand_in(self, messages: list[Message]) -> int:
         """The user's own mail is not handed in; its ids tell which incoming mail is a reply."""
@@ -127,11 +134,11 @@ class GmailLive:
         for message in messages:
             if message.label_ids & NOT_MAIL or "SENT" in message.label_ids:
                 continue
-            envelope = to_envelope(message, self._endpoint_identity, known, self._clock())
             try:
+                envelope = to_envelope(message, self._endpoint_identity, known, self._clock())
                 receipt = await self._switchboard.ingest(envelope)
-            except BadInput as error:
-                log.error("connector.message_refused", message=message.id, field=error.field)
+            except (BadInput, ValueError, RecursionError) as error:
+                log.error("connector.message_refused", message=message.id, error=type(error).__name__)
                 continue
             fresh += not receipt.duplicate
         return fresh

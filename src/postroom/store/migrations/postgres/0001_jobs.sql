@@ -43,6 +43,7 @@ CREATE TABLE job_ends (
     finished_at timestamptz NOT NULL
 );
 CREATE INDEX job_ends_finished ON job_ends USING brin (finished_at) WITH (autosummarize = on);
+CREATE INDEX job_ends_without_success ON job_ends (state, finished_at) WHERE state <> 'completed';
 
 -- Below `low`, no claimable job of this priority can be: claims start there instead of walking over the dead.
 CREATE TABLE job_marks (

@@ -84,19 +84,13 @@ WHERE id = :id AND state = 'executing' RETURNING message_id
 UPDATE actions SET state = 'failed', error = :error, updated_at = :now
 WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
 
--- name: select_live_actions()
-SELECT id, job_id FROM actions WHERE state IN ('queued', 'executing') AND job_id IS NOT NULL
-
--- name: end_orphaned_action(id, state, error, now)
-UPDATE actions SET state = :state, error = :error, updated_at = :now
-WHERE id = :id AND state IN ('queued', 'executing')
-
 -- name: insert_action_link(id, cause_action_id, effect_action_id, relation_type, now)
 INSERT INTO action_links (id, cause_action_id, effect_action_id, relation_type, created_at)
 VALUES (:id, :cause_action_id, :effect_action_id, :relation_type, :now)
 
 -- name: select_feed(most)
-SELECT i.id, i.seq, i.accepted_at, i.tier, i.sender, m.subject, i.envelope_json, i.state, i.reason,
+SELECT i.id, i.seq, i.accepted_at, i.tier, i.sender, m.subject,
+    CASE WHEN m.id IS NULL THEN i.envelope_json END, i.state, i.reason,
     d.action_type, d.parameters_json, d.source, d.rule_name, d.rationale, a.state, a.error
 FROM (SELECT * FROM inbox WHERE queue = 'email' ORDER BY seq DESC LIMIT :most) AS i
 LEFT JOIN messages m ON m.inbox_id = i.id

@@ -175,8 +175,8 @@ FROM (
 ) AS s
 WHERE m.priority = s.priority AND m.low < s.low
 
--- name: lock_dead_leases(now)
-SELECT token, holder FROM job_leases WHERE lease_until < :now FOR UPDATE SKIP LOCKED
+-- name: lock_dead_lease(now)
+SELECT token, holder FROM job_leases WHERE lease_until < :now LIMIT 1 FOR UPDATE SKIP LOCKED
 
 -- name: end_dead_jobs(token, now)
 -- Of a dead worker's jobs, those that were to be canceled, or have no attempt left.
@@ -238,6 +238,20 @@ SELECT min(not_before) FROM job_queue WHERE NOT ready
 -- name: select_live_jobs(ids)
 SELECT b.id FROM job_bodies b JOIN job_queue q ON q.seq = b.seq WHERE b.id = ANY(:ids::uuid[])
 
--- name: select_ended_jobs(ids)
-SELECT b.id, e.state, e.last_error FROM job_bodies b JOIN job_ends e ON e.seq = b.seq
-WHERE b.id = ANY(:ids::uuid[]) AND e.state IN ('failed', 'canceled')
+-- name: disown_jobs(token, known, now)
+UPDATE job_queue SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
+WHERE ready AND state = 'running' AND lease_token = :token AND NOT (seq = ANY(:known::bigint[]))
+RETURNING seq, priority, cancel_requested
+
+-- name: insert_events(name, rows, now)
+INSERT INTO job_steps (id, job_id, attempt, kind, name, started_at, finished_at, result_json)
+SELECT (e ->> 0)::uuid, (e ->> 1)::uuid, (e ->> 2)::integer, 'event', :name, :now, :now, (e ->> 3)::json
+FROM jsonb_array_elements(:rows::jsonb) AS e
+
+-- name: end_orphaned_actions(now)
+UPDATE actions a
+SET state = CASE e.state WHEN 'canceled' THEN 'canceled' ELSE 'failed' END,
+    error = COALESCE(e.last_error, 'its job was ' || e.state), updated_at = :now
+FROM job_bodies b JOIN job_ends e ON e.seq = b.seq
+WHERE a.state IN ('queued', 'executing') AND b.id = a.job_id AND e.state IN ('failed', 'canceled')
+RETURNING a.id

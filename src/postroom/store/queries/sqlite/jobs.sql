@@ -101,8 +101,8 @@ RETURNING seq, priority
 -- SQLite removes what is dead from its indexes at once: there are no marks to move.
 SELECT 1 WHERE :rows IS NULL
 
--- name: lock_dead_leases(now)
-SELECT token, holder FROM job_leases WHERE lease_until < :now
+-- name: lock_dead_lease(now)
+SELECT token, holder FROM job_leases WHERE lease_until < :now LIMIT 1
 
 -- name: end_dead_jobs(token, now)
 -- Of a dead worker's jobs, those that were to be canceled, or have no attempt left.
@@ -150,6 +150,19 @@ SELECT min(not_before) FROM jobs WHERE state = 'queued' AND ready = 0
 -- name: select_live_jobs(ids)
 SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(:ids)) AND finished_at IS NULL
 
--- name: select_ended_jobs(ids)
-SELECT id, state, last_error FROM jobs
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('failed', 'canceled')
+-- name: disown_jobs(token, known, now)
+UPDATE jobs SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
+WHERE lease_token IS NOT NULL AND lease_token = :token AND seq NOT IN (SELECT value FROM json_each(:known))
+RETURNING seq, priority, cancel_requested
+
+-- name: insert_events(name, rows, now)
+INSERT INTO job_steps (id, job_id, attempt, kind, name, started_at, finished_at, result_json)
+SELECT value ->> 0, value ->> 1, value ->> 2, 'event', :name, :now, :now, value ->> 3 FROM json_each(:rows)
+
+-- name: end_orphaned_actions(now)
+UPDATE actions
+SET state = CASE ended.state WHEN 'canceled' THEN 'canceled' ELSE 'failed' END,
+    error = COALESCE(ended.last_error, 'its job was ' || ended.state), updated_at = :now
+FROM jobs AS ended
+WHERE actions.state IN ('queued', 'executing') AND ended.id = actions.job_id AND ended.state IN ('failed', 'canceled')
+RETURNING actions.id
