@@ -6,13 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from conformance.desk import Desk, listen
+from conformance.desk import TYPES, Desk, listen
 from conformance.shop import PATIENCE_S, Gate, Meddler, quick, until, warm_up, working
 from postroom.core.errors import DatabaseUnavailable
 from postroom.core.jobs import Job
 from postroom.jobs import worker as worker_module
+from postroom.jobs.rescue import Rescuer
 from postroom.jobs.run import Handler, JobRun
-from postroom.jobs.worker import Worker
+from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.store import jobs as store
 
 SOON = timedelta(milliseconds=2)
@@ -271,6 +272,7 @@ async def test_an_end_that_could_not_be_written_before_the_lease_ran_out_is_not_
         await until(lambda: worker._finishing is None)
         assert worker.counts.completed == 0
         assert meddler.seen.count("finish") == 1
+    await Rescuer(desk.database, desk.clock).tick()
     assert await desk.state(accepted.id) == "queued"
 
 
@@ -285,3 +287,21 @@ async def test_a_finish_by_a_worker_that_was_taken_for_dead_counts_as_stale(desk
         await until(lambda: worker.counts.stale == 1)
         assert worker.counts.completed == 0
     assert await desk.finish(taken) == {taken.seq}
+
+
+async def test_a_worker_that_is_canceled_leaves_nothing_running_and_gives_everything_back(desk: Desk) -> None:
+    begun = asyncio.Event()
+
+    async def handler(run: JobRun) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    accepted = await desk.accept(*(desk.new() for _ in range(5)))
+    worker = Worker(desk.database, TYPES, {"plain": handler}, WorkerOptions(concurrency=2), desk.clock)
+    working = asyncio.create_task(worker.run())
+    await asyncio.wait_for(begun.wait(), PATIENCE_S)
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    assert not worker._runners
+    assert not worker._buffer
+    assert [await desk.state(each.id) for each in accepted] == ["queued"] * 5

@@ -109,3 +109,13 @@ def _observe(buffer: Buffer, rate: int, seconds: float, start: float = 0) -> Non
     """Tells of that many jobs a second, twenty times a second."""
     for n in range(int(seconds * 20) + 1):
         buffer.observe(rate // 20, start + n / 20)
+
+
+def test_what_waits_keeps_waiting_when_more_is_added() -> None:
+    """Only a job that is taken out shows that the buffer moves."""
+    buffer = Buffer(10, 1.0)
+    buffer.add([_job(1)], now=5.0)
+    buffer.add([_job(2)], now=50.0)
+    assert buffer.touched_at == 5.0
+    buffer.pop(60.0)
+    assert buffer.touched_at == 60.0
