@@ -139,6 +139,7 @@ class PostgresDatabase:
         idle, self._idle = self._idle, []
         for connection in idle:
             await _hang_up(connection)
+        await asyncio.sleep(0)  # connections that were cut off close in the next round of the loop
 
     async def _read(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
