@@ -282,7 +282,11 @@ class PostgresDatabase:
                 timeout=10,
                 command_timeout=COMMAND_TIMEOUT_S,
             )
-            await connection.execute(_BOUND_TRANSACTIONS)
+            try:
+                await connection.execute(_BOUND_TRANSACTIONS)
+            except BaseException:
+                connection.terminate()
+                raise
             return connection
         except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
             raise errors.DatabaseUnavailable(f"PostgreSQL refused us: {error}; check POSTROOM_DATABASE_URL") from error
