@@ -269,9 +269,13 @@ class PostgresDatabase:
             return
         try:
             await connection.execute("ROLLBACK")
-            self._idle.append(connection)
         except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError):
             connection.terminate()
+        except BaseException:
+            connection.terminate()
+            raise
+        else:
+            self._idle.append(connection)
 
     async def _connect(self) -> asyncpg.Connection:
         try:
