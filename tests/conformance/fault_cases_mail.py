@@ -58,10 +58,6 @@ async def give_up(desk: Desk) -> Transaction[Any]:
     return inbox.give_up(await _leased(desk), "unreadable", desk.clock())
 
 
-async def give_back(desk: Desk) -> Transaction[Any]:
-    return inbox.give_back(await _leased(desk))
-
-
 async def return_expired(desk: Desk) -> Transaction[Any]:
     await _leased(desk)
     return inbox.return_expired(desk.clock.forward(LEASE.total_seconds() + 1))
@@ -149,7 +145,6 @@ CASES: list[Case] = [
     accept,
     lease,
     give_up,
-    give_back,
     return_expired,
     keep_account,
     store_message,

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import orjson
 import pytest
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from postroom.core.errors import BadInput
 from postroom.store.codecs import (
     as_optional_time,
-    as_optional_uuid,
     as_time,
     as_uuid,
     from_json,
@@ -65,8 +64,6 @@ def test_what_a_database_gave_as_a_time_or_an_id_is_left_as_it_is() -> None:
 
 def test_nothing_stays_nothing() -> None:
     assert as_optional_time(None) is None
-    assert as_optional_uuid(None) is None
-    assert as_optional_uuid(str(UUID(int=1))) == UUID(int=1)
     assert as_optional_time("2026-11-15T07:30:00.000000Z") == datetime(2026, 11, 15, 7, 30, tzinfo=UTC)
 
 

@@ -33,10 +33,6 @@ def as_uuid(value: Any) -> UUID:
     return value if isinstance(value, UUID) else UUID(value)
 
 
-def as_optional_uuid(value: Any) -> UUID | None:
-    return None if value is None else as_uuid(value)
-
-
 def json_text(value: object) -> str:
     """JSON as both databases keep it: compact text."""
     try:

@@ -123,12 +123,6 @@ def give_up(leased: Leased, reason: str, now: datetime) -> Script[None]:
 
 
 @transaction
-def give_back(leased: Leased) -> Script[None]:
-    """Returns a leased message to the head of its tier."""
-    yield sql("return_inbox", leased.id, leased.token)
-
-
-@transaction
 def return_expired(now: datetime) -> Script[int]:
     """Returns what consumers held for too long."""
     rows = yield sql("return_expired_inbox", now)

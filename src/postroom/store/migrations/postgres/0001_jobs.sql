@@ -1,4 +1,4 @@
--- The job engine. What claims read is thin: job_queue holds only live jobs, and a claim is mostly an update in place
+-- The job engine. What claims read is thin: job_queue holds only live jobs, and a claim is an update in place
 -- that touches no index (no indexed column changes, and fillfactor leaves room on the page). What was asked stands in
 -- job_bodies, how it ended in job_ends; each is written once. The view `jobs` shows them as one.
 

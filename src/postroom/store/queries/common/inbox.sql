@@ -28,10 +28,6 @@ RETURNING id, tier, policy_tier, ingestion_tier, endpoint_identity, envelope_jso
 UPDATE inbox SET state = :state, reason = :reason, ended_at = :now, lease_token = NULL, lease_until = NULL
 WHERE id = :id AND state = 'leased' AND lease_token = :token RETURNING id
 
--- name: return_inbox(id, token)
-UPDATE inbox SET state = 'waiting', lease_token = NULL, lease_until = NULL
-WHERE id = :id AND state = 'leased' AND lease_token = :token RETURNING id
-
 -- name: return_expired_inbox(now)
 UPDATE inbox SET state = 'waiting', lease_token = NULL, lease_until = NULL
 WHERE state = 'leased' AND lease_until < :now RETURNING id

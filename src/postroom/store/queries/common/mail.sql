@@ -84,10 +84,6 @@ WHERE id = :id AND state = 'executing' RETURNING message_id
 UPDATE actions SET state = 'failed', error = :error, updated_at = :now
 WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
 
--- name: insert_action_link(id, cause_action_id, effect_action_id, relation_type, now)
-INSERT INTO action_links (id, cause_action_id, effect_action_id, relation_type, created_at)
-VALUES (:id, :cause_action_id, :effect_action_id, :relation_type, :now)
-
 -- name: select_feed(most)
 SELECT i.id, i.seq, i.accepted_at, i.tier, i.sender, m.subject,
     CASE WHEN m.id IS NULL THEN i.envelope_json END, i.state, i.reason,
