@@ -2,7 +2,9 @@
 
 PostroomError
 ├── BadInput              a value from outside was refused; names the field and the remedy
-│   └── UnknownJobType
+│   ├── UnknownJobType
+│   └── Conflict          the same key stands for something else; names both
+├── Refused               whoever asks is not known, or may not do this
 ├── SettingsError         a setting is missing, unknown or out of range
 ├── NotFound              what was named does not exist
 ├── IllegalMove           the lifecycle does not allow this transition
@@ -42,6 +44,14 @@ class BadInput(PostroomError):
 
 class UnknownJobType(BadInput):
     """No job type of this name is registered."""
+
+
+class Conflict(BadInput):
+    """The same key, or the same event, was accepted before and stands for something else."""
+
+
+class Refused(PostroomError):
+    """Whoever asks is not known, or may not do this."""
 
 
 class SettingsError(PostroomError):

@@ -7,49 +7,126 @@ the highest waiting tier below. If several are due, the highest decides and the 
 Counting only unbroken runs of one tier, as one would at first, lets the lowest starve: with three full tiers, every
 tenth pick of the top goes to the middle and breaks its run, so the bottom is never due. A streak that only picks from
 below can break gives a waiting tier at depth d a turn within (guard + 1)^d picks.
+
+**Aging** is computed where it matters, at the head of a tier, which is its oldest: a head that has waited too long
+counts one tier higher, among whose messages the one accepted first goes first. Nothing is rewritten, and a streak
+counts the tier that a message counted for.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The tiers of one queue, highest first, with the guard of each."""
-
-    queue: str
-    guards: Mapping[str, int]
-
-    @property
-    def tiers(self) -> tuple[str, ...]:
-        return tuple(self.guards)
+from postroom.core.queues import Policy
 
 
-EMAIL = Policy("email", {"high_priority": 10, "interactive": 10, "default": 10, "history": 10})
+class Head(NamedTuple):
+    """A waiting message, as far as the picker looks at it. `seq` is its place in the accepted order."""
+
+    seq: int
+    accepted_at: datetime
 
 
 class Pick(NamedTuple):
-    """Which tier is next, and whether the guard, not the order, decided."""
+    """Which message is next, and why it.
 
+    `tier` is where it waited; `counted` is what it counted for, which differs when it was promoted.
+    `starvation_override` tells that the guard, not the order, decided.
+    """
+
+    head: Head
     tier: str
+    counted: str
     starvation_override: bool
 
+    @property
+    def promoted(self) -> bool:
+        return self.tier != self.counted
 
-def pick(policy: Policy, waiting: frozenset[str], streaks: Mapping[str, int]) -> Pick | None:
-    """The tier whose head comes next; None when nothing waits."""
-    tiers = [tier for tier in policy.tiers if tier in waiting]
-    if not tiers:
+
+class Batch(NamedTuple):
+    """What to lease, in order, and the streaks it leaves. `summary` names a tier that is coalesced as the last pick."""
+
+    picks: list[Pick]
+    streaks: dict[str, int]
+    summary: str | None
+
+
+def pick(policy: Policy, heads: Mapping[str, Head], streaks: Mapping[str, int], now: datetime) -> Pick | None:
+    """The head that comes next; None when nothing waits. `heads` holds the oldest of each tier that has any."""
+    first: dict[str, tuple[Head, str]] = {}
+    for tier in policy.tiers:
+        if (head := heads.get(tier)) is not None:
+            counted = _counted(policy, tier, head, now)
+            if counted not in first or head.seq < first[counted][0].seq:
+                first[counted] = head, tier
+    waiting = [tier for tier in policy.tiers if tier in first]
+    if not waiting:
         return None
-    for position, tier in enumerate(policy.tiers):
-        below = [lower for lower in policy.tiers[position + 1 :] if lower in waiting]
-        if below and streaks.get(tier, 0) >= policy.guards[tier]:
-            return Pick(below[0], starvation_override=below[0] != tiers[0])
-    return Pick(tiers[0], starvation_override=False)
+    chosen = next(_due(policy, waiting, streaks), waiting[0])
+    head, tier = first[chosen]
+    return Pick(head, tier, chosen, starvation_override=chosen != waiting[0])
 
 
-def after_pick(policy: Policy, streaks: Mapping[str, int], tier: str) -> dict[str, int]:
-    """The streaks once a message of this tier was picked: its own grows, those above it begin anew."""
+def _counted(policy: Policy, tier: str, head: Head, now: datetime) -> str:
+    patience = policy.age_after.get(tier)
     position = policy.tiers.index(tier)
+    aged = patience is not None and position > 0 and now - head.accepted_at > patience
+    return policy.tiers[position - 1] if aged else tier
+
+
+def _due(policy: Policy, waiting: Sequence[str], streaks: Mapping[str, int]) -> Iterator[str]:
+    """For each tier whose guard is reached, highest first: the highest tier that waits below it."""
+    for position, tier in enumerate(policy.tiers):
+        if streaks.get(tier, 0) >= policy.guards[tier]:
+            below = next((lower for lower in policy.tiers[position + 1 :] if lower in waiting), None)
+            if below is not None:
+                yield below
+
+
+def after_pick(policy: Policy, streaks: Mapping[str, int], counted: str) -> dict[str, int]:
+    """The streaks once a message was picked: those of its tier grow, those above it begin anew."""
+    position = policy.tiers.index(counted)
     above = set(policy.tiers[:position])
-    return {each: 0 if each in above else streaks.get(each, 0) + (1 if each == tier else 0) for each in policy.tiers}
+    return {each: 0 if each in above else streaks.get(each, 0) + (1 if each == counted else 0) for each in policy.tiers}
+
+
+def pick_many(
+    policy: Policy, waiting: Mapping[str, Sequence[Head]], streaks: Mapping[str, int], now: datetime, most: int
+) -> Batch:
+    """Up to `most` picks, the same that as many single picks would make. `waiting` holds the oldest `most` of each
+    tier. A tier that is coalesced ends the batch, since what is left of it afterwards is not known here.
+    """
+    places = dict.fromkeys(waiting, 0)
+    streaks = {tier: streaks.get(tier, 0) for tier in policy.tiers}
+    picks: list[Pick] = []
+    while len(picks) < most:
+        heads = {tier: line[places[tier]] for tier, line in waiting.items() if places[tier] < len(line)}
+        picked = pick(policy, heads, streaks, now)
+        if picked is None:
+            break
+        picks.append(picked)
+        places[picked.tier] += 1
+        streaks = after_pick(policy, streaks, picked.counted)
+        if is_coalesced(policy, picked.tier, picked.head, now):
+            return Batch(picks, streaks, picked.tier)
+    return Batch(picks, streaks, None)
+
+
+def is_coalesced(policy: Policy, tier: str, head: Head, now: datetime) -> bool:
+    """Whether the tier becomes one summary when this head of it is leased."""
+    window = policy.coalesce_within.get(tier)
+    return window is not None and now - head.accepted_at <= window
+
+
+def stale(policy: Policy, tier: str, line: Sequence[Head], now: datetime) -> list[Head]:
+    """The oldest of a tier that end unprocessed, up to the first that does not."""
+    patience = policy.auto_ack_after.get(tier)
+    if patience is None:
+        return []
+    found: list[Head] = []
+    for head in line:
+        if now - head.accepted_at <= patience:
+            break
+        found.append(head)
+    return found

@@ -1,0 +1,121 @@
+"""Every metric there is: its name, what it counts, and the few attributes it may carry.
+
+No attribute ever holds an id of a message, an address of a sender, or a piece of text: their values come from closed
+lists, or are the names of this installation's own connectors, queues and tiers. `endpoint_identity` is one of these:
+one value per connector.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0, 300000.0, 3600000.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One instrument. `buckets` are the upper bounds of a histogram."""
+
+    name: str
+    kind: Kind
+    unit: str
+    description: str
+    attributes: tuple[str, ...]
+    buckets: tuple[float, ...] = ()
+
+
+MESSAGE_RECEIVED = Metric(
+    "butlers.switchboard.message_received",
+    "counter",
+    "{message}",
+    "Messages handed in and new, by channel and queue.",
+    ("channel", "queue_name", "policy_tier"),
+)
+MESSAGE_DEDUPLICATED = Metric(
+    "butlers.switchboard.message_deduplicated",
+    "counter",
+    "{message}",
+    "Messages handed in that were here already: `key` and `event` are copies, `text` is the same text again.",
+    ("queue_name", "reason"),
+)
+MESSAGE_REFUSED = Metric(
+    "butlers.switchboard.message_refused",
+    "counter",
+    "{message}",
+    "Messages not accepted: `bad_input`, `conflict`, or `no_room`.",
+    ("reason",),
+)
+ACCEPT_LATENCY = Metric(
+    "butlers.switchboard.ingress_accept_latency",
+    "histogram",
+    "s",
+    "From the arrival of a message to its being on disk.",
+    ("queue_name",),
+    SECONDS,
+)
+QUEUE_DEPTH = Metric(
+    "butlers.switchboard.queue_depth",
+    "gauge",
+    "{message}",
+    "Messages in a queue: waiting, or in the hands of a consumer.",
+    ("queue_name", "policy_tier", "state"),
+)
+DEQUEUE_BY_TIER = Metric(
+    "butlers.switchboard.queue.dequeue_by_tier",
+    "counter",
+    "{message}",
+    "Messages leased from a queue; `starvation_override` tells that the guard decided.",
+    ("policy_tier", "queue_name", "starvation_override"),
+)
+LIFECYCLE_TRANSITION = Metric(
+    "butlers.switchboard.lifecycle_transition",
+    "counter",
+    "{transition}",
+    "Moves of messages from one state to another.",
+    ("queue_name", "from_state", "to_state"),
+)
+MESSAGE_EVENT = Metric(
+    "butlers.switchboard.message_event",
+    "counter",
+    "{event}",
+    "The events message.queued, message.promoted, message.coalesced and message.auto_acked.",
+    ("event", "queue_name", "priority"),
+)
+PROCESS_LATENCY = Metric(
+    "butlers.buffer.process_latency_ms",
+    "histogram",
+    "ms",
+    "From the acceptance of a message to its end.",
+    ("queue_name", "policy_tier"),
+    MILLISECONDS,
+)
+TIER_ASSIGNED = Metric(
+    "butlers.connector.gmail.priority_tier_assigned",
+    "counter",
+    "{message}",
+    "Mail handed in, by the tier it was given and the rule that gave it.",
+    ("provider", "endpoint_identity", "policy_tier", "assignment_rule"),
+)
+ACCESS_REFUSED = Metric(
+    "butlers.switchboard.access_refused",
+    "counter",
+    "{request}",
+    "Requests refused: `no_token`, `bad_token`, `expired`, `revoked`, `role` or `identity`.",
+    ("reason",),
+)
+
+METRICS = (
+    MESSAGE_RECEIVED,
+    MESSAGE_DEDUPLICATED,
+    MESSAGE_REFUSED,
+    ACCEPT_LATENCY,
+    QUEUE_DEPTH,
+    DEQUEUE_BY_TIER,
+    LIFECYCLE_TRANSITION,
+    MESSAGE_EVENT,
+    PROCESS_LATENCY,
+    TIER_ASSIGNED,
+    ACCESS_REFUSED,
+)

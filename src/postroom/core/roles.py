@@ -1,0 +1,46 @@
+"""Who may call what. A tool that is not listed for a role does not exist for it.
+
+A connector is bound to one endpoint identity: it hands in, and reports, for that one only.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+
+class Role(StrEnum):
+    CONNECTOR = "connector"
+    DASHBOARD = "dashboard"
+    AGENT = "agent"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Whoever asks: a role, the endpoint it is bound to (connectors only), and the token that proves it.
+
+    `token_id` is None for parts of this very process, which need no token.
+    """
+
+    role: Role
+    identity: str | None = None
+    token_id: UUID | None = None
+
+    @property
+    def actor(self) -> str:
+        """As the audit log names it."""
+        return f"token:{self.token_id}" if self.token_id is not None else f"process:{self.identity or self.role}"
+
+
+TOOLS: dict[str, frozenset[Role]] = {
+    "ingest": frozenset({Role.CONNECTOR, Role.ADMIN}),
+    "ingest.batch": frozenset({Role.CONNECTOR, Role.ADMIN}),
+    "connector.heartbeat": frozenset({Role.CONNECTOR}),
+    "connector.list": frozenset({Role.DASHBOARD, Role.ADMIN}),
+    "queue.next": frozenset({Role.AGENT, Role.ADMIN}),
+    "queue.ack": frozenset({Role.AGENT, Role.ADMIN}),
+    "queue.nack": frozenset({Role.AGENT, Role.ADMIN}),
+    "queue.peek": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
+    "queue.stats": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
+    "queue.replay": frozenset({Role.ADMIN}),
+}
