@@ -10,7 +10,7 @@ import contextlib
 import signal
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from postroom.core.errors import SettingsError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from postroom.connectors.switchboard_client import Receipt
     from postroom.core.mailbox import Mailbox
+    from postroom.redis_source import Reading
     from postroom.settings import Settings
     from postroom.store.database import Database
     from postroom.switchboard.intake import Intake
@@ -77,6 +78,13 @@ class PostroomApplication:
         """Only jobs: the worker, and its share in leading."""
         async with _stoppable() as stop, _open(settings) as database, _mailboxes(settings) as mailbox_of:
             await _run_jobs(settings, database, mailbox_of, stop, concurrency)
+
+    async def connector_redis_stream(self, settings: Settings, **reading: Unpack[Reading]) -> None:
+        """Only the connector of one Redis stream."""
+        from postroom.redis_source import run_redis_source
+
+        async with _stoppable() as stop:
+            await run_redis_source(settings, stop, **reading)
 
 
 @contextlib.asynccontextmanager

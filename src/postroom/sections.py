@@ -2,6 +2,7 @@
 
 import re
 from typing import Annotated, Literal
+from urllib.parse import unquote
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 
@@ -18,6 +19,7 @@ def _split_commas(value: object) -> object:
 
 Whole = Annotated[int, BeforeValidator(_no_bool)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
+Share = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, le=1, allow_inf_nan=False)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 
 
@@ -41,6 +43,11 @@ class WebSettings(Section):
         ("127.0.0.1", "localhost", "[::1]"),
         min_length=1,
         description="Host names the pages answer to; a request for any other name is refused.",
+    )
+    allowed_origins: Names = Field(
+        (),
+        description="Web pages, as `https://host`, whose scripts may call `/mcp` and `/v1/ingest`; none but our own "
+        "unless named.",
     )
 
 
@@ -87,6 +94,13 @@ class GmailSettings(Section):
         return value.rstrip("/")
 
 
+class InboxSettings(Section):
+    keep_days: Whole = Field(
+        30, ge=1, description="Days an ended message is kept, to be looked at and replayed; its key is kept for good."
+    )
+    rollup_days: Whole = Field(400, ge=1, description="Days the hourly counts are kept.")
+
+
 class AccountSettings(Section):
     email: str | None = Field(None, description="The mail address of the mailbox's owner.")
 
@@ -96,3 +110,74 @@ class AccountSettings(Section):
         if value is not None and not re.fullmatch(r"[^\s@]+@[^\s@]+", value):
             raise ValueError("an address such as ada@example.com")
         return value
+
+
+class ConnectorSettings(Section):
+    token: SecretStr | None = Field(
+        None, description="The token a connector shows the switchboard, from `postroom token create --role connector`."
+    )
+    switchboard_url: str = Field(
+        "http://127.0.0.1:8025/mcp", description="Where a connector that runs by itself finds the switchboard."
+    )
+
+    @field_validator("switchboard_url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
+            raise ValueError("an address such as http://127.0.0.1:8025/mcp, without user or password")
+        return value
+
+
+class RedisSettings(Section):
+    url: SecretStr | None = Field(
+        None, description="The Redis that `postroom connector redis-stream` reads, such as `redis://127.0.0.1:6379/0`."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_redis(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not re.match(r"(rediss?|unix)://\S", value.get_secret_value()):
+            raise ValueError("an address such as redis://user:password@host:6379/0, rediss://… or unix:///socket")
+        return value
+
+
+class TelemetrySettings(Section):
+    metrics: bool = Field(True, description="Serve the metrics at `/metrics`, as Prometheus reads them.")
+    otlp_endpoint: str | None = Field(
+        None, description="Send metrics and traces to this OTLP/HTTP collector, such as `http://127.0.0.1:4318`."
+    )
+    otlp_headers: SecretStr | None = Field(
+        None, description="Headers for the collector, `name=value,name=value`; a comma in a value is `%2C`."
+    )
+    traces_sample_ratio: Share = Field(
+        1.0, description="Share of the traces begun here that are sent; one that came with a message keeps its own."
+    )
+    service_name: str = Field(
+        "postroom", min_length=1, max_length=255, description="The name of this installation in what is sent."
+    )
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
+            raise ValueError("an address such as http://127.0.0.1:4318, without user or password")
+        return value.rstrip("/") if value is not None else None
+
+    @field_validator("otlp_headers")
+    @classmethod
+    def _are_headers(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            read_headers(value.get_secret_value())
+        return value
+
+
+def read_headers(text: str) -> dict[str, str]:
+    """The headers in `name=value,name=value`. Raises ValueError, which quotes nothing: a value may be a secret."""
+    headers: dict[str, str] = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        name, equals, value = pair.partition("=")
+        name, value = name.strip(), unquote(value.strip())
+        if not equals or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or not re.fullmatch("[ -~]*", value):
+            raise ValueError("name=value,name=value, in printable ASCII")
+        headers[name] = value.strip()
+    return headers

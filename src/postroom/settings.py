@@ -20,12 +20,17 @@ from pydantic.fields import FieldInfo
 
 from postroom.core.errors import SettingsError
 from postroom.masking import HIDDEN, masked_urls, passwords_in
+from postroom.queue_settings import QueueTables, RouteTables, queues_of
 from postroom.sections import (
     AccountSettings,
+    ConnectorSettings,
     GmailSettings,
+    InboxSettings,
     JobsSettings,
     LogSettings,
+    RedisSettings,
     Section,
+    TelemetrySettings,
     WebSettings,
     Whole,
     WorkerSettings,
@@ -53,12 +58,22 @@ class Settings(Section):
     disk_reserve_mib: Whole = Field(
         512, ge=0, description="Free disk space, in MiB, below which no new mail is accepted; work goes on."
     )
+    queues: QueueTables = Field(
+        {}, description="Queues by name: what differs from `email` and `gateway` as they come, and queues of your own."
+    )
+    routes: RouteTables = Field(
+        (), description="Sources that go to another queue than the usual one; the first that fits counts."
+    )
     log: LogSettings = LogSettings.model_validate({})
     web: WebSettings = WebSettings.model_validate({})
     worker: WorkerSettings = WorkerSettings.model_validate({})
     jobs: JobsSettings = JobsSettings.model_validate({})
     gmail: GmailSettings = GmailSettings.model_validate({})
+    inbox: InboxSettings = InboxSettings.model_validate({})
     account: AccountSettings = AccountSettings.model_validate({})
+    connector: ConnectorSettings = ConnectorSettings.model_validate({})
+    redis: RedisSettings = RedisSettings.model_validate({})
+    telemetry: TelemetrySettings = TelemetrySettings.model_validate({})
 
     @field_validator("database_url")
     @classmethod
@@ -126,6 +141,7 @@ def trace_settings(
     file = _find_file(environ, cwd, chosen)
     sources = {**(_from_file(file) if file else {}), **chosen}
     settings = _validated(sources)
+    queues_of(settings.queues, settings.routes)
     folder = file.parent if file and sources.get("data_dir", _NOT_GIVEN).origin == str(file) else cwd
     settings = settings.model_copy(update={"data_dir": folder / settings.data_dir.expanduser()})
     return settings, {key: sources.get(key, _NOT_GIVEN).origin for key in _settings_by_key()}
@@ -205,7 +221,7 @@ def _from_file(file: Path) -> dict[str, _Given]:
 
 def _flattened(document: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     for name, value in document.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and above + name not in _settings_by_key():
             yield from _flattened(cast("dict[str, object]", value), f"{above}{name}.")
         else:
             yield above + name, value
@@ -224,13 +240,18 @@ def _validated(sources: Mapping[str, _Given]) -> Settings:
 
 
 def _problem(place: Iterable[int | str], kind: str, message: str, sources: Mapping[str, _Given]) -> str:
-    key = ".".join(part for part in place if isinstance(part, str))
+    parts = [str(part) for part in place]
+    key = next(key for key in (".".join(parts[:end]) for end in (2, 1)) if key in _settings_by_key())
+    within = ".".join(parts[key.count(".") + 1 :])
     setting = _settings_by_key()[key]
     given = sources.get(key, _Given(setting.default, "default"))
     value = HIDDEN if setting.secret else masked_urls(repr(given.value))
     allowed = setting.allowed
     if kind == "value_error" and "no numbers" not in message:
         allowed = message.removeprefix("Value error, ")
+    if within and isinstance(given.value, dict | list | str) and key in ("queues", "routes"):
+        said = "there is no such setting" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
+        return f"{key}.{within} (from {given.origin}): {said}; see docs/reference/queues.md"
     return f"{key}: {value} (from {given.origin}) is refused; use {allowed}"
 
 
@@ -269,8 +290,12 @@ def _shown(key: str, value: object) -> object:
             return masked_urls(value.get_secret_value()) if key == "database_url" else HIDDEN
         case Path():
             return str(value)
+        case dict():
+            return {name: _shown(name, each) for name, each in cast("dict[str, object]", value).items()}
         case tuple():
-            return list(cast("tuple[object, ...]", value))
+            return [_shown(key, each) for each in cast("tuple[object, ...]", value)]
+        case BaseModel():
+            return value.model_dump(mode="json", exclude_unset=True)
         case _:
             return value
 
@@ -279,8 +304,10 @@ def _allowed(field: FieldInfo) -> str:
     kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not NoneType]
     if get_origin(field.annotation) is Literal:
         return "one of " + ", ".join(map(str, kinds))
+    if get_origin(field.annotation) is dict:
+        return "tables, or as text their JSON"
     if get_origin(field.annotation) is tuple:
-        return "names, at least one"
+        return "names, at least one" if kinds[0] is str else "a list of tables, or as text its JSON"
     words: dict[object, str] = {
         bool: "true or false",
         int: "a whole number",

@@ -56,7 +56,10 @@ async def empty_postgres(connection: asyncpg.Connection) -> None:
         "WHERE schemaname IN ('postroom', 'switchboard') AND tablename <> 'schema_migrations'"
     )
     if tables:
-        await connection.execute(f"TRUNCATE {', '.join(name for (name,) in tables)}")
+        async with connection.transaction():
+            await connection.execute("ALTER TABLE postroom.audit DISABLE TRIGGER audit_is_not_emptied")
+            await connection.execute(f"TRUNCATE {', '.join(name for (name,) in tables)}")
+            await connection.execute("ALTER TABLE postroom.audit ENABLE ALWAYS TRIGGER audit_is_not_emptied")
 
 
 @transaction
@@ -65,6 +68,6 @@ def _delete_all(tables: Sequence[str]) -> Script[None]:
 
 
 async def clear(database: Database) -> None:
-    """Deletes every row of a small database but those that say which migrations were applied."""
-    tables = [name for name in await dump(database) if name.split(".")[-1] != "schema_migrations"]
+    """Deletes every row of a small database but those that say which migrations were applied, and the audit log's."""
+    tables = [name for name in await dump(database) if name.split(".")[-1] not in ("schema_migrations", "audit")]
     await database.run(_delete_all(tables))

@@ -1,66 +1,18 @@
-"""For each writing verb of inbox, mail, rules and actions: a database in which it has something to do."""
+"""For each writing verb of mail, rules and actions: a database in which it has something to do."""
 
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from conformance.desk import LEASE, Desk
+from conformance.desk import Desk
+from conformance.fault_cases_inbox import ENDPOINT, leased_mail
 from conformance.fault_cases_jobs import Case
-from postroom.core.envelope import Envelope, envelope_text, parse_envelope
-from postroom.core.mail import read_mail, to_raw
-from postroom.core.picker import EMAIL
-from postroom.store import actions, inbox, mail, rules
+from postroom.core.mail import read_mail
+from postroom.store import actions, mail, rules
 from postroom.store import jobs as store
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 
-ENDPOINT = "gmail:user:me@example.com"
 LABELS = frozenset({"INBOX"})
-
-
-def _envelope(n: int) -> Envelope:
-    sent_at = datetime(2026, 11, 15, 7, tzinfo=UTC)
-    headers = (("From", "a@example.com"), ("Subject", "Hello"))
-    return parse_envelope(
-        {
-            "schema_version": "ingest.v1",
-            "source": {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT},
-            "event": {"external_event_id": f"m{n}", "external_thread_id": "t", "observed_at": sent_at.isoformat()},
-            "sender": {"identity": "a@example.com"},
-            "payload": {
-                "raw": to_raw(thread_id="t", headers=headers, labels=LABELS, snippet="Hel", sent_at=sent_at),
-                "normalized_text": "Hello there",
-            },
-        }
-    )
-
-
-def _accept(desk: Desk, n: int, tier: str) -> Transaction[Any]:
-    envelope = _envelope(n)
-    return inbox.accept(new_id(), envelope, envelope_text(envelope), "email", tier, desk.clock())
-
-
-async def accept(desk: Desk) -> Transaction[Any]:
-    return _accept(desk, 1, "default")
-
-
-async def lease(desk: Desk) -> Transaction[Any]:
-    for n, tier in enumerate(("default", "high_priority", "default")):
-        await desk.database.run(_accept(desk, n, tier))
-    return inbox.lease(EMAIL, 3, new_id(), desk.clock() + LEASE)
-
-
-async def _leased(desk: Desk) -> inbox.Leased:
-    return (await desk.database.run(await lease(desk)))[0]
-
-
-async def give_up(desk: Desk) -> Transaction[Any]:
-    return inbox.give_up(await _leased(desk), "unreadable", desk.clock())
-
-
-async def return_expired(desk: Desk) -> Transaction[Any]:
-    await _leased(desk)
-    return inbox.return_expired(desk.clock.forward(LEASE.total_seconds() + 1))
 
 
 async def keep_account(desk: Desk) -> Transaction[Any]:
@@ -73,9 +25,10 @@ async def store_message(desk: Desk) -> Transaction[Any]:
 
 async def _store_as(desk: Desk, id: UUID) -> Transaction[Any]:
     account = await desk.database.run(await keep_account(desk))
-    leased = await _leased(desk)
+    leased = await leased_mail(desk)
     classify = desk.new(key=f"classify:{id}")
-    return mail.store_message(leased, account, (new_id(), id), read_mail(leased.envelope), classify, desk.clock())
+    content = read_mail(leased.envelope)
+    return mail.store_message(leased, account, (new_id(), id), content, lambda _id: classify, desk.clock())
 
 
 async def add_rules(desk: Desk) -> Transaction[Any]:
@@ -142,10 +95,6 @@ async def end_orphans(desk: Desk) -> Transaction[Any]:
 
 
 CASES: list[Case] = [
-    accept,
-    lease,
-    give_up,
-    return_expired,
     keep_account,
     store_message,
     add_rules,

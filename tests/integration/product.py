@@ -17,7 +17,7 @@ from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailLive
 from postroom.core.job_types import CATALOGUE
 from postroom.core.mail import read_mail
-from postroom.core.picker import EMAIL
+from postroom.core.queues import EMAIL
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
@@ -156,11 +156,13 @@ async def decided_action(database: Database, clock: Callable[[], datetime], max_
     """A message with a decision whose action waits for its job; returns the ids of both."""
     account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, clock()))
     await Intake(database, None, clock).ingest(envelope("m1", {}))
-    (leased,) = await database.run(inbox.lease(EMAIL, 1, new_id(), clock()))
+    ((leased,), _) = await database.run(inbox.lease(EMAIL, 1, new_id(), clock(), new_id()))
     message_id, action_id, token = new_id(), new_id(), new_id()
     classify = new_job(CATALOGUE, "classify", {})
     content = read_mail(leased.envelope)
-    await database.run(mail.store_message(leased, account, (new_id(), message_id), content, classify, clock()))
+    await database.run(
+        mail.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, clock())
+    )
     await database.run(jobs.open_lease(token, "decider", clock(), clock()))
     (deciding,) = await database.run(jobs.claim(token, 1, clock()))
     decision = actions.Decision(new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule")

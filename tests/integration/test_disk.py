@@ -13,7 +13,7 @@ from postroom.core.job_types import Catalogue, JobType
 from postroom.jobs.queue import JobQueue
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker
-from postroom.store import inbox
+from postroom.store import history
 from postroom.store.ballast import Ballast
 from postroom.store.opening import open_database
 from postroom.store.sqlite import SqliteDatabase
@@ -49,7 +49,7 @@ async def test_intake_is_refused_below_the_reserve_and_says_what_to_do(
     with pytest.raises(IntakeRefused, match=r"reserve.*disk_reserve_mib") as refused:
         await intake.ingest(envelope(1))
     assert refused.value.retry_after.total_seconds() > 0
-    assert await database.run(inbox.count_inbox("email")) == {}
+    assert await database.run(history.count_states("email")) == {}
 
 
 async def test_work_keeps_draining_while_intake_is_refused(database: SqliteDatabase, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ async def test_a_full_disk_refuses_the_message_whole_and_the_ballast_makes_room_
         _limit(database, spare_pages=0)
         with pytest.raises(IntakeRefused, match="full"):
             await intake.ingest(envelope(2, "x" * 100_000))
-        counted = await database.run(inbox.count_inbox("email"))
+        counted = await database.run(history.count_states("email"))
         assert counted == {("default", "waiting"): 1}
         with pytest.raises(DatabaseFull):
             await JobQueue(database, CATALOGUE).enqueue("noop", {"text": "x" * 500_000})

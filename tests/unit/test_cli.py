@@ -66,6 +66,10 @@ class Rehearsal:
     async def worker(self, settings: Settings, *, concurrency: int) -> None:
         self._called("worker", concurrency=concurrency)
 
+    async def connector_redis_stream(self, settings: Settings, *, identity: str, ready: Ready, **reading: Any) -> None:
+        self._called("connector_redis_stream", identity=identity, **reading)
+        ready(identity)
+
     def _called(self, name: str, **arguments: object) -> None:
         self.calls.append((name, arguments))
         if self.error is not None:

@@ -12,6 +12,7 @@ import pytest
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from postroom.cli.root import Deferred, command_tree
+from postroom.core.metrics import METRICS, Metric
 from postroom.settings import NOT_SETTINGS, Setting, known_settings
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +67,25 @@ def parameter_row(parameter: TyperOption | TyperArgument) -> str:
     return f"| `{name}` | {default} | {parameter.help or ''} |"
 
 
-GENERATED: dict[str, Callable[[], str]] = {"settings.md": settings_reference, "cli.md": cli_reference}
+def metrics_reference() -> str:
+    rows = [
+        "| metric | kind | unit | attributes | what it counts | name in Prometheus |",
+        "|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*rows, *map(metrics_row, METRICS)])
+
+
+def metrics_row(metric: Metric) -> str:
+    attributes = ", ".join(f"`{name}`" for name in metric.attributes)
+    cells = (f"`{metric.name}`", metric.kind, f"`{metric.unit}`", attributes, metric.description)
+    return f"| {' | '.join(cells)} | `{metric.prometheus_name}` |"
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "settings.md": settings_reference,
+    "cli.md": cli_reference,
+    "metrics.md": metrics_reference,
+}
 
 
 def parts(page: str) -> tuple[str, str, str]:

@@ -31,11 +31,12 @@ def test_a_good_envelope_has_the_defaults() -> None:
     envelope = parse_envelope(GOOD)
     assert envelope.control.policy_tier == "default"
     assert envelope.control.ingestion_tier == "full"
-    assert envelope.key == "email:gmail:gmail:user:a@b.example:18f"
 
 
-def test_the_producers_own_key_wins() -> None:
-    assert parse_envelope(changed("control", {"idempotency_key": "mine"})).key == "mine"
+def test_an_event_is_known_by_its_source_and_id_whatever_key_the_producer_gave_it() -> None:
+    given = parse_envelope(changed("control", {"idempotency_key": "mine"}))
+    assert given.event_key == parse_envelope(GOOD).event_key
+    assert given.event_key != parse_envelope(changed("event.external_event_id", "18e")).event_key
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_what_is_no_envelope_at_all_is_refused(data: object) -> None:
 
 def test_a_derived_key_that_would_be_too_long_is_hashed() -> None:
     envelopes = [parse_envelope(changed("event.external_event_id", letter * 512)) for letter in "éà"]
-    keys = [envelope.key for envelope in envelopes]
+    keys = [envelope.event_key for envelope in envelopes]
     assert len(set(keys)) == 2
     assert all(len(key) < 100 for key in keys)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from postroom.jobs.gather import Gatherer
+from postroom.store.gather import Gatherer
 
 
 class Flush:

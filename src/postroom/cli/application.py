@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
@@ -41,6 +42,21 @@ class Application(Protocol):
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:
         """Only the job worker."""
+        ...
+
+    async def connector_redis_stream(
+        self,
+        settings: Settings,
+        *,
+        stream: str,
+        group: str,
+        consumer: str,
+        identity: str,
+        batch: int,
+        claim_after: timedelta,
+        ready: Ready,
+    ) -> None:
+        """Only the connector of one Redis stream; `ready` is called with its identity when it has joined the group."""
         ...
 
 

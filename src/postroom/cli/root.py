@@ -25,6 +25,9 @@ COMMANDS = {
     "migrate": "Bring the database up to date.",
     "jobs": "Look at jobs, retry or cancel them.",
     "rules": "Look at the rules.",
+    "token": "Make tokens for connectors, pages and agents; look at them, revoke them.",
+    "audit": "Look at the audit log.",
+    "connector": "Run a connector by itself, or look at those that report.",
     "doctor": "Check that everything Postroom relies on is as it should be.",
     "settings": "Show the settings and where each came from.",
 }

@@ -5,9 +5,9 @@ Unknown keys are refused by name, so that a producer's mistake is seen and not s
 
 import difflib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +18,7 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from pydantic_core import PydanticSerializationError
@@ -27,7 +28,15 @@ from postroom.core.errors import BadInput
 PolicyTier = Literal["high_priority", "interactive", "default"]
 IngestionTier = Literal["full", "metadata"]
 LONGEST_KEY = 512
-Name = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00]+$")]
+LARGEST_ENVELOPE = 10 * 1024 * 1024
+DEEPEST_PAYLOAD = 100
+BETWEEN = "\x1f"
+# One line with something in it, and no control character: it is compared, shown and joined to keys.
+Name = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"),
+]
+Kind = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x20\x7f]+$")]
 
 
 def _text_or_time(value: object) -> object:
@@ -84,7 +93,7 @@ class Event(_Strict):
     external_event_id: Name
     observed_at: Moment
     external_thread_id: Name | None = None
-    kind: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = None
+    kind: Kind | None = None
 
 
 class Sender(_Strict):
@@ -107,6 +116,17 @@ class Payload(_Strict):
     raw: dict[str, Any] | None
     normalized_text: str
     attachments: tuple[Attachment, ...] = ()
+
+    @field_validator("raw")
+    @classmethod
+    def _is_not_too_deep(cls, raw: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Level by level, since what is too deep for the stack is what this looks for."""
+        level: list[Any] = [raw]
+        for _ in range(DEEPEST_PAYLOAD):
+            level = [inner for each in level for inner in _inside(each)]
+            if not level:
+                return raw
+        raise ValueError(f"is nested deeper than {DEEPEST_PAYLOAD} levels")
 
 
 class Control(_Strict):
@@ -136,13 +156,34 @@ class Envelope(_Strict):
         return self
 
     @property
-    def key(self) -> str:
-        """The producer's own key, or channel, provider, endpoint and event id together."""
+    def event_key(self) -> str:
+        """What happened, once and for all: source and event id together, whatever key the producer gave it."""
         source = self.source
-        derived = f"{source.channel}:{source.provider}:{source.endpoint_identity}:{self.event.external_event_id}"
-        if len(derived) > LONGEST_KEY:
-            derived = f"sha256:{hashlib.sha256(derived.encode()).hexdigest()}"
-        return self.control.idempotency_key or derived
+        parts = (source.channel, source.provider, source.endpoint_identity, self.event.external_event_id)
+        joined = BETWEEN.join(parts)
+        return joined if len(joined) <= LONGEST_KEY else f"sha256:{_digest(*parts)}"
+
+    @property
+    def text_hash(self) -> str | None:
+        """The same for the same words of the same sender in the same place; None when there are no words.
+
+        Two people who both say "yes" said two things, and so did one who said it in two conversations.
+        """
+        words = " ".join(self.payload.normalized_text.split())
+        if not words:
+            return None
+        source, event = self.source, self.event
+        place = (source.channel, source.provider, source.endpoint_identity, event.external_thread_id or "")
+        return _digest(*place, event.kind or "", self.sender.identity, words)
+
+    @property
+    def identity(self) -> str:
+        """As an error names it."""
+        source = self.source
+        return (
+            f"{source.channel} {source.provider} {source.endpoint_identity} {self.event.external_event_id} "
+            f"from {self.sender.identity}"
+        )
 
 
 def parse_envelope(data: object) -> Envelope:
@@ -156,10 +197,28 @@ def parse_envelope(data: object) -> Envelope:
 def envelope_text(envelope: Envelope) -> str:
     """The envelope as it is kept. What JSON cannot hold, in the free part of it, is refused."""
     try:
-        return envelope.model_dump_json()
+        text = envelope.model_dump_json()
     except (PydanticSerializationError, UnicodeEncodeError, RecursionError):
         remedy = "send plain JSON values and well-formed text"
         raise BadInput("payload", "holds something that is no JSON", remedy) from None
+    if len(text) > LARGEST_ENVELOPE:
+        remedy = f"keep the envelope under {LARGEST_ENVELOPE // 2**20} MiB; leave large attachments out of payload.raw"
+        raise BadInput("payload", f"has {len(text):,} characters", remedy)
+    return text
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(BETWEEN.join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _inside(value: object) -> Iterable[Any]:
+    match value:
+        case dict():
+            return cast("dict[Any, Any]", value).values()
+        case list() | tuple():
+            return cast("Iterable[Any]", value)
+        case _:
+            return ()
 
 
 def _first_problem(error: ValidationError) -> BadInput:

@@ -17,6 +17,7 @@ PostroomError
 │   ├── SchemaMismatch        from the future, changed after it was applied, or not migrated yet
 │   └── UnsafeDurability      the server may lose what it acknowledged
 ├── IntakeRefused         nothing new is accepted now; carries when to come back
+├── SwitchboardUnavailable    the switchboard could not be reached, or not do its work; try again later
 ├── LeaseLost             the work was taken over by someone else; stop, change nothing
 └── JobError              how a handler ends a job other than by success
     ├── Fatal                 do not try again
@@ -104,6 +105,10 @@ class IntakeRefused(PostroomError):
     def __init__(self, message: str, retry_after: timedelta) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class SwitchboardUnavailable(PostroomError):
+    """The switchboard could not be reached, or could not do its work: what was handed in may be handed in again."""
 
 
 class LeaseLost(PostroomError):

@@ -14,9 +14,17 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0, 300000.0, 3600000.0)
 
 
-@dataclass(frozen=True, slots=True)
+# Prometheus puts the unit behind the name; what stands in braces is no unit, only what is counted.
+PROMETHEUS_UNITS = {"s": "_seconds", "ms": "_milliseconds"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """One instrument. `buckets` are the upper bounds of a histogram."""
+    """One instrument, there once, and so compared by identity: it is half the key of every count.
+
+    `buckets` are the upper bounds of a histogram. `known` are values of the attributes that are known beforehand: they
+    are exported as 0 from the start, since whoever watches the growth of a counter does not see its first step.
+    """
 
     name: str
     kind: Kind
@@ -24,6 +32,13 @@ class Metric:
     description: str
     attributes: tuple[str, ...]
     buckets: tuple[float, ...] = ()
+    known: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def prometheus_name(self) -> str:
+        """The name under which Prometheus sees it; a histogram adds `_bucket`, `_sum` and `_count`."""
+        name = self.name.replace(".", "_") + PROMETHEUS_UNITS.get(self.unit, "")
+        return f"{name}_total" if self.kind == "counter" else name
 
 
 MESSAGE_RECEIVED = Metric(
@@ -37,7 +52,8 @@ MESSAGE_DEDUPLICATED = Metric(
     "butlers.switchboard.message_deduplicated",
     "counter",
     "{message}",
-    "Messages handed in that were here already: `key` and `event` are copies, `text` is the same text again.",
+    "Messages handed in that were here already: `key` and `event` are copies, `text` is the same text again, "
+    "`upgrade` is the whole of what was known by its metadata.",
     ("queue_name", "reason"),
 )
 MESSAGE_REFUSED = Metric(
@@ -46,6 +62,7 @@ MESSAGE_REFUSED = Metric(
     "{message}",
     "Messages not accepted: `bad_input`, `conflict`, or `no_room`.",
     ("reason",),
+    known=(("bad_input",), ("conflict",), ("no_room",)),
 )
 ACCEPT_LATENCY = Metric(
     "butlers.switchboard.ingress_accept_latency",
@@ -104,6 +121,7 @@ ACCESS_REFUSED = Metric(
     "{request}",
     "Requests refused: `no_token`, `bad_token`, `expired`, `revoked`, `role` or `identity`.",
     ("reason",),
+    known=(("no_token",), ("bad_token",), ("expired",), ("revoked",), ("role",), ("identity",)),
 )
 
 METRICS = (

@@ -21,10 +21,14 @@ from postroom.core.queues import Policy
 
 
 class Head(NamedTuple):
-    """A waiting message, as far as the picker looks at it. `seq` is its place in the accepted order."""
+    """A waiting message, as far as the picker looks at it. `seq` is its place in the accepted order.
+
+    It is fresh until it is leased for the first time; what came back is handed out again as it was.
+    """
 
     seq: int
     accepted_at: datetime
+    fresh: bool = True
 
 
 class Pick(NamedTuple):
@@ -116,7 +120,7 @@ def pick_many(
 def is_coalesced(policy: Policy, tier: str, head: Head, now: datetime) -> bool:
     """Whether the tier becomes one summary when this head of it is leased."""
     window = policy.coalesce_within.get(tier)
-    return window is not None and now - head.accepted_at <= window
+    return window is not None and head.fresh and now - head.accepted_at <= window
 
 
 def stale(policy: Policy, tier: str, line: Sequence[Head], now: datetime) -> list[Head]:

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from postroom.core.picker import EMAIL
+from postroom.core.queues import EMAIL
 from postroom.dashboard.feed import Line, Totals
-from postroom.store import actions, feed, inbox, jobs
+from postroom.store import acceptance, actions, feed, history, jobs
 from postroom.store.database import Database
 
 QUEUE = "email"
@@ -21,11 +21,12 @@ class StoreFeed:
         return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
 
     async def totals(self) -> Totals:
-        messages = await self._database.run(inbox.count_inbox(QUEUE))
+        depths = await self._database.run(history.depths())
+        messages = {(each.queue, each.tier, each.state): each.count for each in depths}
         actions_by_state = await self._database.run(feed.count_actions())
         jobs_by_state = await self._database.run(jobs.count_jobs())
         return Totals(
-            waiting={tier: messages.get((tier, "waiting"), 0) for tier in EMAIL.tiers},
+            waiting={tier: messages.get((QUEUE, tier, "waiting"), 0) for tier in EMAIL.tiers},
             decided=await self._database.run(feed.count_decisions()),
             actions_completed=actions_by_state.get("completed", 0),
             actions_failed=actions_by_state.get("failed", 0),
@@ -36,7 +37,7 @@ class StoreFeed:
 
     async def changes(self) -> AsyncIterator[None]:
         changed = asyncio.Event()
-        channels = (inbox.CHANNEL, actions.CHANNEL, jobs.CHANNEL)
+        channels = (acceptance.CHANNEL, actions.CHANNEL, jobs.CHANNEL)
         subscriptions = [self._database.subscribe(each, lambda _message: changed.set()) for each in channels]
         try:
             while True:

@@ -1,6 +1,6 @@
 """The `action.gmail` job: carries out one action in Gmail (seed 004, section 5.7)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 from postroom.act.executor import carry_out
@@ -12,6 +12,7 @@ from postroom.jobs.run import JobRun
 from postroom.store import actions
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
+from postroom.tracing import span
 
 
 class ActionGmail:
@@ -38,6 +39,26 @@ class ActionGmail:
 
     async def _carry_out(self, run: JobRun, action: actions.Action) -> actions.Ending:
         try:
-            return await carry_out(self._database, self._mailbox_of(action.account_id), run.job, action, self._clock)
+            mailbox = TracedMailbox(self._mailbox_of(action.account_id))
+            return await carry_out(self._database, mailbox, run.job, action, self._clock)
         except GmailError as error:
             raise job_error(action.action_type, error) from error
+
+
+class TracedMailbox:
+    """A mailbox whose every use is a span. The span says what was asked for, not of which message or label."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+
+    async def labels_of(self, message_id: str) -> frozenset[str]:
+        with span("gmail labels_of"):
+            return await self._mailbox.labels_of(message_id)
+
+    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
+        with span("gmail modify"):
+            return await self._mailbox.modify(message_id, add, remove)
+
+    async def label_id(self, name: str, create: bool = True) -> str:
+        with span("gmail label_id"):
+            return await self._mailbox.label_id(name, create)

@@ -48,5 +48,4 @@ class Classify:
             {"account_id": str(account_id), "action_id": str(verdict.action.id)},
             key=f"action.gmail:{account_id}:{verdict.action.id}",
             priority=run.job.priority,
-            traceparent=run.job.traceparent,
         )

@@ -35,6 +35,7 @@ from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
+from postroom.tracing import span
 
 log = structlog.get_logger()
 
@@ -231,7 +232,8 @@ class Worker:
         run = JobRun(job, self._database, self._clock)
         lease.running[job.seq] = run
         try:
-            await self._attempt(job, run)
+            with span(f"job {job.type}", job.traceparent, job=job.id, attempt=job.attempts):
+                await self._attempt(job, run)
         except asyncio.CancelledError:
             if _is_being_canceled():
                 raise

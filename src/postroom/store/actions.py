@@ -15,6 +15,7 @@ from postroom.store.codecs import as_uuid, from_json, json_text
 from postroom.store.database import Notify, Script, Transaction, query, sql, transaction
 from postroom.store.job_steps import fence
 from postroom.store.jobs import completing_one, enqueue_many
+from postroom.store.rollups import Count, adding
 
 CHANNEL = "actions"
 
@@ -77,6 +78,9 @@ def record_decision(
         yield from _insert_action(decision, action, follow_up.id if follow_up is not None else None, now)
     if follow_up is not None:
         yield from enqueue_many.script([follow_up], now)
+    rule = str(decision.rule_id) if decision.rule_id is not None else decision.source
+    counts = [Count("decision", "email", decision.action_type), Count("rule", "email", rule)]
+    yield from adding(counts, now, decision.id.int)
     yield Notify(CHANNEL, "decided")
 
 

@@ -1,70 +1,54 @@
 """The inbox: what was accepted, leased in tier order, and how each message ended.
 
-Acceptance decides about duplicates and inserts in one transaction; a pick and the streaks it leaves are one too.
+A pick and the streaks it leaves are one transaction, and picks of one queue are made one after another. A message in
+a consumer's hands belongs to the lease it was handed out under; whoever ends or returns it names that lease, and a
+lease that has run out is nobody's.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.envelope import Envelope, parse_envelope
-from postroom.core.errors import BadInput, LeaseLost
-from postroom.core.picker import Policy, after_pick, pick
-from postroom.store.codecs import as_time, as_uuid, from_json
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.core.envelope import Envelope, envelope_text, parse_envelope
+from postroom.core.errors import LeaseLost
+from postroom.core.picker import Head, Pick, is_coalesced, pick_many, stale
+from postroom.core.queues import Policy
+from postroom.core.summary import summarise
+from postroom.store.acceptance import CHANNEL
+from postroom.store.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.database import Notify, Script, sql, transaction
+from postroom.store.rollups import Count, adding, waited
 
-CHANNEL = "inbox"
-
-
-class Accepted(NamedTuple):
-    """The answer to an ingest: a duplicate is a success with the first id."""
-
-    request_id: UUID
-    duplicate: bool
-
-
-@transaction
-def accept(id: UUID, envelope: Envelope, text: str, queue: str, tier: str, now: datetime) -> Script[Accepted]:
-    """Persists the envelope, given with its text, or finds that it is here already."""
-    source, event, sender = envelope.source, envelope.event, envelope.sender.identity
-    identity = (source.channel, source.provider, source.endpoint_identity, event.external_event_id, sender)
-    taken = yield sql("take_inbox_key", envelope.key, id, *identity)
-    if not taken:
-        return (yield from _recognise(envelope.key, identity))
-    control = envelope.control
-    yield sql("insert_inbox", id, queue, tier, *identity, control.policy_tier, control.ingestion_tier, text,
-        event.observed_at, now)  # fmt: skip
-    yield Notify(CHANNEL, queue)
-    return Accepted(id, duplicate=False)
-
-
-def _recognise(key: str, identity: tuple[str, ...]) -> Script[Accepted]:
-    rows = yield sql("select_inbox_key", key)
-    first_id, *first_identity = rows[0]
-    if tuple(first_identity) != identity:
-        raise BadInput(
-            "control.idempotency_key",
-            f"{key!r} stands for {' '.join(first_identity)} (request {first_id}), not for {' '.join(identity)}",
-            "use a key that is unique to the event",
-        )
-    return Accepted(as_uuid(first_id), duplicate=True)
+STALE_AT_ONCE = 1000
+LARGEST_SUMMARY = 10_000
+MOST_MEMBERS_NAMED = 1000
+SAMPLES = 20
+EXPIRED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """A message in the hands of one consumer."""
+    """A message in the hands of one consumer. `counted` is the tier it counted for, above its own when it had aged."""
 
     id: UUID
     token: UUID
+    until: datetime
+    queue: str
     tier: str
+    counted: str
+    starvation_override: bool
+    attempts: int
     policy_tier: str
     ingestion_tier: str
     endpoint_identity: str
     text: str
+    traceparent: str | None
+    member_count: int
+    members: tuple[UUID, ...]
     accepted_at: datetime
-    starvation_override: bool
 
     @property
     def envelope(self) -> Envelope:
@@ -72,48 +56,209 @@ class Leased:
         return parse_envelope(from_json(self.text))
 
 
+class Passed(NamedTuple):
+    """A message that left the queue or came back to it: where it was, since when it had been accepted, and its end."""
+
+    queue: str
+    tier: str
+    accepted_at: datetime
+    state: str
+
+
+class Lease(NamedTuple):
+    """What a consumer got, and what ended unprocessed on the way."""
+
+    messages: list[Leased]
+    passed: list[Passed]
+
+
 @transaction
-def lease(policy: Policy, most: int, token: UUID, until: datetime) -> Script[list[Leased]]:
-    """Picks up to `most` messages, one by one, exactly as single picks would."""
-    yield sql("lock_queue", policy.queue)
-    kept = yield sql("select_streaks", policy.queue)
-    streaks: dict[str, int] = {tier: streak for tier, streak in kept}  # noqa: C416 - rows are not pairs to a type checker
-    leased: list[Leased] = []
-    while len(leased) < most:
-        heads = yield sql("select_inbox_heads", policy.queue)
-        seqs: dict[str, int] = {tier: seq for tier, seq in heads}  # noqa: C416
-        picked = pick(policy, frozenset(seqs), streaks)
-        if picked is None:
-            break
-        rows = yield sql("lease_inbox", seqs[picked.tier], token, until)
-        leased.append(_leased(rows[0], token, picked.starvation_override))
-        streaks = after_pick(policy, streaks, picked.tier)
-    if leased:
-        for tier, streak in streaks.items():
-            yield sql("upsert_streak", policy.queue, tier, streak)
-    return leased
+def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUID) -> Script[Lease]:
+    """Picks up to `most` messages, exactly as single picks would. `summary_id` is for a summary, should one be made."""
+    streaks = yield from _locked_streaks(policy.queue)
+    passed = yield from _end_stale(policy, now)
+    lines = yield from _lines(policy, most)
+    picks, streaks, summary = pick_many(policy, lines, streaks, now, most)
+    if not picks:
+        return Lease([], passed)
+    members: list[UUID] = []
+    if summary is not None:
+        picks, members, coalesced = yield from _coalesce(policy, picks, summary_id, now)
+        passed += coalesced
+    seqs, until = [each.head.seq for each in picks], now + policy.lease
+    rows = yield sql("lease_inbox", seqs, token, until, policy.queue, json_text(streaks))
+    by_seq = {row[0]: row for row in rows}
+    leased = [_leased(policy, each, by_seq[each.head.seq], token, now, members) for each in picks]
+    for place, each in enumerate(leased):
+        if each.member_count and not each.members:
+            leased[place] = yield from _with_members(each)
+    yield from adding((waited(policy.queue, each.tier, now - each.accepted_at) for each in leased), now, token.int)
+    return Lease(leased, passed)
 
 
-def _leased(row: Sequence[Any], token: UUID, override: bool) -> Leased:
-    id, tier, policy_tier, ingestion_tier, endpoint_identity, text, accepted_at = row
+def _locked_streaks(queue: str) -> Script[dict[str, int]]:
+    rows = yield sql("lock_queue", queue)
+    if not rows:
+        yield sql("insert_queue_state", queue, "{}")
+        rows = yield sql("lock_queue", queue)
+    return from_json(rows[0][0])
+
+
+def _lines(policy: Policy, most: int, tiers: Sequence[str] | None = None) -> Script[dict[str, list[Head]]]:
+    rows = yield sql("select_lines", policy.queue, list(tiers or policy.tiers), most)
+    lines: defaultdict[str, list[Head]] = defaultdict(list)
+    for tier, seq, accepted_at, fresh in rows:
+        lines[tier].append(Head(seq, as_time(accepted_at), bool(fresh)))
+    return lines
+
+
+def _end_stale(policy: Policy, now: datetime) -> Script[list[Passed]]:
+    """Ends what has waited too long to be worth anyone's time, from the head of its tier on."""
+    passed: list[Passed] = []
+    for tier, patience in policy.auto_ack_after.items():
+        while True:
+            lines = yield from _lines(policy, STALE_AT_ONCE, [tier])
+            old = stale(policy, tier, lines[tier], now)
+            if old:
+                reason = f"waited longer than {patience.total_seconds():g} s in {tier}"
+                passed += yield from _ended([head.seq for head in old], "auto_acked", reason, None, now)
+            if len(old) < STALE_AT_ONCE:
+                break
+    return passed
+
+
+def _coalesce(
+    policy: Policy, picks: list[Pick], summary_id: UUID, now: datetime
+) -> Script[tuple[list[Pick], list[UUID], list[Passed]]]:
+    """The last pick becomes a summary of all of its tier that is as young, unless it is the only one."""
+    last = picks[-1]
+    since = now - policy.coalesce_within[last.tier]
+    seqs = [seq for (seq,) in (yield sql("select_fresh", policy.queue, last.tier, since, LARGEST_SUMMARY))]
+    if len(seqs) < 2 or not is_coalesced(policy, last.tier, last.head, now):
+        return picks, [], []
+    kinds = yield sql("count_kinds", seqs)
+    texts = yield sql("select_texts_of", seqs[:SAMPLES])
+    samples = [parse_envelope(from_json(text)).payload.normalized_text for (text,) in texts]
+    envelope = summarise(summary_id, {kind: count for kind, count in kinds}, samples, last.head.accepted_at, now)  # noqa: C416
+    source = envelope.source
+    rows = yield sql("insert_summary", summary_id, policy.queue, last.tier, source.channel, source.provider,
+        source.endpoint_identity, envelope.event.external_event_id, envelope.sender.identity, envelope.event.kind,
+        envelope_text(envelope), len(seqs), now)  # fmt: skip
+    seq = rows[0][0]
+    yield sql("queue_summary", seq, summary_id, policy.queue, last.tier, now)
+    passed = yield from _ended(seqs, "coalesced", f"one of {len(seqs)} in a summary", summary_id, now)
+    members = yield sql("select_members", summary_id, MOST_MEMBERS_NAMED)
+    summary = last._replace(head=Head(seq, now))
+    return [*picks[:-1], summary], [as_uuid(id) for (id,) in members], passed
+
+
+def _leased(
+    policy: Policy, pick: Pick, row: Sequence[Any], token: UUID, now: datetime, members: Sequence[UUID]
+) -> Leased:
+    _, attempts, id, policy_tier, ingestion_tier, endpoint, text, traceparent, count, accepted_at = row
     return Leased(
         as_uuid(id),
         token,
-        tier,
+        now + policy.lease,
+        policy.queue,
+        pick.tier,
+        pick.counted,
+        pick.starvation_override,
+        attempts,
         policy_tier,
         ingestion_tier,
-        endpoint_identity,
+        endpoint,
         text,
+        traceparent,
+        count or 0,
+        tuple(members) if count and attempts == 1 else (),
         as_time(accepted_at),
-        override,
     )
+
+
+def _with_members(leased: Leased) -> Script[Leased]:
+    """A summary that came back, with those it stands for."""
+    rows = yield sql("select_members", leased.id, MOST_MEMBERS_NAMED)
+    return replace(leased, members=tuple(as_uuid(id) for (id,) in rows))
+
+
+def _ended(
+    seqs: Sequence[int], state: str, reason: str | None, linked_to: UUID | None, now: datetime
+) -> Script[list[Passed]]:
+    rows = yield sql("end_inbox", list(seqs), state, reason, linked_to, now)
+    passed = [Passed(queue, tier, as_time(accepted_at), state) for _, queue, tier, accepted_at in rows]
+    yield from adding((Count("ended", each.queue, state) for each in passed), now, seqs[0] if seqs else 0)
+    return passed
+
+
+class LeaseRef(NamedTuple):
+    """A message and the lease it is held under."""
+
+    message_id: UUID
+    lease_token: UUID
+
+
+def _by_token(refs: Sequence[LeaseRef]) -> dict[UUID, list[UUID]]:
+    """The messages under each lease: a consumer has most of them under one."""
+    by_token: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for message_id, token in refs:
+        by_token[token].append(message_id)
+    return by_token
+
+
+@transaction
+def ack(refs: Sequence[LeaseRef], now: datetime) -> Script[dict[UUID, Passed]]:
+    """Ends them as done; returns those that were still held."""
+    done: dict[UUID, Passed] = {}
+    for token, ids in _by_token(refs).items():
+        rows = yield sql("ack_inbox", ids, token, now)
+        done |= {as_uuid(id): Passed(queue, tier, as_time(at), "done") for id, queue, tier, at in rows}
+    return done
+
+
+@transaction
+def nack(
+    refs: Sequence[LeaseRef], reason: str, most_deliveries: Mapping[str, int], now: datetime
+) -> Script[dict[UUID, Passed]]:
+    """Returns them to the heads of their tiers, or ends them as failed when they were handed out too often."""
+    rows: list[Sequence[Any]] = []
+    for token, held in _by_token(refs).items():
+        rows += yield sql("lock_leased", held, token, now)
+    ids = {seq: as_uuid(id) for seq, id, *_ in rows}
+    found = [(seq, queue, tier, attempts, as_time(at)) for seq, _, queue, tier, attempts, at in rows]
+    states = yield from _returned([each[:4] for each in found], reason, most_deliveries, now)
+    return {ids[seq]: Passed(queue, tier, at, states[seq]) for seq, queue, tier, _, at in found}
+
+
+@transaction
+def return_expired(most_deliveries: Mapping[str, int], now: datetime) -> Script[list[tuple[str, str]]]:
+    """Returns what consumers held for too long; the queue of each, and the state it has now."""
+    rows = yield sql("lock_expired", now, EXPIRED_AT_ONCE)
+    found = [(seq, queue, tier, attempts) for seq, queue, tier, attempts in rows]
+    states = yield from _returned(found, "its lease ran out", most_deliveries, now)
+    return [(queue, states[seq]) for seq, queue, *_ in found]
+
+
+def _returned(
+    found: Sequence[tuple[int, str, str, int]], reason: str, most_deliveries: Mapping[str, int], now: datetime
+) -> Script[dict[int, str]]:
+    worn_out = [seq for seq, queue, _, attempts in found if attempts >= most_deliveries.get(queue, attempts + 1)]
+    back = [seq for seq, *_ in found if seq not in set(worn_out)]
+    if worn_out:
+        yield from _ended(worn_out, "failed", f"handed out too often; the last time: {reason}", None, now)
+    if back:
+        yield sql("return_inbox", back, reason)
+        for queue in sorted({queue for seq, queue, *_ in found if seq in set(back)}):
+            yield Notify(CHANNEL, queue)
+    return {**dict.fromkeys(worn_out, "failed"), **dict.fromkeys(back, "waiting")}
 
 
 def ending(leased: Leased, state: str, reason: str | None, now: datetime) -> Script[None]:
     """Part of a transaction: ends a leased message together with what it became."""
-    ended = yield sql("end_inbox", leased.id, leased.token, state, reason, now)
-    if not ended:
-        raise LeaseLost(f"message {leased.id} was leased to someone else; change nothing")
+    rows = yield sql("lock_leased", [leased.id], leased.token, now)
+    if not rows:
+        raise LeaseLost(f"message {leased.id} is no longer held under this lease; change nothing")
+    yield from _ended([rows[0][0]], state, reason, None, now)
 
 
 @transaction
@@ -123,14 +268,33 @@ def give_up(leased: Leased, reason: str, now: datetime) -> Script[None]:
 
 
 @transaction
-def return_expired(now: datetime) -> Script[int]:
-    """Returns what consumers held for too long."""
-    rows = yield sql("return_expired_inbox", now)
-    return len(rows)
+def adopt_strays(policy: Policy) -> Script[int]:
+    """What waits in a tier that the settings no longer name goes to the lowest: nothing is stranded."""
+    rows = yield sql("select_strays", policy.queue, 1000)
+    moved = 0
+    for (tier,) in rows:
+        if tier not in policy.guards:
+            moved += len((yield sql("move_tier", policy.queue, tier, policy.tiers[-1])))
+    return moved
 
 
-@query
-def count_inbox(queue: str) -> Script[dict[tuple[str, str], int]]:
-    """How many messages of each tier are in each state."""
-    rows = yield sql("count_inbox", queue)
-    return {(tier, state): count for tier, state, count in rows}
+@transaction
+def sweep(policy: Policy, now: datetime) -> Script[list[Passed]]:
+    """Ends what has waited too long, also while nobody asks for anything."""
+    yield from _locked_streaks(policy.queue)
+    return (yield from _end_stale(policy, now))
+
+
+@transaction
+def forget_texts(now: datetime) -> Script[None]:
+    """Texts whose time is over."""
+    yield sql("forget_texts", now)
+
+
+@transaction
+def prune_inbox(queue: str, before: datetime, most: int) -> Script[int]:
+    """Deletes ended messages of long ago; their keys stay, so that they are still recognised."""
+    seqs = [seq for (seq,) in (yield sql("select_prunable", queue, before, most))]
+    if seqs:
+        yield sql("delete_inbox", seqs)
+    return len(seqs)

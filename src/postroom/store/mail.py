@@ -1,6 +1,6 @@
 """Accounts, threads and messages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -49,11 +49,17 @@ def _account(endpoint_identity: str) -> Script[Account]:
 
 @transaction
 def store_message(
-    leased: inbox.Leased, account: Account, ids: tuple[UUID, UUID], mail: Mail, classify: NewJob | None, now: datetime
+    leased: inbox.Leased,
+    account: Account,
+    ids: tuple[UUID, UUID],
+    mail: Mail,
+    classify: Callable[[UUID], NewJob] | None,
+    now: datetime,
 ) -> Script[None]:
     """A leased message becomes a row with its thread, a job to classify it, and is done in the inbox: all at once.
 
-    `ids` are those of a new thread and of the message. A message that is here already only ends in the inbox.
+    `ids` are those of a new thread and of a new message; `classify` makes the job for the message it becomes. A
+    message that is here already only ends in the inbox, unless it was known by its metadata and this is all of it.
     """
     thread_id, message_id = ids
     threads = yield sql(
@@ -79,7 +85,7 @@ def store_message(
         now,
     )
     if inserted and classify is not None:
-        yield from enqueue_many.script([classify], now)
+        yield from enqueue_many.script([classify(as_uuid(inserted[0][0]))], now)
     yield from inbox.ending(leased, "done", None, now)
 
 

@@ -9,6 +9,7 @@ from postroom.core.job_types import Catalogue, KeyLifetime, check_attempts, chec
 from postroom.core.jobs import NewJob
 from postroom.store.codecs import json_text
 from postroom.store.ids import new_id
+from postroom.tracing import current_traceparent
 
 LARGEST_PAYLOAD = 1024 * 1024
 
@@ -24,12 +25,17 @@ def new_job(
     max_attempts: int | None = None,
     traceparent: str | None = None,
 ) -> NewJob:
-    """A checked job with a new id. Raises BadInput that names the field and the remedy."""
+    """A checked job with a new id, of the trace that is current unless another is given.
+
+    Raises BadInput that names the field and the remedy.
+    """
     kind = catalogue[type]
     check_priority(priority)
     if key is not None:
         check_text("idempotency_key", key)
-    if traceparent is not None:
+    if traceparent is None:
+        traceparent = current_traceparent()
+    else:
         check_text("traceparent", traceparent)
     if max_attempts is not None:
         check_attempts(max_attempts)

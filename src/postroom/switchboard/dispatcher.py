@@ -5,29 +5,29 @@ left the tiers behind; urgent mail must still find room near the front.
 """
 
 import asyncio
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
 import structlog
 
-from postroom.core.envelope import Envelope
 from postroom.core.errors import LeaseLost, PostroomError, StoreError
 from postroom.core.job_types import Catalogue
+from postroom.core.jobs import NewJob
 from postroom.core.mail import read_mail
-from postroom.core.picker import EMAIL, Policy
+from postroom.core.queues import EMAIL, Policy
 from postroom.store import actions, inbox, jobs, mail
+from postroom.store.acceptance import CHANNEL
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
 from postroom.store.new_jobs import new_job
+from postroom.switchboard.buffer import Buffer
+from postroom.tracing import current_traceparent, span
 
 log = structlog.get_logger()
 
-TRACEPARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-LEASE = timedelta(seconds=60)
 MOST_OUTSTANDING = 20
 PRIORITIES = {"high_priority": 30, "interactive": 20, "default": 10, "history": 0}
 
@@ -39,6 +39,7 @@ class Dispatcher:
         self,
         database: Database,
         catalogue: Catalogue,
+        buffer: Buffer | None = None,
         policy: Policy = EMAIL,
         most_outstanding: int = MOST_OUTSTANDING,
         poll: timedelta = timedelta(seconds=1),
@@ -46,6 +47,7 @@ class Dispatcher:
     ) -> None:
         self._database = database
         self._catalogue = catalogue
+        self._buffer = buffer or Buffer(database, clock=clock)
         self._policy = policy
         self._most = most_outstanding
         self._poll = poll
@@ -55,7 +57,7 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Until canceled. What was leased and not handed over returns when its lease runs out."""
-        channels = (inbox.CHANNEL, actions.CHANNEL)
+        channels = (CHANNEL, actions.CHANNEL)
         subscriptions = [self._database.subscribe(each, lambda _message: self._wake.set()) for each in channels]
         try:
             while True:
@@ -73,13 +75,12 @@ class Dispatcher:
 
     async def tick(self) -> int:
         """One round: hands over as many as there is room for, and says how many."""
-        await self._database.run(inbox.return_expired(self._clock()))
         if self._outstanding:
             self._outstanding = await self._database.run(jobs.live_among(sorted(self._outstanding)))
         room = self._most - len(self._outstanding)
         if room <= 0:
             return 0
-        leased = await self._database.run(inbox.lease(self._policy, room, new_id(), self._clock() + LEASE))
+        leased = await self._buffer.lease(self._policy, room)
         await self._hand_over(leased)
         return len(leased)
 
@@ -93,32 +94,46 @@ class Dispatcher:
                 raise
             except Exception as error:
                 reason = str(error) if isinstance(error, PostroomError) else f"unreadable: {type(error).__name__}"
-                await self._database.run(inbox.give_up(message, reason, self._clock()))
+                await self._give_up(message, reason)
                 log.warning("dispatcher.message_failed", message=str(message.id), error=type(error).__name__)
 
     async def _hand_over_one(self, message: inbox.Leased) -> None:
-        account = await self._database.run(mail.account_of(message.endpoint_identity))
-        envelope = message.envelope
-        content = read_mail(envelope)
-        thread_id, message_id = new_id(), new_id()
-        job = None
-        if message.ingestion_tier == "full":
+        with span("dispatch", message.traceparent):
+            account = await self._database.run(mail.account_of(message.endpoint_identity))
+            content = read_mail(message.envelope)
+            ids, job_id = (new_id(), new_id()), new_id()
+            classify = self._classify(account.id, job_id, message) if message.ingestion_tier == "full" else None
+            now = self._clock()
+            await self._database.run(mail.store_message(message, account, ids, content, classify, now))
+        self._count_end(message, "done")
+        if classify is not None:
+            self._outstanding.add(job_id)
+
+    def _classify(self, account_id: UUID, job_id: UUID, message: inbox.Leased) -> Callable[[UUID], NewJob]:
+        """Makes the job for whichever row the message becomes; the same job each time it is asked."""
+        traceparent = current_traceparent()
+
+        def make(message_id: UUID) -> NewJob:
             job = new_job(
                 self._catalogue,
                 "classify",
-                {"account_id": str(account.id), "message_id": str(message_id)},
-                key=f"classify:{account.id}:{message_id}",
+                {"account_id": str(account_id), "message_id": str(message_id)},
+                key=f"classify:{account_id}:{message_id}",
                 priority=PRIORITIES[message.tier],
-                traceparent=_traceparent(envelope),
+                traceparent=traceparent,
             )
-        await self._database.run(
-            mail.store_message(message, account, (thread_id, message_id), content, job, self._clock())
-        )
-        if job is not None:
-            self._outstanding.add(job.id)
+            return job._replace(id=job_id)
 
+        return make
 
-def _traceparent(envelope: Envelope) -> str | None:
-    """A trace is a help, never a reason to refuse mail: what is malformed is dropped."""
-    given = (envelope.control.trace_context or {}).get("traceparent", "")
-    return given if TRACEPARENT.fullmatch(given) else None
+    async def _give_up(self, message: inbox.Leased, reason: str) -> None:
+        try:
+            await self._database.run(inbox.give_up(message, reason, self._clock()))
+        except LeaseLost:
+            log.warning("dispatcher.lease_lost", message=str(message.id))
+        else:
+            self._count_end(message, "failed")
+
+    def _count_end(self, message: inbox.Leased, state: str) -> None:
+        ended = inbox.Passed(message.queue, message.tier, message.accepted_at, state)
+        self._buffer.count_ends([ended], self._clock())

@@ -1,30 +1,184 @@
-"""Intake: validate, recognise duplicates, persist, and only then acknowledge."""
+"""Intake: validate, recognise duplicates, persist, and only then acknowledge.
 
-from postroom.core.envelope import envelope_text, parse_envelope
-from postroom.core.errors import DatabaseFull, IntakeRefused
-from postroom.store import inbox
+Whoever hands in while a commit is under way goes with the next one, so that under load many messages share a commit.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from postroom.core.envelope import Envelope, envelope_text, parse_envelope
+from postroom.core.errors import (
+    BadInput,
+    Conflict,
+    ConstraintBroken,
+    DatabaseFull,
+    IntakeRefused,
+    PostroomError,
+    Refused,
+    StoreError,
+)
+from postroom.core.metrics import (
+    ACCEPT_LATENCY,
+    LIFECYCLE_TRANSITION,
+    MESSAGE_DEDUPLICATED,
+    MESSAGE_EVENT,
+    MESSAGE_RECEIVED,
+    MESSAGE_REFUSED,
+)
+from postroom.core.queues import Queues
+from postroom.core.tally import Tally
+from postroom.core.traceparent import is_traceparent
+from postroom.store.acceptance import Accepted, Incoming, Outcome, accept_many
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
+from postroom.store.gather import Gatherer
 from postroom.store.ids import new_id
 from postroom.switchboard.disk import COME_BACK, DiskReserve
+from postroom.tracing import current_traceparent, span, tell
+
+LARGEST_BATCH = 100
+AT_ONCE = 500
 
 
 class Intake:
     """Where every connector and producer hands in."""
 
-    def __init__(self, database: Database, reserve: DiskReserve | None, clock: Clock = wall_clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        reserve: DiskReserve | None,
+        clock: Clock = wall_clock,
+        *,
+        queues: Queues | None = None,
+        tally: Tally | None = None,
+    ) -> None:
         self._database = database
         self._reserve = reserve
         self._clock = clock
+        self._queues = queues or Queues()
+        self._tally = tally or Tally()
+        self._accept = Gatherer(self._flush, AT_ONCE)
 
-    async def ingest(self, data: object) -> inbox.Accepted:
+    async def ingest(self, data: object, bound_to: str | None = None) -> Accepted:
         """Accepts one envelope. What this returns for is on disk."""
+        started = time.perf_counter()
+        try:
+            self._check_room()
+            incoming = self._checked(data, bound_to)
+            with span("ingest", incoming.traceparent):
+                return self._answered(incoming, await self._accept(self._traced(incoming)), started)
+        except PostroomError as error:
+            raise self._counted_refusal(error) from error.__cause__
+
+    async def ingest_batch(
+        self, items: Sequence[object], bound_to: str | None = None
+    ) -> list[Accepted | PostroomError]:
+        """Accepts what is good of up to a hundred; the rest gets its errors, each in its place."""
+        if not 1 <= len(items) <= LARGEST_BATCH:
+            raise BadInput("items", f"holds {len(items)}", f"hand in 1 to {LARGEST_BATCH} at a time")
+        started = time.perf_counter()
+        try:
+            self._check_room()
+        except IntakeRefused as error:
+            raise self._counted_refusal(error) from error.__cause__
+        results: list[Accepted | PostroomError] = []
+        good: list[tuple[int, Incoming]] = []
+        for item in items:
+            try:
+                good.append((len(results), self._checked(item, bound_to)))
+                results.append(Refused("not decided yet"))
+            except PostroomError as error:
+                results.append(self._counted_refusal(error))
+        if good:
+            await self._accept_all(good, results, started)
+        return results
+
+    async def _accept_all(
+        self, good: Sequence[tuple[int, Incoming]], results: list[Accepted | PostroomError], started: float
+    ) -> None:
+        with span("ingest.batch"):
+            asked = [self._accept(each if each.traceparent else self._traced(each)) for _, each in good]
+            outcomes = await asyncio.gather(*asked, return_exceptions=True)
+            for (place, incoming), outcome in zip(good, outcomes, strict=True):
+                match outcome:
+                    case Accepted():
+                        results[place] = self._answered(incoming, outcome, started)
+                    case PostroomError():
+                        results[place] = self._counted_refusal(outcome)
+                    case BaseException():
+                        raise outcome
+        if not any(isinstance(each, Accepted) for each in results):
+            self._raise_for_all(results)
+
+    def _raise_for_all(self, results: Sequence[Accepted | PostroomError]) -> None:
+        """When nothing was accepted for a reason that will pass, the caller is told once, to come back with all."""
+        for error in results:
+            if isinstance(error, IntakeRefused | StoreError):
+                raise error
+
+    def _check_room(self) -> None:
         if self._reserve is not None:
             self._reserve.check()
+
+    def _checked(self, data: object, bound_to: str | None) -> Incoming:
         envelope = parse_envelope(data)
-        text = envelope_text(envelope)
-        tier = "history" if envelope.control.backfill_job_id is not None else envelope.control.policy_tier
+        if bound_to is not None and envelope.source.endpoint_identity != bound_to:
+            raise Refused(
+                f"source.endpoint_identity: this token is for {bound_to!r}; hand in for that endpoint, or use its token"
+            )
+        policy = self._queues.of(envelope)
+        return Incoming(
+            new_id(), envelope, envelope_text(envelope), policy, policy.tier_of(envelope), _traceparent(envelope)
+        )
+
+    def _traced(self, incoming: Incoming) -> Incoming:
+        """With the span it is accepted in as the parent of all that follows."""
+        current = current_traceparent()
+        if current is None or current == incoming.traceparent:
+            return incoming
+        return replace(incoming, traceparent=current)
+
+    async def _flush(self, items: list[Incoming]) -> list[Outcome | PostroomError]:
         try:
-            return await self._database.run(inbox.accept(new_id(), envelope, text, "email", tier, self._clock()))
+            return list(await self._database.run(accept_many(items, self._clock())))
         except DatabaseFull as error:
             raise IntakeRefused(f"nothing can be accepted: {error}", COME_BACK) from error
+        except ConstraintBroken as error:
+            if len(items) == 1:
+                return [error]
+        # One of them is more than the schema can take: it must not hurt those it happened to travel with.
+        return [outcome for item in items for outcome in await self._flush([item])]
+
+    def _answered(self, incoming: Incoming, outcome: Outcome | PostroomError, started: float) -> Accepted:
+        if not isinstance(outcome, Accepted):
+            raise outcome
+        queue, tally = incoming.policy.queue, self._tally
+        tally.observe(ACCEPT_LATENCY, time.perf_counter() - started, queue)
+        if outcome.duplicate:
+            tally.count(MESSAGE_DEDUPLICATED, queue, outcome.known_by or "event")
+        if not outcome.duplicate or outcome.known_by == "upgrade":
+            tally.count(MESSAGE_RECEIVED, incoming.envelope.source.channel, queue, incoming.tier)
+            tally.count(LIFECYCLE_TRANSITION, queue, "new", "waiting")
+            tally.count(MESSAGE_EVENT, "message.queued", queue, incoming.tier)
+            tell("message.queued", priority=incoming.tier, queue=queue, wait_ms=0.0)
+        return outcome
+
+    def _counted_refusal(self, error: PostroomError) -> PostroomError:
+        match error:
+            case Conflict():
+                self._tally.count(MESSAGE_REFUSED, "conflict")
+            case BadInput():
+                self._tally.count(MESSAGE_REFUSED, "bad_input")
+            case IntakeRefused():
+                self._tally.count(MESSAGE_REFUSED, "no_room")
+            case _:
+                pass
+        return error
+
+
+def _traceparent(envelope: Envelope) -> str | None:
+    """A trace is a help, never a reason to refuse anything: what is malformed is dropped."""
+    given = (envelope.control.trace_context or {}).get("traceparent", "")
+    return given if is_traceparent(given) else None

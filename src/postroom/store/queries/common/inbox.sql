@@ -1,47 +1,75 @@
--- name: take_inbox_key(key, inbox_id, channel, provider, endpoint_identity, external_event_id, sender)
-INSERT INTO inbox_keys (key, inbox_id, channel, provider, endpoint_identity, external_event_id, sender)
-VALUES (:key, :inbox_id, :channel, :provider, :endpoint_identity, :external_event_id, :sender)
-ON CONFLICT DO NOTHING RETURNING key
+-- name: upgrade_event(event_key)
+-- Of several full copies of a message known by its metadata, one is the upgrade.
+UPDATE inbox_events SET ingestion_tier = 'full' WHERE event_key = :event_key AND ingestion_tier = 'metadata'
+RETURNING inbox_id
 
--- name: select_inbox_key(key)
-SELECT inbox_id, channel, provider, endpoint_identity, external_event_id, sender FROM inbox_keys WHERE key = :key
+-- name: link_event(event_key, inbox_id)
+UPDATE inbox_events SET inbox_id = :inbox_id WHERE event_key = :event_key
 
--- name: insert_inbox(id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, policy_tier, ingestion_tier, envelope_json, observed_at, now)
-INSERT INTO inbox (id, queue, tier, state, channel, provider, endpoint_identity, external_event_id, sender, policy_tier,
-    ingestion_tier, envelope_json, observed_at, accepted_at)
-VALUES (:id, :queue, :tier, 'waiting', :channel, :provider, :endpoint_identity, :external_event_id, :sender,
-    :policy_tier, :ingestion_tier, :envelope_json, :observed_at, :now)
+-- name: forget_key(key)
+DELETE FROM inbox_keys WHERE key = :key
 
--- name: select_streaks(queue)
-SELECT tier, streak FROM queue_streaks WHERE queue = :queue
+-- name: forget_texts(now)
+DELETE FROM inbox_texts WHERE expires_at <= :now
 
--- name: upsert_streak(queue, tier, streak)
-INSERT INTO queue_streaks (queue, tier, streak) VALUES (:queue, :tier, :streak)
-ON CONFLICT (queue, tier) DO UPDATE SET streak = excluded.streak
+-- name: insert_queue_state(queue, streaks_json)
+INSERT INTO queue_state (queue, streaks_json) VALUES (:queue, :streaks_json) ON CONFLICT DO NOTHING
 
--- name: lease_inbox(seq, token, until)
-UPDATE inbox SET state = 'leased', lease_token = :token, lease_until = :until, attempts = attempts + 1
-WHERE seq = :seq AND state = 'waiting'
-RETURNING id, tier, policy_tier, ingestion_tier, endpoint_identity, envelope_json, accepted_at
+-- name: select_streaks()
+SELECT queue, streaks_json FROM queue_state
 
--- name: end_inbox(id, token, state, reason, now)
-UPDATE inbox SET state = :state, reason = :reason, ended_at = :now, lease_token = NULL, lease_until = NULL
-WHERE id = :id AND state = 'leased' AND lease_token = :token RETURNING id
+-- name: insert_summary(id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind, envelope_json, members, now)
+INSERT INTO envelopes (id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
+    policy_tier, ingestion_tier, envelope_json, members, observed_at, accepted_at)
+VALUES (:id, :queue, :tier, :channel, :provider, :endpoint_identity, :external_event_id, :sender, :kind,
+    'default', 'full', :envelope_json, :members, :now, :now)
+RETURNING seq
 
--- name: return_expired_inbox(now)
-UPDATE inbox SET state = 'waiting', lease_token = NULL, lease_until = NULL
-WHERE state = 'leased' AND lease_until < :now RETURNING id
+-- name: queue_summary(seq, id, queue, tier, now)
+INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
+VALUES (:seq, :id, :queue, :tier, 'waiting', :now)
 
--- name: count_inbox(queue)
-SELECT tier, state, count(*) FROM inbox WHERE queue = :queue GROUP BY tier, state
+-- name: select_members(id, most)
+SELECT e.id FROM inbox_ends x JOIN envelopes e ON e.seq = x.seq WHERE x.linked_to = :id ORDER BY x.seq LIMIT :most
 
--- name: select_inbox_heads(queue)
--- The oldest waiting seq of each tier: one step into the index per tier, however long the queue is.
+-- name: count_live()
+SELECT queue, tier, state, count(*), min(accepted_at) FROM inbox_queue GROUP BY queue, tier, state
+
+-- name: peek_line(queue, tier, most)
+SELECT e.id, q.tier, q.state, q.attempts, q.accepted_at, e.kind, e.channel, e.envelope_json
+FROM inbox_queue q JOIN envelopes e ON e.seq = q.seq
+WHERE q.seq IN (
+    SELECT seq FROM inbox_queue WHERE state = 'waiting' AND queue = :queue AND tier = :tier ORDER BY seq LIMIT :most
+)
+ORDER BY q.seq
+
+-- name: select_strays(queue, most)
+-- What waits in a tier that the queue no longer has is found by looking at each tier there is.
 WITH RECURSIVE tiers (tier) AS (
-    SELECT min(tier) FROM inbox WHERE state = 'waiting' AND queue = :queue
+    SELECT min(tier) FROM inbox_queue WHERE state = 'waiting' AND queue = :queue
     UNION ALL
-    SELECT (SELECT min(tier) FROM inbox WHERE state = 'waiting' AND queue = :queue AND tier > tiers.tier)
+    SELECT (SELECT min(tier) FROM inbox_queue WHERE state = 'waiting' AND queue = :queue AND tier > tiers.tier)
     FROM tiers WHERE tiers.tier IS NOT NULL
 )
-SELECT tier, (SELECT min(seq) FROM inbox WHERE state = 'waiting' AND queue = :queue AND tier = tiers.tier)
-FROM tiers WHERE tier IS NOT NULL
+SELECT tier FROM tiers WHERE tier IS NOT NULL LIMIT :most
+
+-- name: move_tier(queue, tier, target)
+UPDATE inbox_queue SET tier = :target WHERE queue = :queue AND tier = :tier AND state = 'waiting' RETURNING seq
+
+-- name: sum_rollups(measure, since, until)
+SELECT hour, queue, name, endpoint_identity, bucket, sum(count), sum(total_ms) FROM rollups
+WHERE measure = :measure AND hour >= :since AND hour < :until
+GROUP BY hour, queue, name, endpoint_identity, bucket
+ORDER BY hour, queue, name, endpoint_identity, bucket
+
+-- name: prune_rollups(before)
+DELETE FROM rollups WHERE hour < :before RETURNING hour
+
+-- name: select_prunable(queue, before, most)
+SELECT e.seq FROM envelopes e
+WHERE e.queue = :queue AND e.accepted_at < :before
+    AND EXISTS (SELECT 1 FROM inbox_ends x WHERE x.seq = e.seq AND x.ended_at < :before)
+ORDER BY e.accepted_at LIMIT :most
+
+-- name: count_states(queue)
+SELECT tier, state, count(*) FROM inbox WHERE queue = :queue GROUP BY tier, state

@@ -1,3 +1,154 @@
+-- name: take_inbox_keys(rows)
+-- In the order of the keys, so that two who take the same ones never wait for each other in a circle.
+INSERT INTO inbox_keys (key, event_key)
+SELECT e ->> 0, e ->> 1 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1
+ON CONFLICT DO NOTHING RETURNING key
+
+-- name: select_inbox_keys(keys)
+SELECT k.key, k.event_key, v.inbox_id, v.sender
+FROM inbox_keys k LEFT JOIN inbox_events v ON v.event_key = k.event_key WHERE k.key = ANY(:keys::text[])
+
+-- name: take_events(rows)
+INSERT INTO inbox_events (event_key, inbox_id, sender, ingestion_tier)
+SELECT e ->> 0, (e ->> 1)::uuid, e ->> 2, e ->> 3 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1
+ON CONFLICT DO NOTHING RETURNING event_key
+
+-- name: select_events(event_keys)
+SELECT event_key, inbox_id, sender, ingestion_tier FROM inbox_events WHERE event_key = ANY(:event_keys::text[])
+
+-- name: take_texts(rows, now)
+-- A text whose time is over is taken as if it were new.
+INSERT INTO inbox_texts (queue, text_hash, inbox_id, expires_at)
+SELECT e ->> 0, e ->> 1, (e ->> 2)::uuid, (e ->> 3)::timestamptz
+FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1, 2
+ON CONFLICT (queue, text_hash) DO UPDATE SET inbox_id = excluded.inbox_id, expires_at = excluded.expires_at
+WHERE inbox_texts.expires_at <= :now
+RETURNING queue, text_hash
+
+-- name: select_texts(hashes)
+SELECT queue, text_hash, inbox_id FROM inbox_texts WHERE text_hash = ANY(:hashes::text[])
+
+-- name: insert_inbox(rows, now)
+-- A row is waiting, or ends at once as the duplicate of another.
+WITH asked AS (
+    SELECT nextval(pg_get_serial_sequence('postroom.envelopes', 'seq')) AS seq, (e ->> 0)::uuid AS id, e ->> 1 AS queue,
+        e ->> 2 AS tier, e ->> 3 AS channel, e ->> 4 AS provider, e ->> 5 AS endpoint_identity,
+        e ->> 6 AS external_event_id, e ->> 7 AS sender, e ->> 8 AS kind, e ->> 9 AS policy_tier,
+        e ->> 10 AS ingestion_tier, (e ->> 11)::json AS envelope_json, e ->> 12 AS traceparent,
+        (e ->> 13)::uuid AS copy_of, (e ->> 14)::timestamptz AS observed_at, (e ->> 15)::uuid AS duplicate_of,
+        e ->> 16 AS reason
+    FROM jsonb_array_elements(:rows::jsonb) AS e
+), bodies AS (
+    INSERT INTO envelopes (seq, id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
+        policy_tier, ingestion_tier, envelope_json, traceparent, copy_of, observed_at, accepted_at)
+    SELECT seq, id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
+        policy_tier, ingestion_tier, envelope_json, traceparent, copy_of, observed_at, :now
+    FROM asked
+), ends AS (
+    INSERT INTO inbox_ends (seq, state, attempts, reason, linked_to, ended_at)
+    SELECT seq, 'duplicate', 0, reason, duplicate_of, :now FROM asked WHERE duplicate_of IS NOT NULL
+)
+INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
+SELECT seq, id, queue, tier, 'waiting', :now FROM asked WHERE duplicate_of IS NULL
+
 -- name: lock_queue(queue)
 -- Picks of one queue are made one after another, since each depends on the streaks that the last one left.
-SELECT pg_advisory_xact_lock(hashtextextended('postroom.queue:' || :queue::text, 0))
+SELECT streaks_json FROM queue_state WHERE queue = :queue FOR UPDATE
+
+-- name: select_lines(queue, tiers, most)
+-- The oldest of each tier: a few steps into the index, however long the queue is.
+SELECT line.tier, line.seq, line.accepted_at, line.attempts = 0
+FROM unnest(:tiers::text[]) AS t (tier) CROSS JOIN LATERAL (
+    SELECT q.tier, q.seq, q.accepted_at, q.attempts FROM inbox_queue q
+    WHERE q.state = 'waiting' AND q.queue = :queue AND q.tier = t.tier
+    ORDER BY q.queue, q.tier, q.seq LIMIT :most
+) AS line
+
+-- name: lease_inbox(seqs, token, until, queue, streaks_json)
+WITH streaks AS (
+    UPDATE queue_state SET streaks_json = :streaks_json WHERE queue = :queue
+), taken AS (
+    UPDATE inbox_queue SET state = 'leased', lease_token = :token, lease_until = :until, attempts = attempts + 1
+    WHERE seq = ANY(:seqs::bigint[]) AND state = 'waiting' RETURNING seq, attempts
+)
+SELECT t.seq, t.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_identity, e.envelope_json, e.traceparent,
+    e.members, e.accepted_at
+FROM taken t JOIN envelopes e ON e.seq = t.seq
+
+-- name: ack_inbox(ids, token, now)
+WITH done AS (
+    DELETE FROM inbox_queue q
+    WHERE q.seq = ANY(ARRAY(SELECT seq FROM envelopes WHERE id = ANY(:ids::uuid[])))
+        AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now
+    RETURNING q.seq, q.id, q.queue, q.tier, q.attempts, q.accepted_at
+), ends AS (
+    INSERT INTO inbox_ends (seq, state, attempts, ended_at) SELECT seq, 'done', attempts, :now FROM done
+)
+SELECT id, queue, tier, accepted_at FROM done
+
+-- name: lock_leased(ids, token, now)
+SELECT q.seq, q.id, q.queue, q.tier, q.attempts, q.accepted_at FROM inbox_queue q
+WHERE q.seq = ANY(ARRAY(SELECT seq FROM envelopes WHERE id = ANY(:ids::uuid[])))
+    AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now
+FOR UPDATE
+
+-- name: lock_expired(now, most)
+SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
+ORDER BY lease_until LIMIT :most FOR UPDATE SKIP LOCKED
+
+-- name: return_inbox(seqs, reason)
+UPDATE inbox_queue SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = :reason
+WHERE seq = ANY(:seqs::bigint[]) AND state = 'leased'
+
+-- name: end_inbox(seqs, state, reason, linked_to, now)
+WITH done AS (
+    DELETE FROM inbox_queue WHERE seq = ANY(:seqs::bigint[]) RETURNING seq, attempts, queue, tier, accepted_at
+), ends AS (
+    INSERT INTO inbox_ends (seq, state, attempts, reason, linked_to, ended_at)
+    SELECT seq, :state::text, attempts, :reason::text, :linked_to::uuid, :now FROM done
+)
+SELECT seq, queue, tier, accepted_at FROM done
+
+-- name: select_fresh(queue, tier, since, most)
+SELECT seq FROM inbox_queue
+WHERE state = 'waiting' AND queue = :queue AND tier = :tier AND attempts = 0 AND accepted_at >= :since
+ORDER BY queue, tier, seq LIMIT :most
+
+-- name: count_kinds(seqs)
+SELECT kind, count(*) FROM envelopes WHERE seq = ANY(:seqs::bigint[]) GROUP BY kind ORDER BY 2 DESC, 1
+
+-- name: select_texts_of(seqs)
+SELECT envelope_json FROM envelopes WHERE seq = ANY(:seqs::bigint[]) ORDER BY seq
+
+-- name: add_rollups(rows, hour, shard)
+INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
+SELECT :hour, e ->> 0, e ->> 1, e ->> 2, e ->> 3, (e ->> 4)::bigint, :shard, (e ->> 5)::bigint, (e ->> 6)::bigint
+FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 2, 3, 4, 5, 6
+ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
+DO UPDATE SET count = rollups.count + excluded.count, total_ms = rollups.total_ms + excluded.total_ms
+
+-- name: replay_inbox(rows, queue, now)
+-- Each pair is a past message and the id of its copy, which waits like a new one.
+WITH asked AS (
+    SELECT nextval(pg_get_serial_sequence('postroom.envelopes', 'seq')) AS new_seq, (e ->> 1)::uuid AS new_id, v.*
+    FROM jsonb_array_elements(:rows::jsonb) WITH ORDINALITY AS r (e, place) JOIN envelopes v ON v.id = (e ->> 0)::uuid
+    ORDER BY r.place
+), bodies AS (
+    INSERT INTO envelopes (seq, id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
+        policy_tier, ingestion_tier, envelope_json, traceparent, copy_of, observed_at, accepted_at)
+    SELECT new_seq, new_id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
+        policy_tier, ingestion_tier, envelope_json, traceparent, id, observed_at, :now
+    FROM asked
+)
+INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
+SELECT new_seq, new_id, :queue, tier, 'waiting', :now FROM asked
+
+-- name: select_history(queue, since, until, kinds, ids, most)
+SELECT id FROM envelopes
+WHERE queue = :queue AND accepted_at >= :since AND accepted_at < :until AND members IS NULL
+    AND (cardinality(:kinds::text[]) = 0 OR kind = ANY(:kinds)) AND (cardinality(:ids::uuid[]) = 0 OR id = ANY(:ids))
+ORDER BY accepted_at, seq LIMIT :most
+
+-- name: delete_inbox(seqs)
+DELETE FROM inbox_ends WHERE seq = ANY(:seqs::bigint[]);
+DELETE FROM envelopes WHERE seq = ANY(:seqs::bigint[]);

@@ -1,2 +1,130 @@
+-- name: take_inbox_keys(rows)
+INSERT INTO inbox_keys (key, event_key) SELECT value ->> 0, value ->> 1 FROM json_each(:rows) WHERE true
+ON CONFLICT DO NOTHING RETURNING key
+
+-- name: select_inbox_keys(keys)
+SELECT k.key, k.event_key, v.inbox_id, v.sender
+FROM inbox_keys k LEFT JOIN inbox_events v ON v.event_key = k.event_key
+WHERE k.key IN (SELECT value FROM json_each(:keys))
+
+-- name: take_events(rows)
+INSERT INTO inbox_events (event_key, inbox_id, sender, ingestion_tier)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) WHERE true
+ON CONFLICT DO NOTHING RETURNING event_key
+
+-- name: select_events(event_keys)
+SELECT event_key, inbox_id, sender, ingestion_tier FROM inbox_events
+WHERE event_key IN (SELECT value FROM json_each(:event_keys))
+
+-- name: take_texts(rows, now)
+-- A text whose time is over is taken as if it were new.
+INSERT INTO inbox_texts (queue, text_hash, inbox_id, expires_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) WHERE true
+ON CONFLICT (queue, text_hash) DO UPDATE SET inbox_id = excluded.inbox_id, expires_at = excluded.expires_at
+WHERE inbox_texts.expires_at <= :now
+RETURNING queue, text_hash
+
+-- name: select_texts(hashes)
+SELECT queue, text_hash, inbox_id FROM inbox_texts WHERE text_hash IN (SELECT value FROM json_each(:hashes))
+
+-- name: insert_inbox(rows, now)
+-- A row is waiting, or ends at once as the duplicate of another.
+INSERT INTO envelopes (id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
+    policy_tier, ingestion_tier, envelope_json, traceparent, copy_of, observed_at, accepted_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+    value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, :now
+FROM json_each(:rows) ORDER BY key;
+INSERT INTO inbox_ends (seq, state, attempts, reason, linked_to, ended_at)
+SELECT e.seq, 'duplicate', 0, value ->> 16, value ->> 15, :now
+FROM json_each(:rows) JOIN envelopes e ON e.id = value ->> 0 WHERE value ->> 15 IS NOT NULL;
+INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
+SELECT e.seq, e.id, e.queue, e.tier, 'waiting', :now
+FROM json_each(:rows) JOIN envelopes e ON e.id = value ->> 0 WHERE value ->> 15 IS NULL;
+
 -- name: lock_queue(queue)
-SELECT 1 WHERE :queue IS NOT NULL
+-- There is one writer, which is all the lock that is needed.
+SELECT streaks_json FROM queue_state WHERE queue = :queue
+
+-- name: select_lines(queue, tiers, most)
+-- The oldest of each tier: a few steps into the index, however long the queue is.
+SELECT q.tier, q.seq, q.accepted_at, q.attempts = 0
+FROM json_each(:tiers) AS t JOIN inbox_queue q ON q.seq IN (
+    SELECT seq FROM inbox_queue WHERE state = 'waiting' AND queue = :queue AND tier = t.value ORDER BY seq LIMIT :most
+)
+ORDER BY q.seq
+
+-- name: lease_inbox(seqs, token, until, queue, streaks_json)
+UPDATE queue_state SET streaks_json = :streaks_json WHERE queue = :queue;
+UPDATE inbox_queue SET state = 'leased', lease_token = :token, lease_until = :until, attempts = attempts + 1
+WHERE seq IN (SELECT value FROM json_each(:seqs)) AND state = 'waiting';
+SELECT q.seq, q.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_identity, e.envelope_json, e.traceparent,
+    e.members, e.accepted_at
+FROM json_each(:seqs) AS s JOIN inbox_queue q ON q.seq = s.value JOIN envelopes e ON e.seq = q.seq;
+
+-- name: ack_inbox(ids, token, now)
+INSERT INTO inbox_ends (seq, state, attempts, ended_at)
+SELECT q.seq, 'done', q.attempts, :now
+FROM inbox_queue q WHERE q.seq IN (SELECT seq FROM envelopes WHERE id IN (SELECT value FROM json_each(:ids)))
+    AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now;
+DELETE FROM inbox_queue
+WHERE seq IN (SELECT seq FROM envelopes WHERE id IN (SELECT value FROM json_each(:ids)))
+    AND state = 'leased' AND lease_token = :token AND lease_until >= :now
+RETURNING id, queue, tier, accepted_at;
+
+-- name: lock_leased(ids, token, now)
+SELECT q.seq, q.id, q.queue, q.tier, q.attempts, q.accepted_at
+FROM inbox_queue q WHERE q.seq IN (SELECT seq FROM envelopes WHERE id IN (SELECT value FROM json_each(:ids)))
+    AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now
+
+-- name: lock_expired(now, most)
+SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
+ORDER BY lease_until LIMIT :most
+
+-- name: return_inbox(seqs, reason)
+UPDATE inbox_queue SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = :reason
+WHERE seq IN (SELECT value FROM json_each(:seqs)) AND state = 'leased'
+
+-- name: end_inbox(seqs, state, reason, linked_to, now)
+INSERT INTO inbox_ends (seq, state, attempts, reason, linked_to, ended_at)
+SELECT q.seq, :state, q.attempts, :reason, :linked_to, :now
+FROM inbox_queue q WHERE q.seq IN (SELECT value FROM json_each(:seqs));
+DELETE FROM inbox_queue WHERE seq IN (SELECT value FROM json_each(:seqs)) RETURNING seq, queue, tier, accepted_at;
+
+-- name: select_fresh(queue, tier, since, most)
+SELECT seq FROM inbox_queue
+WHERE state = 'waiting' AND queue = :queue AND tier = :tier AND attempts = 0 AND accepted_at >= :since
+ORDER BY seq LIMIT :most
+
+-- name: count_kinds(seqs)
+SELECT kind, count(*) FROM envelopes WHERE seq IN (SELECT value FROM json_each(:seqs)) GROUP BY kind ORDER BY 2 DESC, 1
+
+-- name: select_texts_of(seqs)
+SELECT envelope_json FROM envelopes WHERE seq IN (SELECT value FROM json_each(:seqs)) ORDER BY seq
+
+-- name: add_rollups(rows, hour, shard)
+INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
+SELECT :hour, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :shard, value ->> 5, value ->> 6
+FROM json_each(:rows) WHERE true
+ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
+DO UPDATE SET count = rollups.count + excluded.count, total_ms = rollups.total_ms + excluded.total_ms
+
+-- name: replay_inbox(rows, queue, now)
+-- Each pair is a past message and the id of its copy, which waits like a new one.
+INSERT INTO envelopes (id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
+    policy_tier, ingestion_tier, envelope_json, traceparent, copy_of, observed_at, accepted_at)
+SELECT r.value ->> 1, v.queue, v.tier, v.channel, v.provider, v.endpoint_identity, v.external_event_id, v.sender,
+    v.kind, v.policy_tier, v.ingestion_tier, v.envelope_json, v.traceparent, v.id, v.observed_at, :now
+FROM json_each(:rows) AS r JOIN envelopes v ON v.id = r.value ->> 0 ORDER BY r.key;
+INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
+SELECT e.seq, e.id, :queue, e.tier, 'waiting', :now FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 1;
+
+-- name: select_history(queue, since, until, kinds, ids, most)
+SELECT id FROM envelopes
+WHERE queue = :queue AND accepted_at >= :since AND accepted_at < :until AND members IS NULL
+    AND (json_array_length(:kinds) = 0 OR kind IN (SELECT value FROM json_each(:kinds)))
+    AND (json_array_length(:ids) = 0 OR id IN (SELECT value FROM json_each(:ids)))
+ORDER BY accepted_at, seq LIMIT :most
+
+-- name: delete_inbox(seqs)
+DELETE FROM inbox_ends WHERE seq IN (SELECT value FROM json_each(:seqs));
+DELETE FROM envelopes WHERE seq IN (SELECT value FROM json_each(:seqs));

@@ -1,0 +1,34 @@
+"""`postroom audit`: what was done, and by whom."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from postroom.cli.application import application_of
+from postroom.cli.options import AsJson, DataDir, command_group, settings_for
+from postroom.cli.output import show_list
+from postroom.cli.running import run_transaction
+
+app = command_group("Look at the audit log.")
+
+COLUMNS = ("seq", "at", "actor", "role", "action", "object_type", "object_id", "reason")
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 50,
+    actor: Annotated[str | None, typer.Option("--actor", help="Only what this actor did, such as cli:ada.")] = None,
+    action: Annotated[
+        str | None, typer.Option("--action", help="Only actions of this name, such as token.create.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what was done, the newest first. Nothing in the log can be changed or deleted."""
+    from postroom.store.audit import list_audit
+
+    transaction = list_audit(limit, actor=actor, action=action)
+    found = run_transaction(application_of(context), settings_for(data_dir), transaction)
+    show_list([asdict(entry) for entry in found], COLUMNS, as_json=as_json)

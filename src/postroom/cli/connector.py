@@ -1,0 +1,132 @@
+"""`postroom connector`: run a connector by itself, or look at those that report."""
+
+import re
+import socket
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from postroom.cli.application import application_of
+from postroom.cli.options import AsJson, DataDir, command_group, settings_for
+from postroom.cli.output import show_json, show_list
+from postroom.cli.running import run_transaction, run_until_stopped
+from postroom.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from postroom.cli.application import Ready
+    from postroom.store.connectors import ConnectorView
+
+app = command_group("Run a connector by itself, or look at those that report.")
+
+COLUMNS = ("type", "identity", "instance", "liveness", "state", "last_heartbeat", "counters", "checkpoint")
+LONGEST_NAME = 512
+
+
+@app.command("redis-stream")
+def redis_stream(
+    context: typer.Context,
+    stream: Annotated[str, typer.Option("--stream", metavar="NAME", help="The stream to read.")],
+    url: Annotated[
+        str | None,
+        typer.Option("--url", help="Where Redis is (`redis.url`). With a password, use POSTROOM_REDIS_URL instead."),
+    ] = None,
+    group: Annotated[
+        str, typer.Option("--group", help="The consumer group to read for; made when it is missing.")
+    ] = "postroom",
+    consumer: Annotated[
+        str | None,
+        typer.Option("--consumer", metavar="NAME", help="This process in the group; without it, the host's name."),
+    ] = None,
+    identity: Annotated[
+        str | None,
+        typer.Option("--identity", help="The endpoint identity to hand in for; without it, redis:NAME of the stream."),
+    ] = None,
+    switchboard: Annotated[
+        str | None, typer.Option("--switchboard", metavar="URL", help="The switchboard (`connector.switchboard_url`).")
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, max=100, help="Entries to hand in at once.")] = 100,
+    claim_after: Annotated[
+        float,
+        typer.Option(
+            "--claim-after", min=1, max=86_400, help="Seconds after which a silent consumer's entries are taken over."
+        ),
+    ] = 60,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hand in what a Redis stream brings. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it cleanly."""
+    _refuse_password(url)
+    reading = {
+        "stream": _name("--stream", stream),
+        "group": _word("--group", group),
+        "consumer": _word("--consumer", consumer or socket.gethostname()),
+        "identity": _name("--identity", identity or f"redis:{stream}"),
+    }
+    settings = settings_for(data_dir, {"redis.url": url, "connector.switchboard_url": switchboard})
+    connecting = application_of(context).connector_redis_stream(
+        settings, **reading, batch=batch, claim_after=timedelta(seconds=claim_after), ready=_announce(reading, as_json)
+    )
+    run_until_stopped(connecting)
+
+
+@app.command("list")
+def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List the connectors that have ever reported, and whether they still do."""
+    from postroom.store.connectors import list_connectors
+
+    found = run_transaction(application_of(context), settings_for(data_dir), list_connectors())
+    now = datetime.now(UTC)
+    show_list([_document(each, now) if as_json else _row(each, now) for each in found], COLUMNS, as_json=as_json)
+
+
+def _document(connector: "ConnectorView", now: datetime) -> dict[str, Any]:
+    from postroom.core.heartbeat import liveness
+
+    return {**asdict(connector), "liveness": liveness(connector.last_heartbeat_at, now)}
+
+
+def _row(connector: "ConnectorView", now: datetime) -> dict[str, object]:
+    document = _document(connector, now)
+    return {
+        "type": connector.connector_type,
+        "identity": connector.endpoint_identity,
+        "instance": connector.instance_id,
+        "liveness": document["liveness"],
+        "state": connector.state,
+        "last_heartbeat": connector.last_heartbeat_at,
+        "counters": " ".join(f"{name}={count}" for name, count in sorted(connector.counters.items())),
+        "checkpoint": (connector.checkpoint or {}).get("cursor"),
+    }
+
+
+def _word(option: str, value: str) -> str:
+    if not re.fullmatch(r"[\x21-\x7e]{1,128}", value):
+        raise BadInput(option, f"{value[:80]!r} is refused", "use 1 to 128 letters, digits and signs, no spaces")
+    return value
+
+
+def _name(option: str, value: str) -> str:
+    """Checked here, since under a name that the switchboard refuses it would refuse every entry for good."""
+    if not value.strip() or not value.isprintable() or len(value) > LONGEST_NAME:
+        raise BadInput(option, f"{value[:80]!r} is refused", f"use 1 to {LONGEST_NAME} characters of one line")
+    return value
+
+
+def _refuse_password(url: str | None) -> None:
+    """Whoever is on this machine can read the options of every process."""
+    from postroom.masking import masked_urls
+
+    if url is not None and masked_urls(url) != url:
+        raise BadInput(
+            "--url", "holds a password", "put the address into POSTROOM_REDIS_URL, where others cannot see it"
+        )
+
+
+def _announce(reading: dict[str, str], as_json: bool) -> "Ready":
+    def ready(identity: str) -> None:
+        plain = f"Reading the stream {reading['stream']} as {identity}  (Ctrl-C stops it)"
+        show_json(reading) if as_json else typer.echo(plain)
+
+    return ready

@@ -1,0 +1,128 @@
+"""`postroom token`: make tokens, look at them, revoke them."""
+
+import re
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from postroom.cli.application import application_of
+from postroom.cli.operator import operator_signature
+from postroom.cli.options import AsJson, DataDir, command_group, settings_for
+from postroom.cli.output import show_json, show_list
+from postroom.cli.running import run_transaction, with_database
+from postroom.core.errors import BadInput
+from postroom.core.roles import Role
+
+if TYPE_CHECKING:
+    from postroom.store.database import Database
+    from postroom.store.tokens import NewToken, Token
+
+app = command_group("Make tokens for connectors, pages and agents; look at them, revoke them.")
+
+COLUMNS = ("id", "role", "identity", "name", "created_at", "expires_at", "revoked_at", "last_used_at")
+SPANS = {"d": "days", "h": "hours"}
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    role: Annotated[str, typer.Option("--role", help="What it may do: connector, dashboard, agent or admin.")],
+    identity: Annotated[
+        str | None,
+        typer.Option("--identity", help="The endpoint identity that a connector is bound to; for connectors only."),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="A label by which you know it again.")] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires", metavar="WHEN", help="When it ends: 30d, 12h, or a time with its offset. Never, without this."
+        ),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token and print it, this once: only a hash of it is kept."""
+    now = datetime.now(UTC)
+    expires_at = None if expires is None else moment_of(expires, now)
+    from postroom.store.tokens import mint
+
+    minted = mint(_role(role), identity, name, expires_at)
+
+    async def keep(database: "Database") -> "Token":
+        return await _keep(database, minted.token, now)
+
+    token = with_database(application_of(context), settings_for(data_dir), keep)
+    if as_json:
+        show_json({"token": minted.text, **asdict(token)})
+    else:
+        typer.echo(minted.text)
+        typer.echo("Keep it safe: it will not be shown again. `postroom token revoke` ends it.", err=True)
+
+
+@app.command("list")
+def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List the tokens, the newest first, without what proves them."""
+    from postroom.store.tokens import list_tokens
+
+    found = run_transaction(application_of(context), settings_for(data_dir), list_tokens())
+    show_list([asdict(token) for token in found], COLUMNS, as_json=as_json)
+
+
+@app.command()
+def revoke(
+    context: typer.Context,
+    token_id: Annotated[
+        UUID, typer.Argument(metavar="ID", help="The id of the token, as `postroom token list` shows it.")
+    ],
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a token: within a second it opens nothing any more. Safe to repeat."""
+    from postroom.store.tokens import revoke_token
+
+    transaction = revoke_token(token_id, operator_signature(), datetime.now(UTC))
+    was_live = run_transaction(application_of(context), settings_for(data_dir), transaction)
+    result = "revoked" if was_live else "was revoked before"
+    show_json({"id": token_id, "result": result}) if as_json else typer.echo(f"{token_id}  {result}")
+
+
+async def _keep(database: "Database", token: "NewToken", now: datetime) -> "Token":
+    """A new installation gets its schema here, so that tokens can be made before the first start."""
+    from postroom.store.migrate import applied_migrations, migrate
+    from postroom.store.tokens import create_token
+
+    if not await database.run(applied_migrations()):
+        await migrate(database)
+    return await database.run(create_token(token, operator_signature(), now))
+
+
+def _role(text: str) -> Role:
+    if text not in list(Role):
+        raise BadInput("--role", f"there is no role {text!r}", f"use one of {', '.join(Role)}")
+    return Role(text)
+
+
+def moment_of(text: str, now: datetime) -> datetime:
+    """When a token ends: a span from now, or a moment; always in the future."""
+    moment = _moment(text, now)
+    if moment <= now:
+        raise BadInput("--expires", f"{text!r} is over", "give a time in the future, such as 30d")
+    return moment
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    remedy = "write 30d, 12h, or a time with its offset such as 2027-01-31T12:00:00+01:00"
+    try:
+        if span := re.fullmatch(r"(\d{1,9})([dh])", text, re.ASCII):
+            return now + timedelta(**{SPANS[span[2]]: int(span[1])})
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise BadInput("--expires", f"{text!r} has no time zone", remedy)
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise BadInput("--expires", f"{text!r} is beyond the calendar", remedy) from None
+    except ValueError:
+        raise BadInput("--expires", f"{text!r} is no time", remedy) from None

@@ -1,0 +1,141 @@
+"""The switchboard as connectors reach it, through its MCP tools: over HTTP from afar, in memory within one process.
+
+Every call stands for itself, as the server treats it too: there is no session that could be lost, so there is nothing
+to reconnect, and trouble with one call leaves no trace in the next. Only the HTTP connections underneath are kept.
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import httpx2
+from mcp import types
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp.types.version import LATEST_MODERN_VERSION
+from pydantic import ValidationError
+
+from postroom.connectors.switchboard_client import Receipt
+from postroom.core.errors import (
+    BadInput,
+    Conflict,
+    IntakeRefused,
+    PostroomError,
+    Refused,
+    SwitchboardUnavailable,
+)
+
+PATIENCE_S = 30
+COME_BACK_S = 60
+# How the ways to JSON complain. An answer that is no answer is a ValueError too, and not ours to mend.
+UNSENDABLE = (ValueError, TypeError, RecursionError)
+NOT_KNOWN = frozenset({"no_token", "bad_token", "expired", "revoked", "foreign_host", "foreign_origin"})
+
+
+class McpSwitchboard:
+    """The switchboard's tools, as far as connectors use them."""
+
+    def __init__(self, connect: Callable[[], Client]) -> None:
+        self._connect = connect
+
+    async def ingest(self, envelope: Mapping[str, Any]) -> Receipt:
+        return _receipt(await self._call("ingest", {"envelope": dict(envelope)}))
+
+    async def ingest_batch(self, envelopes: Sequence[Mapping[str, Any]]) -> list[Receipt | PostroomError]:
+        """A batch that cannot be sent as one, being too large or holding what is no text, is sent in halves."""
+        if not envelopes:
+            return []
+        try:
+            answer = await self._call("ingest.batch", {"items": [dict(each) for each in envelopes]})
+        except BadInput as error:
+            if len(envelopes) == 1:
+                return [error]
+            middle = len(envelopes) // 2
+            return [*await self.ingest_batch(envelopes[:middle]), *await self.ingest_batch(envelopes[middle:])]
+        return [_result(each) for each in answer["results"]]
+
+    async def heartbeat(self, report: Mapping[str, Any]) -> None:
+        await self._call("connector.heartbeat", {"report": dict(report)})
+
+    async def _call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        request = types.CallToolRequest(params=types.CallToolRequestParams(name=tool, arguments=arguments))
+        answer: types.CallToolResult | MCPError
+        try:
+            async with self._connect() as client:
+                try:
+                    # Not `client.call_tool`, which lists all tools first to check the answer's schema.
+                    answer = await client.session.send_request(request, types.CallToolResult)
+                except MCPError as error:
+                    answer = error
+        except Exception as error:
+            raise _not_sent(error) from error
+        if isinstance(answer, MCPError):
+            raise _error(_data(answer.data), answer.message)
+        if answer.is_error:
+            raise _error(_data(answer.structured_content), "the switchboard refused the call")
+        return _data(answer.structured_content)
+
+
+@contextlib.asynccontextmanager
+async def switchboard_at(url: str, token: str) -> AsyncGenerator[McpSwitchboard]:
+    """The switchboard at this address, such as `http://127.0.0.1:8025/mcp`, with connections that are kept open."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http:
+        yield McpSwitchboard(
+            lambda: Client(streamable_http_client(url, http_client=http), mode=LATEST_MODERN_VERSION, cache=None)
+        )
+
+
+def switchboard_within(server: Server[Any]) -> McpSwitchboard:
+    """The switchboard in this very process; the server knows for whom it was built."""
+    return McpSwitchboard(lambda: Client(server, mode=LATEST_MODERN_VERSION, cache=None))
+
+
+def _receipt(answer: Mapping[str, Any]) -> Receipt:
+    return Receipt(UUID(answer["request_id"]), answer["duplicate"])
+
+
+def _result(answer: Mapping[str, Any]) -> Receipt | PostroomError:
+    return _receipt(answer) if answer["status"] == "accepted" else _error(_data(answer["error"]), "refused")
+
+
+def _data(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _error(form: Mapping[str, Any], otherwise: str) -> PostroomError:
+    """The error that was raised over there, as far as it concerns us."""
+    field, problem, remedy = (str(form.get(name, "")) for name in ("field", "problem", "remedy"))
+    message = f"{field}: {problem}; {remedy}" if problem else otherwise
+    match form.get("code"):
+        case "bad_input" | "too_large":
+            return BadInput(field, problem, remedy)
+        case "conflict":
+            return Conflict(field, problem, remedy)
+        case "no_room":
+            return IntakeRefused(message, timedelta(seconds=float(form.get("retry_after_s", COME_BACK_S))))
+        case str(code) if code == "refused" or code in NOT_KNOWN:
+            return Refused(message)
+        case _:
+            return SwitchboardUnavailable(message)
+
+
+def _not_sent(error: Exception) -> PostroomError:
+    """Of all that can go wrong on the way, only what lies in the envelope itself is the sender's to mend."""
+    causes = list(_leaves(error))
+    if any(isinstance(cause, UNSENDABLE) and not isinstance(cause, ValidationError) for cause in causes):
+        return BadInput("envelope", "cannot be sent as JSON", "use plain values and well-formed text")
+    names = ", ".join(sorted({type(cause).__name__ for cause in causes}))
+    return SwitchboardUnavailable(f"the switchboard cannot be reached ({names}); try again later")
+
+
+def _leaves(error: Exception) -> Iterator[Exception]:
+    if isinstance(error, ExceptionGroup):
+        for inner in cast("ExceptionGroup[Exception]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

@@ -1,0 +1,1 @@
+"""Events from a Redis stream, for the gateway queue."""

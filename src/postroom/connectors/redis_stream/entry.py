@@ -1,0 +1,140 @@
+"""An entry of a Redis stream as an ingest.v1 envelope. Pure: the same entry always gives the same envelope.
+
+Producers write whatever fields they like; the usual names are understood, and all of them stay in `payload.raw`. A
+producer that knows ingest.v1 puts a whole envelope into the field `envelope` or `ingest`.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, cast
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from postroom.core.envelope import Kind, Name
+from postroom.core.errors import BadInput
+from postroom.core.traceparent import parse_traceparent
+
+CHANNEL = "redis"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+KIND = ("event", "kind", "type")
+THREAD = ("thread", "session")
+SENDER = ("sender", "source", "from")
+TEXT = ("text", "message", "body", "prompt", "payload")
+WHOLE = ("envelope", "ingest")
+
+_A_NAME: TypeAdapter[str] = TypeAdapter(Name)
+_A_KIND: TypeAdapter[str] = TypeAdapter(Kind)
+
+Fields = tuple[tuple[bytes, bytes], ...]
+
+
+class Entry(NamedTuple):
+    """One entry as Redis gives it. `fields` is None when it was deleted from the stream after it was handed out."""
+
+    id: str
+    fields: Fields | None
+
+
+def place(entry_id: str) -> tuple[int, int]:
+    """Where in its stream an entry stands: later ones have greater places."""
+    milliseconds, _, number = entry_id.partition("-")
+    return int(milliseconds), int(number or 0)
+
+
+def to_envelope(entry_id: str, fields: Fields, *, stream: str, identity: str) -> dict[str, Any]:
+    """The envelope for this entry, or BadInput when there can be none."""
+    texts = texts_of(fields)
+    whole = _whole_envelope(texts)
+    if whole is not None:
+        return _of_this_source(whole, identity)
+    raw = {name: _decoded(values) for name, values in texts.items()}
+    return {
+        "schema_version": "ingest.v1",
+        "source": {"channel": CHANNEL, "provider": CHANNEL, "endpoint_identity": identity},
+        "event": {
+            "external_event_id": entry_id,
+            "observed_at": observed_at(entry_id).isoformat(),
+            "external_thread_id": _name(texts, THREAD, _A_NAME),
+            "kind": _name(texts, KIND, _A_KIND),
+        },
+        "sender": {"identity": _name(texts, SENDER, _A_NAME) or stream},
+        "payload": {"raw": raw, "normalized_text": _first(texts, TEXT) or orjson.dumps(raw).decode()},
+        "control": {"trace_context": _trace_context(texts)},
+    }
+
+
+def observed_at(entry_id: str) -> datetime:
+    """When Redis took the entry in: the first half of its id is a time in milliseconds."""
+    try:
+        return EPOCH + timedelta(milliseconds=int(entry_id.partition("-")[0]))
+    except (ValueError, OverflowError):
+        remedy = "let Redis make the ids (XADD with *), or use milliseconds of Unix time"
+        raise BadInput("id", f"{entry_id!r} is no time", remedy) from None
+
+
+def texts_of(fields: Fields) -> dict[str, list[str]]:
+    """Redis allows a field to be repeated, and bytes of any kind; what is no UTF-8 is written as \\xNN."""
+    texts: dict[str, list[str]] = {}
+    for name, value in fields:
+        texts.setdefault(_text(name), []).append(_text(value))
+    return texts
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "backslashreplace")
+
+
+def _decoded(values: list[str]) -> object:
+    decoded = [text if (found := _object(text)) is None else found for text in values]
+    return decoded[0] if len(decoded) == 1 else decoded
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return cast("dict[str, Any]", orjson.loads(text))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _first(texts: Mapping[str, list[str]], names: tuple[str, ...]) -> str | None:
+    """The first of these fields that says anything."""
+    return next((text for name in names for text in texts.get(name, ()) if text.strip()), None)
+
+
+def _name(texts: Mapping[str, list[str]], names: tuple[str, ...], form: TypeAdapter[str]) -> str | None:
+    """The first of these fields that can be a name; one that cannot (empty, far too long) is left in `raw`."""
+    return next((text for name in names for text in texts.get(name, ()) if _fits(form, text)), None)
+
+
+def _fits(form: TypeAdapter[str], text: str) -> bool:
+    try:
+        form.validate_python(text)
+    except ValidationError:
+        return False
+    return True
+
+
+def _trace_context(texts: Mapping[str, list[str]]) -> dict[str, str] | None:
+    parent = _first(texts, ("traceparent",))
+    if parent is None or parse_traceparent(parent) is None:
+        return None
+    state = _first(texts, ("tracestate",))
+    return {"traceparent": parent} | ({"tracestate": state} if state is not None else {})
+
+
+def _whole_envelope(texts: Mapping[str, list[str]]) -> dict[str, Any] | None:
+    found = (_object(text) for name in WHOLE for text in texts.get(name, ()))
+    return next((each for each in found if each is not None and "schema_version" in each), None)
+
+
+def _of_this_source(envelope: dict[str, Any], identity: str) -> dict[str, Any]:
+    source = envelope.get("source")
+    named = cast("dict[str, Any]", source).get("endpoint_identity") if isinstance(source, dict) else None
+    if named != identity:
+        problem = f"the envelope is of {str(named)[:100]!r}, and this connector hands in for {identity!r}"
+        raise BadInput("source.endpoint_identity", problem, "write it to the stream of its own source")
+    return envelope

@@ -1,0 +1,123 @@
+"""One consumer of one Redis stream: the few commands we use, with types, and answers read as the protocol has them.
+
+Answers are taken raw, in the older of the two protocols, whatever the address asks for: the client's own reading of
+them drops repeated fields and differs between versions.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, cast
+
+import orjson
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ResponseError
+
+from postroom.connectors.redis_stream.entry import Entry, Fields, texts_of
+
+NEW = ">"
+FIRST = "0-0"
+SLACK_S = 10.0
+LONGEST_BLOCK = timedelta(seconds=5)
+MOST_COPIED = 2_000
+
+# A script ends at its first error, where MULTI goes on with the next command: were the copy refused (no memory, or a
+# key of another type in its place), MULTI would acknowledge the entry all the same. And it copies only what is still
+# pending, so that two consumers that both hold the entry leave one copy.
+_REFUSE = """
+if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 0 end
+redis.call('XADD', KEYS[2], '*', unpack(ARGV, 3))
+return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
+"""
+
+
+class Claimed(NamedTuple):
+    """What was taken over from consumers that have gone silent; `cursor` is where to go on, FIRST at the end."""
+
+    cursor: str
+    entries: list[Entry]
+
+
+def connect(url: str) -> Redis:
+    """A client that connects when it is first used, and leaves retrying to us."""
+    client = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
+        url, socket_timeout=LONGEST_BLOCK.total_seconds() + SLACK_S, retry=Retry(NoBackoff(), 0)
+    )
+    client.connection_pool.connection_kwargs.update(protocol=2, decode_responses=False)
+    for command in ("XREADGROUP", "XAUTOCLAIM"):
+        client.set_response_callback(command, cast("Any", _as_it_is))
+    return client
+
+
+def _as_it_is(answer: Any, **_options: Any) -> Any:
+    return answer
+
+
+class RedisStream:
+    """The stream, seen by one consumer of one group."""
+
+    def __init__(self, client: Redis, name: str, group: str, consumer: str) -> None:
+        self.name = name
+        self.refused = f"{name}:refused"
+        self.group = group
+        self.consumer = consumer
+        self._client = client
+
+    async def ensure_group(self) -> None:
+        """Creates the group when it is missing, from the first entry on: what is already there is not lost."""
+        try:
+            await self._command("XGROUP", "CREATE", self.name, self.group, FIRST, "MKSTREAM")
+        except ResponseError as error:
+            if not str(error).startswith("BUSYGROUP"):
+                raise
+
+    async def fresh(self, most: int, block: timedelta) -> list[Entry]:
+        """New entries, now this consumer's own; waits up to LONGEST_BLOCK for the first."""
+        wait = min(block, LONGEST_BLOCK)
+        return await self._read(most, NEW, "BLOCK", max(1, round(wait.total_seconds() * 1000)))
+
+    async def pending(self, after: str, most: int) -> list[Entry]:
+        """Entries that this consumer was given before and has not acknowledged."""
+        return await self._read(most, after)
+
+    async def claim(self, cursor: str, idle: timedelta, most: int) -> Claimed:
+        """Takes over what other consumers have held for longer than `idle`."""
+        idle_ms = round(idle.total_seconds() * 1000)
+        answer = await self._command("XAUTOCLAIM", self.name, self.group, self.consumer, idle_ms, cursor, "COUNT", most)
+        return Claimed(answer[0].decode(), _entries(answer[1]))
+
+    async def ack(self, ids: Sequence[str]) -> None:
+        if ids:
+            await self._command("XACK", self.name, self.group, *ids)
+
+    async def refuse(self, entry_id: str, fields: Fields, reason: str, now: datetime) -> None:
+        """Moves an entry aside: a copy of it, with the reason, to the stream of the refused; then acknowledged."""
+        about = ("refused_id", entry_id, "refused_reason", reason, "refused_at", now.isoformat())
+        copied = [part for field in _few(fields) for part in field]
+        await self._command("EVAL", _REFUSE, 2, self.name, self.refused, self.group, entry_id, *about, *copied)
+
+    async def _read(self, most: int, start: str, *options: str | int) -> list[Entry]:
+        reader = ("GROUP", self.group, self.consumer)
+        answer = await self._command("XREADGROUP", *reader, "COUNT", most, *options, "STREAMS", self.name, start)
+        return _entries(answer[0][1]) if answer else []
+
+    async def _command(self, *words: str | int | bytes) -> Any:
+        run = cast("Callable[..., Awaitable[Any]]", self._client.execute_command)  # pyright: ignore[reportUnknownMemberType]
+        return await run(*words)
+
+
+def _few(fields: Fields) -> Fields:
+    """A script can pass on some thousand values only: very many fields are kept as one, as JSON."""
+    return fields if len(fields) <= MOST_COPIED else ((b"refused_fields", orjson.dumps(texts_of(fields))),)
+
+
+def _entries(answer: list[Any]) -> list[Entry]:
+    """Servers before 7.0 hand over entries that were deleted meanwhile as nothing at all; those have no id to tell."""
+    return [Entry(each[0].decode(), _fields(each[1])) for each in answer if each is not None]
+
+
+def _fields(flat: list[bytes] | None) -> Fields | None:
+    if flat is None:
+        return None
+    return tuple(zip(flat[::2], flat[1::2], strict=True))

@@ -1,0 +1,131 @@
+"""What every connector needs besides its source: how it is doing, a heartbeat that tells so, pauses that end early."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from datetime import datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+import structlog
+
+from postroom.connectors.switchboard_client import SwitchboardClient
+from postroom.core.errors import PostroomError, Refused
+from postroom.core.heartbeat import SCHEMA
+from postroom.masking import masked_urls
+
+log = structlog.get_logger()
+
+State = Literal["healthy", "degraded", "error"]
+
+EVERY = timedelta(seconds=120)
+LONGEST_MESSAGE = 500
+
+
+class Vitals:
+    """How a connector is doing: written by the connector, read by its heartbeat."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self.started_at = clock()
+        self.state: State = "healthy"
+        self.error_message: str | None = None
+        self.counters: Counter[str] = Counter()
+        self.cursor: str | None = None
+        self.cursor_at: datetime | None = None
+
+    def well(self) -> None:
+        self.state, self.error_message = "healthy", None
+
+    def ail(self, state: State, error: Exception) -> None:
+        """The error's own words, without passwords."""
+        self.state = state
+        self.error_message = masked_urls(f"{type(error).__name__}: {error}")[:LONGEST_MESSAGE]
+
+    def reach(self, cursor: str) -> None:
+        """Everything up to here is with the switchboard."""
+        self.cursor, self.cursor_at = cursor, self._clock()
+
+
+class Connector(NamedTuple):
+    """Who reports: the kind of connector, the endpoint it serves, and which process of possibly several."""
+
+    connector_type: str
+    endpoint_identity: str
+    instance_id: str
+    version: str
+
+
+class Heart:
+    """Reports to the switchboard, again and again. A report that fails is logged; the next one tells as much."""
+
+    def __init__(
+        self, switchboard: SwitchboardClient, connector: Connector, vitals: Vitals, clock: Callable[[], datetime]
+    ) -> None:
+        self._switchboard = switchboard
+        self._connector = connector
+        self._vitals = vitals
+        self._clock = clock
+
+    def report(self) -> dict[str, Any]:
+        vitals, now = self._vitals, self._clock()
+        status: dict[str, Any] = {
+            "state": vitals.state,
+            "uptime_s": max(0.0, (now - vitals.started_at).total_seconds()),
+        }
+        if vitals.error_message is not None:
+            status["error_message"] = vitals.error_message
+        checkpoint = None
+        if vitals.cursor is not None and vitals.cursor_at is not None:
+            checkpoint = {"cursor": vitals.cursor, "updated_at": vitals.cursor_at.isoformat()}
+        return {
+            "schema_version": SCHEMA,
+            "connector": self._connector._asdict(),
+            "status": status,
+            "counters": dict(vitals.counters),
+            "checkpoint": checkpoint,
+            "sent_at": now.isoformat(),
+        }
+
+    async def beat(self) -> None:
+        await self._switchboard.heartbeat(self.report())
+
+    async def run(self, every: timedelta = EVERY) -> None:
+        """Beats for ever, at even distances, first after one of them. A report that fails changes nothing."""
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while True:
+            due = max(due + every.total_seconds(), loop.time())
+            await asyncio.sleep(due - loop.time())
+            try:
+                await self.beat()
+            except Exception as error:
+                log.warning("connector.heartbeat_failed", error=masked_urls(f"{type(error).__name__}: {error}"))
+
+    async def introduce(self) -> None:
+        """The first report. That the token is refused is raised: better seen at the start than in a log."""
+        try:
+            await self.beat()
+        except Refused:
+            raise
+        except (PostroomError, OSError) as error:
+            log.warning("connector.heartbeat_failed", error=masked_urls(f"{type(error).__name__}: {error}"))
+
+
+@contextlib.asynccontextmanager
+async def beating(heart: Heart, every: timedelta = EVERY) -> AsyncGenerator[None]:
+    """The heartbeat: once before the block, and then for as long as it lasts."""
+    await heart.introduce()
+    task = asyncio.create_task(heart.run(every), name="heartbeat")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def pause(stop: asyncio.Event, length: timedelta) -> None:
+    """Waits so long, or until `stop`."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(length.total_seconds()):
+            await stop.wait()

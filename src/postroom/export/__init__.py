@@ -1,0 +1,1 @@
+"""Metrics and traces, brought to those who watch. Only here is OpenTelemetry's SDK."""

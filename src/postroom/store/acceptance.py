@@ -1,0 +1,251 @@
+"""Acceptance: who is new, who is here already, and who claims to be someone else, decided with the insert.
+
+An envelope is known by its event (source and event id) and by the key its producer gave, if any. The order of the
+steps is what makes it right under concurrency: each takes its rows or finds who took them, waiting where another
+transaction has them in hand, so that of any number of writers with the same message exactly one inserts it.
+
+    keys    taken, or known for the same event; known for another event is a conflict
+    events  taken, or known with the same sender; known with another sender is a conflict
+            a full copy of what is known by its metadata is an upgrade, and goes in beside the first
+    texts   (where the queue says so) taken, or said before: kept as a duplicate, linked to the first
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from postroom.core.envelope import Envelope
+from postroom.core.errors import Conflict
+from postroom.core.queues import Policy
+from postroom.store.codecs import as_uuid, rows_text
+from postroom.store.database import Notify, Script, sql, transaction
+from postroom.store.rollups import Count, adding
+
+CHANNEL = "inbox"
+SAME_TEXT = "the same text came from the same sender a moment before"
+
+
+class Accepted(NamedTuple):
+    """The answer to an ingest: a duplicate is a success with the first id. `known_by` tells how it was recognised."""
+
+    request_id: UUID
+    duplicate: bool
+    known_by: str | None = None
+
+
+Outcome = Accepted | Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """An envelope on its way in: checked, with its text, its queue's policy and its tier."""
+
+    id: UUID
+    envelope: Envelope
+    text: str
+    policy: Policy
+    tier: str
+    traceparent: str | None = None
+
+    @property
+    def key(self) -> str | None:
+        return self.envelope.control.idempotency_key
+
+
+@dataclass(slots=True)
+class _Group:
+    """The copies of one event in a batch; the first full one leads, and the others share its fate."""
+
+    event_key: str
+    places: list[int]
+    leader: Incoming
+    first_id: UUID
+    is_new: bool = True
+    copy_of: UUID | None = None
+    duplicate_of: UUID | None = None
+
+
+@dataclass(slots=True)
+class _Batch:
+    items: Sequence[Incoming]
+    outcomes: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
+    known_keys: set[str] = field(default_factory=set[str])
+    groups: dict[str, _Group] = field(default_factory=dict[str, _Group])
+
+    def conflict(self, place: int, field_name: str, taken_by: str) -> None:
+        mine = self.items[place]
+        problem = f"stands for {taken_by}, not for {mine.envelope.identity}"
+        self.outcomes[place] = Conflict(
+            field_name, problem, "use a key and an event id that belong to this event alone"
+        )
+
+
+@transaction
+def accept_many(items: Sequence[Incoming], now: datetime) -> Script[list[Outcome]]:
+    """Persists what is new and recognises what is not; one outcome for each, in order."""
+    batch = _Batch(items)
+    yield from _check_keys(batch)
+    _form_groups(batch)
+    yield from _check_events(batch)
+    yield from _check_texts(batch, now)
+    yield from _insert(batch, now)
+    _conclude(batch)
+    yield from adding(_counts(batch), now, items[0].id.int)
+    return [batch.outcomes[place] for place in range(len(items))]
+
+
+def _check_keys(batch: _Batch) -> Script[None]:
+    """Drops those whose key stands for another event."""
+    meant: dict[str, int] = {}
+    for place, item in enumerate(batch.items):
+        if item.key is not None:
+            first = batch.items[meant.setdefault(item.key, place)]
+            if first.envelope.event_key != item.envelope.event_key:
+                batch.conflict(place, "control.idempotency_key", first.envelope.identity)
+    if not meant:
+        return
+    pairs = [(key, batch.items[place].envelope.event_key) for key, place in meant.items()]
+    taken = yield sql("take_inbox_keys", rows_text(pairs))
+    batch.known_keys = meant.keys() - {key for (key,) in taken}
+    if not batch.known_keys:
+        return
+    for key, event_key, inbox_id, sender in (yield sql("select_inbox_keys", sorted(batch.known_keys))):
+        for place, item in enumerate(batch.items):
+            if item.key == key and item.envelope.event_key != event_key and place not in batch.outcomes:
+                batch.conflict(place, "control.idempotency_key", _named(event_key, sender, inbox_id))
+
+
+def _form_groups(batch: _Batch) -> None:
+    for place, item in enumerate(batch.items):
+        if place in batch.outcomes:
+            continue
+        event_key = item.envelope.event_key
+        group = batch.groups.get(event_key)
+        if group is None:
+            batch.groups[event_key] = _Group(event_key, [place], item, item.id)
+        elif group.leader.envelope.sender != item.envelope.sender:
+            batch.conflict(place, "event.external_event_id", group.leader.envelope.identity)
+        else:
+            group.places.append(place)
+            if _is_full(item) and not _is_full(group.leader):
+                group.leader = item
+                group.first_id = item.id
+
+
+def _is_full(item: Incoming) -> bool:
+    return item.envelope.control.ingestion_tier == "full"
+
+
+def _check_events(batch: _Batch) -> Script[None]:
+    groups = batch.groups
+    if not groups:
+        return
+    rows = [
+        (key, group.leader.id, group.leader.envelope.sender.identity, group.leader.envelope.control.ingestion_tier)
+        for key, group in groups.items()
+    ]
+    taken = yield sql("take_events", rows_text(rows))
+    known = groups.keys() - {key for (key,) in taken}
+    if not known:
+        return
+    for event_key, inbox_id, sender, ingestion_tier in (yield sql("select_events", sorted(known))):
+        group = groups[event_key]
+        if group.leader.envelope.sender.identity != sender:
+            yield from _refuse(batch, group, _named(event_key, sender, inbox_id))
+            continue
+        group.is_new, group.first_id = False, as_uuid(inbox_id)
+        if ingestion_tier == "metadata" and _is_full(group.leader):
+            won = yield sql("upgrade_event", event_key)
+            group.copy_of = as_uuid(won[0][0]) if won else None
+
+
+def _refuse(batch: _Batch, group: _Group, taken_by: str) -> Script[None]:
+    """The event is someone else's; keys that were just taken for it are given back."""
+    for place in group.places:
+        batch.conflict(place, "event.external_event_id", taken_by)
+        key = batch.items[place].key
+        if key is not None and key not in batch.known_keys:
+            yield sql("forget_key", key)
+    del batch.groups[group.event_key]
+
+
+def _check_texts(batch: _Batch, now: datetime) -> Script[None]:
+    firsts: dict[tuple[str, str], _Group] = {}
+    rows: list[tuple[object, ...]] = []
+    for group in batch.groups.values():
+        policy, text_hash = group.leader.policy, group.leader.envelope.text_hash
+        if not group.is_new or policy.same_text_within is None or text_hash is None:
+            continue
+        first = firsts.setdefault((policy.queue, text_hash), group)
+        if first is group:
+            rows.append((policy.queue, text_hash, group.leader.id, now + policy.same_text_within))
+    if not rows:
+        return
+    taken = yield sql("take_texts", rows_text(sorted(rows, key=lambda row: (row[0], row[1]))), now)
+    standing = {(queue, text_hash): firsts[queue, text_hash].leader.id for queue, text_hash in taken}
+    said_before = firsts.keys() - standing.keys()
+    if said_before:
+        found = yield sql("select_texts", sorted(text_hash for _, text_hash in said_before))
+        standing |= {(queue, text): as_uuid(id) for queue, text, id in found if (queue, text) in said_before}
+    for group in batch.groups.values():
+        policy, text_hash = group.leader.policy, group.leader.envelope.text_hash
+        first_id = standing.get((policy.queue, text_hash or ""))
+        if group.is_new and first_id is not None and first_id != group.leader.id:
+            group.duplicate_of = group.first_id = first_id
+            yield sql("link_event", group.event_key, first_id)
+
+
+def _insert(batch: _Batch, now: datetime) -> Script[None]:
+    fresh = [group for group in batch.groups.values() if group.is_new or group.copy_of is not None]
+    if not fresh:
+        return
+    yield sql("insert_inbox", rows_text([_row(group) for group in fresh]), now)
+    for queue in sorted({group.leader.policy.queue for group in fresh if group.duplicate_of is None}):
+        yield Notify(CHANNEL, queue)
+
+
+def _row(group: _Group) -> tuple[object, ...]:
+    item = group.leader
+    envelope = item.envelope
+    source, event, control = envelope.source, envelope.event, envelope.control
+    return (item.id, item.policy.queue, item.tier, source.channel, source.provider, source.endpoint_identity,
+        event.external_event_id, envelope.sender.identity, event.kind, control.policy_tier, control.ingestion_tier,
+        item.text, item.traceparent, group.copy_of, event.observed_at, group.duplicate_of,
+        None if group.duplicate_of is None else SAME_TEXT)  # fmt: skip
+
+
+def _conclude(batch: _Batch) -> None:
+    for group in batch.groups.values():
+        for place in group.places:
+            item = batch.items[place]
+            if item is group.leader and group.is_new and group.duplicate_of is None:
+                batch.outcomes[place] = Accepted(item.id, duplicate=False)
+            else:
+                batch.outcomes[place] = Accepted(group.first_id, duplicate=True, known_by=_known_by(batch, group, item))
+
+
+def _known_by(batch: _Batch, group: _Group, item: Incoming) -> str:
+    if item is group.leader and group.duplicate_of is not None:
+        return "text"
+    if item is group.leader and group.copy_of is not None:
+        return "upgrade"
+    return "key" if item.key is not None and item.key in batch.known_keys else "event"
+
+
+def _counts(batch: _Batch) -> Iterable[Count]:
+    for place, item in enumerate(batch.items):
+        match batch.outcomes[place]:
+            case Accepted(_, duplicate, known_by) if duplicate and known_by is not None:
+                yield Count("duplicate", item.policy.queue, known_by)
+            case Accepted():
+                asked = item.envelope.control.policy_tier
+                tier = asked if item.policy.otherwise is None else item.tier
+                yield Count("accepted", item.policy.queue, tier, item.envelope.source.endpoint_identity)
+            case Conflict():
+                pass
+
+
+def _named(event_key: str, sender: str | None, inbox_id: object) -> str:
+    return f"{event_key.replace(chr(31), ' ')} from {sender} (request {inbox_id})"

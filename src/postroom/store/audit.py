@@ -1,0 +1,126 @@
+"""The audit log: who did what to which object, and what changed. Rows are only ever added.
+
+The database itself refuses to change or delete them. What is written here stays for good, so secrets and the content
+of mail never go in: objects are named by their ids, and `before` and `after` hold settings and states.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postroom.store.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.database import Script, query, sql, transaction
+
+LONGEST_TEXT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One thing that was done, or tried and refused, by one actor."""
+
+    id: UUID
+    actor: str
+    role: str
+    action: str
+    object_type: str
+    object_id: str
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+    reason: str | None = None
+
+
+class Signature(NamedTuple):
+    """Who does it, for a verb that writes its own entry: the id of that entry, the actor and the role."""
+
+    entry_id: UUID
+    actor: str
+    role: str
+    reason: str | None = None
+
+    def under(
+        self,
+        action: str,
+        object_type: str,
+        object_id: str,
+        *,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> AuditEntry:
+        """The entry for what was done, signed."""
+        return AuditEntry(
+            self.entry_id, self.actor, self.role, action, object_type, object_id, before, after, self.reason
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditView:
+    """An entry as it is kept."""
+
+    seq: int
+    id: UUID
+    at: datetime
+    actor: str
+    role: str
+    action: str
+    object_type: str
+    object_id: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    reason: str | None
+
+
+def auditing(entry: AuditEntry, now: datetime) -> Script[None]:
+    """Part of a transaction: the entry is there if, and only if, what it tells of has happened."""
+    yield sql(
+        "insert_audit",
+        entry.id,
+        now,
+        _kept(entry.actor),
+        _kept(entry.role),
+        _kept(entry.action),
+        _kept(entry.object_type),
+        _kept(entry.object_id),
+        None if entry.before is None else json_text(entry.before),
+        None if entry.after is None else json_text(entry.after),
+        None if entry.reason is None else _kept(entry.reason),
+    )
+
+
+@transaction
+def record_audit(entry: AuditEntry, now: datetime) -> Script[None]:
+    """An entry for what changed nothing in this database, such as a call that was refused."""
+    yield from auditing(entry, now)
+
+
+@query
+def list_audit(
+    limit: int, before_seq: int | None = None, actor: str | None = None, action: str | None = None
+) -> Script[list[AuditView]]:
+    """The newest entries first; those before `before_seq` when it is given, to page on."""
+    rows = yield sql("select_audit", before_seq, actor, action, limit)
+    return [_view(row) for row in rows]
+
+
+def _view(row: Sequence[Any]) -> AuditView:
+    seq, id, at, actor, role, action, object_type, object_id, before, after, reason = row
+    return AuditView(
+        seq,
+        as_uuid(id),
+        as_time(at),
+        actor,
+        role,
+        action,
+        object_type,
+        object_id,
+        None if before is None else from_json(before),
+        None if after is None else from_json(after),
+        reason,
+    )
+
+
+def _kept(text: str) -> str:
+    """As both databases can hold it. An entry must not be lost because its object has a hostile name."""
+    whole = text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
+    return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,0 +1,81 @@
+"""The registry of connectors: the last report of each, from its heartbeats."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from postroom.core.heartbeat import Heartbeat
+from postroom.store.codecs import as_time, from_json, json_text
+from postroom.store.database import Script, query, sql, transaction
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorView:
+    """What one instance of a connector last said of itself, and when we heard it."""
+
+    connector_type: str
+    endpoint_identity: str
+    instance_id: str
+    version: str | None
+    state: str
+    error: str | None
+    uptime_s: float
+    counters: Mapping[str, int]
+    checkpoint: Mapping[str, Any] | None
+    first_seen_at: datetime
+    last_heartbeat_at: datetime
+    last_sent_at: datetime
+
+
+@transaction
+def record_heartbeat(report: Heartbeat, now: datetime) -> Script[bool]:
+    """Keeps the report. False when a later one of the same instance is here already, and nothing changed."""
+    who, status = report.connector, report.status
+    taken = yield sql(
+        "upsert_connector",
+        who.connector_type,
+        who.endpoint_identity,
+        who.instance_id,
+        who.version,
+        status.state,
+        status.error_message,
+        status.uptime_s,
+        json_text(report.counters),
+        None if report.checkpoint is None else report.checkpoint.model_dump_json(),
+        report.sent_at,
+        now,
+    )
+    return bool(taken)
+
+
+@query
+def list_connectors() -> Script[list[ConnectorView]]:
+    """Every instance that ever reported."""
+    rows = yield sql("select_connectors")
+    return [_view(row) for row in rows]
+
+
+@query
+def connectors_of(endpoint_identity: str) -> Script[list[ConnectorView]]:
+    """Every instance that ever reported for one endpoint."""
+    rows = yield sql("select_connectors_of", endpoint_identity)
+    return [_view(row) for row in rows]
+
+
+def _view(row: Sequence[Any]) -> ConnectorView:
+    kind, identity, instance, version, state, error, uptime_s, counters, checkpoint, first, heard, sent = row
+    return ConnectorView(
+        kind,
+        identity,
+        instance,
+        version,
+        state,
+        error,
+        uptime_s,
+        from_json(counters),
+        None if checkpoint is None else from_json(checkpoint),
+        as_time(first),
+        as_time(heard),
+        as_time(sent),
+    )

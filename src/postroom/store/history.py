@@ -1,0 +1,101 @@
+"""Looking at queues: what waits in them, how much, since when; and replaying what was."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postroom.core.queues import Policy
+from postroom.store.acceptance import CHANNEL
+from postroom.store.audit import AuditEntry, auditing
+from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
+from postroom.store.database import Notify, Script, query, sql, transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """A waiting message, looked at without taking it."""
+
+    message_id: UUID
+    queue: str
+    tier: str
+    state: str
+    attempts: int
+    accepted_at: datetime
+    kind: str | None
+    channel: str
+    envelope: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many messages of one tier are in one state, and since when the oldest was accepted."""
+
+    queue: str
+    tier: str
+    state: str
+    count: int
+    oldest: datetime | None
+
+
+@query
+def peek(policy: Policy, most: int) -> Script[list[Peeked]]:
+    """The first that wait, tier by tier."""
+    found: list[Peeked] = []
+    for tier in policy.tiers:
+        if len(found) < most:
+            rows = yield sql("peek_line", policy.queue, tier, most - len(found))
+            found += [_peeked(policy.queue, row) for row in rows]
+    return found
+
+
+def _peeked(queue: str, row: Sequence[Any]) -> Peeked:
+    id, tier, state, attempts, accepted_at, kind, channel, text = row
+    return Peeked(as_uuid(id), queue, tier, state, attempts, as_time(accepted_at), kind, channel, from_json(text))
+
+
+@query
+def depths() -> Script[list[Depth]]:
+    """All that is waiting or leased, by queue and tier."""
+    rows = yield sql("count_live")
+    return [Depth(queue, tier, state, count, as_optional_time(at)) for queue, tier, state, count, at in rows]
+
+
+@query
+def streaks() -> Script[dict[str, dict[str, int]]]:
+    rows = yield sql("select_streaks")
+    return {queue: from_json(text) for queue, text in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which past messages: of which time, of which kinds (none is all), with which ids (none is all)."""
+
+    queue: str
+    since: datetime
+    until: datetime
+    kinds: tuple[str, ...] = ()
+    ids: tuple[UUID, ...] = ()
+
+
+@query
+def find_past(span: Span, most: int) -> Script[list[UUID]]:
+    """The ids of past messages, oldest first. Summaries are left out: their members are here themselves."""
+    rows = yield sql("select_history", span.queue, span.since, span.until, list(span.kinds), list(span.ids), most)
+    return [as_uuid(id) for (id,) in rows]
+
+
+@transaction
+def replay(pairs: Sequence[tuple[UUID, UUID]], queue: str, entry: AuditEntry, now: datetime) -> Script[None]:
+    """Queues copies of past messages, each given with the id its copy gets; the copies name their originals."""
+    yield sql("replay_inbox", rows_text(pairs), queue, now)
+    yield from auditing(entry, now)
+    yield Notify(CHANNEL, queue)
+
+
+@query
+def count_states(queue: str) -> Script[dict[tuple[str, str], int]]:
+    """How many of the messages that are kept are in each state, by tier. It counts them all, so it takes its time."""
+    rows = yield sql("count_states", queue)
+    return {(tier, state): count for tier, state, count in rows}

@@ -1,0 +1,17 @@
+-- name: insert_token(id, role, identity, name, secret_sha256, expires_at, now)
+INSERT INTO tokens (id, role, identity, name, secret_sha256, created_at, expires_at)
+VALUES (:id, :role, :identity, :name, :secret_sha256, :now, :expires_at)
+
+-- name: select_tokens()
+SELECT id, role, identity, name, created_at, expires_at, revoked_at, last_used_at FROM tokens
+ORDER BY created_at DESC, id DESC
+
+-- name: select_token(id)
+SELECT id, role, identity, name, created_at, expires_at, revoked_at, last_used_at, secret_sha256 FROM tokens
+WHERE id = :id
+
+-- name: revoke_token(id, now)
+UPDATE tokens SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL RETURNING id
+
+-- name: note_token_use(id, now, before)
+UPDATE tokens SET last_used_at = :now WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= :before) RETURNING id

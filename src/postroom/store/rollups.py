@@ -1,0 +1,70 @@
+"""Counts by hour, written in the transaction that makes what is counted: they survive restarts and agree with it."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from postroom.store.codecs import as_time, rows_text
+from postroom.store.database import Script, query, sql, transaction
+
+SHARDS = 8
+NO_BUCKET = -1
+
+
+class Count(NamedTuple):
+    """One thing that happened. Waits carry their milliseconds, and the power of two they lie under as bucket."""
+
+    measure: str
+    queue: str
+    name: str
+    endpoint_identity: str = ""
+    bucket: int = NO_BUCKET
+    total_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HourCount:
+    """How often it happened in one hour."""
+
+    hour: datetime
+    queue: str
+    name: str
+    endpoint_identity: str
+    bucket: int
+    count: int
+    total_ms: int
+
+
+def waited(queue: str, tier: str, wait: timedelta) -> Count:
+    ms = max(0, int(wait / timedelta(milliseconds=1)))
+    return Count("wait", queue, tier, bucket=ms.bit_length(), total_ms=ms)
+
+
+def adding(counts: Iterable[Count], now: datetime, writer: int) -> Script[None]:
+    """Part of a transaction: adds them to the hour. Any number will do as writer; different ones seldom collide."""
+    sums: defaultdict[tuple[str, str, str, str, int], list[int]] = defaultdict(lambda: [0, 0])
+    for measure, queue, name, endpoint_identity, bucket, total_ms in counts:
+        both = sums[measure, queue, name, endpoint_identity, bucket]
+        both[0] += 1
+        both[1] += total_ms
+    if sums:
+        rows = [(*key, *both) for key, both in sorted(sums.items())]
+        hour = now.replace(minute=0, second=0, microsecond=0)
+        yield sql("add_rollups", rows_text(rows), hour, writer % SHARDS)
+
+
+@query
+def hourly(measure: str, since: datetime, until: datetime) -> Script[list[HourCount]]:
+    """All hours that begin in the window, oldest first."""
+    rows = yield sql("sum_rollups", measure, since, until)
+    return [
+        HourCount(as_time(hour), queue, name, endpoint, bucket, int(count), int(total))
+        for hour, queue, name, endpoint, bucket, count, total in rows
+    ]
+
+
+@transaction
+def prune_rollups(before: datetime) -> Script[int]:
+    return len((yield sql("prune_rollups", before)))

@@ -1,0 +1,175 @@
+"""Tokens: who may ask, as a role, and a secret of which only the hash is kept.
+
+A token reads `postroom_<id>_<secret>`. The id finds the row, the secret proves it. Whoever reads the database learns
+no secret; 256 random bits cannot be guessed from their SHA-256, which is why no slow hash is needed.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.roles import Role
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_optional_time, as_time, as_uuid
+from postroom.store.database import Script, query, sql, transaction
+from postroom.store.ids import new_id
+
+SECRET_BYTES = 32
+LONGEST_IDENTITY = 512
+LONGEST_NAME = 128
+NOTE_EVERY = timedelta(minutes=1)
+_TEXT = re.compile(r"postroom_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token as it is asked for. The secret itself is nowhere in it."""
+
+    id: UUID
+    role: Role
+    secret_sha256: str = field(repr=False)
+    identity: str | None = None
+    name: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is shown: neither its secret nor the hash of it."""
+
+    id: UUID
+    role: Role
+    identity: str | None
+    name: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptToken:
+    """A token with what proves it."""
+
+    token: Token
+    secret_sha256: str = field(repr=False)
+
+
+class Minted(NamedTuple):
+    """A new token, and its text, which is to be shown once and kept nowhere."""
+
+    token: NewToken
+    text: str
+
+
+class Claimed(NamedTuple):
+    """Which token a text claims to be, and the hash of the secret that is to prove it."""
+
+    id: UUID
+    secret_sha256: str
+
+
+def mint(
+    role: Role, identity: str | None = None, name: str | None = None, expires_at: datetime | None = None
+) -> Minted:
+    """A new token with a secret of its own. A connector is bound to an endpoint identity, and nobody else is."""
+    if role is Role.CONNECTOR and identity is None:
+        remedy = "give the endpoint it serves with --identity, such as gmail:user:me@example.com"
+        raise BadInput("identity", "is missing, and a connector is bound to one endpoint", remedy)
+    if role is not Role.CONNECTOR and identity is not None:
+        raise BadInput("identity", f"does not go with the role {role}", "leave it out, or use --role connector")
+    _check_text("identity", identity, LONGEST_IDENTITY)
+    _check_text("name", name, LONGEST_NAME)
+    id, secret = new_id(), secrets.token_urlsafe(SECRET_BYTES)
+    return Minted(NewToken(id, role, _hash(secret), identity, name, expires_at), f"postroom_{id.hex}_{secret}")
+
+
+def read_token(text: str) -> Claimed | None:
+    """What the text claims, or None when it is no token at all."""
+    match = _TEXT.fullmatch(text)
+    return Claimed(UUID(match[1]), _hash(match[2])) if match else None
+
+
+@transaction
+def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[Token]:
+    """Keeps the token, with an entry in the audit log."""
+    yield sql(
+        "insert_token",
+        token.id,
+        token.role.value,
+        token.identity,
+        token.name,
+        token.secret_sha256,
+        token.expires_at,
+        now,
+    )
+    expires = None if token.expires_at is None else token.expires_at.isoformat()
+    after = {"role": token.role.value, "identity": token.identity, "name": token.name, "expires_at": expires}
+    yield from auditing(signed.under("token.create", "token", str(token.id), after=after), now)
+    return Token(token.id, token.role, token.identity, token.name, now, token.expires_at, None, None)
+
+
+@transaction
+def revoke_token(id: UUID, signed: Signature, now: datetime) -> Script[bool]:
+    """Ends the token for good, with an entry in the audit log. False when it was revoked before: nothing changes."""
+    revoked = yield sql("revoke_token", id, now)
+    if not revoked:
+        if not (yield sql("select_token", id)):
+            raise NotFound(f"there is no token {id}; `postroom token list` shows those there are")
+        return False
+    before, after = {"revoked_at": None}, {"revoked_at": now.isoformat()}
+    yield from auditing(signed.under("token.revoke", "token", str(id), before=before, after=after), now)
+    return True
+
+
+@transaction
+def note_token_use(id: UUID, now: datetime) -> Script[bool]:
+    """Remembers that it was used, unless that was noted within the last minute."""
+    return bool((yield sql("note_token_use", id, now, now - NOTE_EVERY)))
+
+
+@query
+def list_tokens() -> Script[list[Token]]:
+    """Every token there ever was, the newest first."""
+    rows = yield sql("select_tokens")
+    return [_token(row) for row in rows]
+
+
+@query
+def find_token(id: UUID) -> Script[KeptToken | None]:
+    rows = yield sql("select_token", id)
+    return KeptToken(_token(rows[0][:8]), rows[0][8]) if rows else None
+
+
+def _token(row: Sequence[Any]) -> Token:
+    id, role, identity, name, created_at, expires_at, revoked_at, last_used_at = row
+    return Token(
+        as_uuid(id),
+        Role(role),
+        identity,
+        name,
+        as_time(created_at),
+        as_optional_time(expires_at),
+        as_optional_time(revoked_at),
+        as_optional_time(last_used_at),
+    )
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _check_text(field: str, text: str | None, longest: int) -> None:
+    """Names are shown and compared: one line, something in it, and nothing that only looks like nothing."""
+    if text is None:
+        return
+    if not text.strip() or not text.isprintable():
+        raise BadInput(field, "is empty, or holds a character that cannot be shown", "write it as one line of text")
+    if len(text) > longest:
+        raise BadInput(field, f"has {len(text)} characters", f"use at most {longest}")

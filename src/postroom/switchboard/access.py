@@ -1,0 +1,72 @@
+"""Who may pass: roles, bound identities and agents' queues; whoever may not is refused, counted and audited."""
+
+import structlog
+
+from postroom.core.errors import StoreError
+from postroom.core.metrics import ACCESS_REFUSED
+from postroom.core.roles import TOOLS, Principal, Role
+from postroom.store.audit import AuditEntry, record_audit
+from postroom.store.ids import new_id
+from postroom.switchboard.problems import AccessRefused
+from postroom.switchboard.services import Services
+
+log = structlog.get_logger()
+
+
+def tools_of(role: Role) -> frozenset[str]:
+    """The tools that exist for a role."""
+    return frozenset(tool for tool, roles in TOOLS.items() if role in roles)
+
+
+def require_role(principal: Principal, tool: str) -> None:
+    needed = TOOLS[tool]
+    if principal.role not in needed:
+        names = " or ".join(sorted(needed))
+        raise AccessRefused(
+            "token", f"the role {principal.role} may not call {tool}", f"use a token of the role {names}", "role"
+        )
+
+
+def bound_identity(principal: Principal) -> str | None:
+    """The only endpoint this principal may hand in for; None when it is bound to none."""
+    if principal.role is Role.CONNECTOR and principal.identity is None:
+        raise AccessRefused(
+            "token", "this connector's token names no endpoint", "create one with --identity", "identity"
+        )
+    return principal.identity if principal.role is Role.CONNECTOR else None
+
+
+def not_its_identity(principal: Principal, field: str) -> AccessRefused:
+    return AccessRefused(
+        field,
+        "is not the endpoint that this token is bound to",
+        f"use {principal.identity!r}, or the token of the other connector",
+        "identity",
+    )
+
+
+def require_queue(services: Services, principal: Principal, queue: str) -> None:
+    """An unknown queue is bad input; one that Postroom itself consumes is none for agents."""
+    if not services.queues[queue].for_agents and principal.role is Role.AGENT:
+        usable = ", ".join(name for name in services.queues.names if services.queues[name].for_agents)
+        raise AccessRefused("queue", f"agents may not use the queue {queue!r}", f"use one of {usable}", "role")
+
+
+async def note_refusal(services: Services, principal: Principal, tool: str, refused: AccessRefused) -> None:
+    """Counts and audits. A database that fails now does not turn the refusal into anything else."""
+    services.tally.count(ACCESS_REFUSED, refused.reason)
+    entry = AuditEntry(
+        id=new_id(),
+        actor=principal.actor,
+        role=principal.role.value,
+        action="access.refused",
+        object_type="tool",
+        object_id=tool,
+        before=None,
+        after=None,
+        reason=refused.problem.text,
+    )
+    try:
+        await services.database.run(record_audit(entry, services.clock()))
+    except StoreError as error:
+        log.error("access.refusal_not_audited", tool=tool, error=type(error).__name__)

@@ -1,0 +1,292 @@
+"""The buffer between those who hand in and those who take: leases in tier order, and their ends.
+
+Everything is in the store; this waits for signals, counts, and tells what happened.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from postroom.core.errors import BadInput, LeaseLost
+from postroom.core.metrics import DEQUEUE_BY_TIER, LIFECYCLE_TRANSITION, MESSAGE_EVENT, PROCESS_LATENCY
+from postroom.core.queues import Policy, Queues
+from postroom.core.tally import Tally
+from postroom.store import history, inbox
+from postroom.store.acceptance import CHANNEL
+from postroom.store.audit import AuditEntry
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.codecs import from_json
+from postroom.store.database import Database
+from postroom.store.history import Peeked
+from postroom.store.ids import new_id
+from postroom.store.inbox import LeaseRef
+from postroom.store.listeners import signalled
+from postroom.tracing import span, tell
+
+log = structlog.get_logger()
+
+MOST_AT_ONCE = 100
+LONGEST_WAIT = timedelta(seconds=60)
+POLL_S = 1.0
+SWEEP_EVERY_S = 1.0
+LONGEST_REASON = 500
+MOST_REPLAYED = 10_000
+
+__all__ = ["Buffer", "Delivery", "LeaseRef", "Peeked", "QueueStats", "TierStats"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message as a consumer gets it. `members` are those that a summary stands for, the first of them by name."""
+
+    message_id: UUID
+    lease_token: UUID
+    lease_until: datetime
+    queue: str
+    tier: str
+    promoted_from: str | None
+    attempts: int
+    members: tuple[UUID, ...]
+    member_count: int
+    accepted_at: datetime
+    envelope: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TierStats:
+    tier: str
+    waiting: int
+    leased: int
+    oldest_waiting_at: datetime | None
+    streak: int
+    guard: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    queue: str
+    tiers: tuple[TierStats, ...]
+
+
+class Buffer:
+    """All queues, as consumers see them."""
+
+    def __init__(
+        self,
+        database: Database,
+        queues: Queues | None = None,
+        clock: Clock = wall_clock,
+        *,
+        tally: Tally | None = None,
+        poll_s: float = POLL_S,
+    ) -> None:
+        self._database = database
+        self._queues = queues or Queues()
+        self._clock = clock
+        self._tally = tally or Tally()
+        self._poll_s = poll_s
+        self._swept_at = float("-inf")
+
+    async def next(self, queue: str, most: int = 1, wait: timedelta = timedelta(0)) -> list[Delivery]:
+        """Leases up to `most` messages; when none waits, stays for `wait` until one comes."""
+        policy = self._queues[queue]
+        if not 1 <= most <= MOST_AT_ONCE:
+            raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
+        if not timedelta(0) <= wait <= LONGEST_WAIT:
+            longest = LONGEST_WAIT.total_seconds()
+            raise BadInput("wait_s", f"is {wait.total_seconds():g}", f"wait from 0 to {longest:g} seconds")
+        return [_delivery(each) for each in await self._leased_within(policy, most, wait)]
+
+    async def _leased_within(self, policy: Policy, most: int, wait: timedelta) -> list[inbox.Leased]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait.total_seconds()
+        woken = asyncio.Event()
+        subscription = self._database.subscribe(
+            CHANNEL, lambda message: woken.set() if message in (policy.queue, "") else None
+        )
+        try:
+            while True:
+                woken.clear()
+                leased = await self.lease(policy, most)
+                left = deadline - loop.time()
+                if leased or left <= 0:
+                    return leased
+                await signalled(woken, min(left, self._poll_s))
+        finally:
+            subscription.close()
+
+    async def lease(self, policy: Policy, most: int) -> list[inbox.Leased]:
+        """One look at the queue, and what it yields."""
+        await self._return_expired_now_and_then()
+        now = self._clock()
+        with span("queue.next", queue=policy.queue):
+            messages, passed = await self._database.run(inbox.lease(policy, most, new_id(), now, new_id()))
+            for each in messages:
+                self._count_lease(each, now)
+            self._count_passed(passed, now)
+        return messages
+
+    async def ack(self, refs: Sequence[LeaseRef]) -> list[LeaseLost | None]:
+        """Ends messages as done. For each, in order, None or that it was not held any more."""
+        _check_refs(refs)
+        now = self._clock()
+        done = await self._database.run(inbox.ack(refs, now))
+        self.count_ends(done.values(), now)
+        return [None if ref.message_id in done else _lost(ref) for ref in refs]
+
+    async def nack(self, refs: Sequence[LeaseRef], reason: str) -> list[LeaseLost | None]:
+        """Returns messages to the heads of their tiers, or fails those that were handed out too often."""
+        _check_refs(refs)
+        if not reason.strip():
+            raise BadInput("reason", "is empty", "say in a few words why the message comes back")
+        kept = " ".join(reason.split())[:LONGEST_REASON].replace("\x00", "")
+        now = self._clock()
+        back = await self._database.run(inbox.nack(refs, kept, self._most_deliveries(), now))
+        for each in back.values():
+            self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
+        return [None if ref.message_id in back else _lost(ref) for ref in refs]
+
+    async def peek(self, queue: str, most: int = 10) -> list[Peeked]:
+        """The first that wait, tier by tier; nothing is taken."""
+        if not 1 <= most <= MOST_AT_ONCE:
+            raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
+        return await self._database.run(history.peek(self._queues[queue], most))
+
+    async def stats(self) -> list[QueueStats]:
+        """Every queue with its tiers, highest first."""
+        depths = await self._database.run(history.depths())
+        streaks = await self._database.run(history.streaks())
+        found = {(each.queue, each.tier, each.state): each for each in depths}
+        return [
+            QueueStats(
+                name, tuple(_tier_stats(self._queues[name], tier, found, streaks) for tier in self._queues[name].tiers)
+            )
+            for name in self._queues.names
+        ]
+
+    async def replay(
+        self,
+        queue: str,
+        *,
+        since: datetime,
+        until: datetime | None = None,
+        kinds: Sequence[str] = (),
+        ids: Sequence[UUID] = (),
+        most: int = 1000,
+        actor: str,
+        role: str,
+    ) -> list[UUID]:
+        """Queues copies of past messages, oldest first, and notes who asked; returns the ids of the copies."""
+        policy = self._queues[queue]
+        if not 1 <= most <= MOST_REPLAYED:
+            raise BadInput("max", f"is {most}", f"replay 1 to {MOST_REPLAYED} at a time")
+        now = self._clock()
+        end = until or now
+        if since.tzinfo is None or end.tzinfo is None:
+            raise BadInput("since" if since.tzinfo is None else "until", "has no time zone", "add an offset, such as Z")
+        if since >= end:
+            raise BadInput("since", "is not before the end of the window", "give an earlier time")
+        window = history.Span(policy.queue, since.astimezone(UTC), end.astimezone(UTC), tuple(kinds), tuple(ids))
+        past = await self._database.run(history.find_past(window, most))
+        if not past:
+            return []
+        pairs = [(old, new_id()) for old in past]
+        asked = {"since": window.since.isoformat(), "until": window.until.isoformat(), "count": len(past)}
+        entry = AuditEntry(new_id(), actor, role, "queue.replay", "queue", policy.queue, after=asked)
+        await self._database.run(history.replay(pairs, policy.queue, entry, now))
+        return [new for _, new in pairs]
+
+    async def sweep(self) -> None:
+        """What nobody has to ask for: returns what was held too long, ends what waited too long."""
+        now = self._clock()
+        for queue, state in await self._database.run(inbox.return_expired(self._most_deliveries(), now)):
+            self._tally.count(LIFECYCLE_TRANSITION, queue, "leased", state)
+        for name in self._queues.names:
+            policy = self._queues[name]
+            if policy.auto_ack_after:
+                self._count_passed(await self._database.run(inbox.sweep(policy, now)), now)
+
+    async def _return_expired_now_and_then(self) -> None:
+        if time.monotonic() - self._swept_at >= SWEEP_EVERY_S:
+            self._swept_at = time.monotonic()
+            await self.sweep()
+
+    def _most_deliveries(self) -> dict[str, int]:
+        return {name: self._queues[name].most_deliveries for name in self._queues.names}
+
+    def _count_lease(self, leased: inbox.Leased, now: datetime) -> None:
+        override = "true" if leased.starvation_override else "false"
+        self._tally.count(DEQUEUE_BY_TIER, leased.tier, leased.queue, override)
+        self._tally.count(LIFECYCLE_TRANSITION, leased.queue, "waiting", "leased")
+        if leased.counted != leased.tier:
+            self._tell("message.promoted", leased.queue, leased.tier, now - leased.accepted_at)
+
+    def _count_passed(self, passed: Iterable[inbox.Passed], now: datetime) -> None:
+        for each in passed:
+            self._tally.count(LIFECYCLE_TRANSITION, each.queue, "waiting", each.state)
+            self._tell(f"message.{each.state}", each.queue, each.tier, now - each.accepted_at)
+
+    def count_ends(self, ends: Iterable[inbox.Passed], now: datetime) -> None:
+        for each in ends:
+            self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
+            self._tally.observe(PROCESS_LATENCY, _milliseconds(now - each.accepted_at), each.queue, each.tier)
+
+    def _tell(self, event: str, queue: str, tier: str, wait: timedelta) -> None:
+        self._tally.count(MESSAGE_EVENT, event, queue, tier)
+        tell(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait))
+        log.debug(event, queue=queue, priority=tier, wait_ms=_milliseconds(wait))
+
+
+def _delivery(leased: inbox.Leased) -> Delivery:
+    return Delivery(
+        leased.id,
+        leased.token,
+        leased.until,
+        leased.queue,
+        leased.counted,
+        leased.tier if leased.counted != leased.tier else None,
+        leased.attempts,
+        leased.members,
+        leased.member_count,
+        leased.accepted_at,
+        from_json(leased.text),
+    )
+
+
+def _tier_stats(
+    policy: Policy,
+    tier: str,
+    found: dict[tuple[str, str, str], history.Depth],
+    streaks: dict[str, dict[str, int]],
+) -> TierStats:
+    waiting, leased = found.get((policy.queue, tier, "waiting")), found.get((policy.queue, tier, "leased"))
+    return TierStats(
+        tier,
+        waiting.count if waiting else 0,
+        leased.count if leased else 0,
+        waiting.oldest if waiting else None,
+        streaks.get(policy.queue, {}).get(tier, 0),
+        policy.guards[tier],
+    )
+
+
+def _check_refs(refs: Sequence[LeaseRef]) -> None:
+    if not 1 <= len(refs) <= MOST_AT_ONCE:
+        raise BadInput("items", f"holds {len(refs)}", f"name 1 to {MOST_AT_ONCE} messages")
+
+
+def _lost(ref: LeaseRef) -> LeaseLost:
+    return LeaseLost(
+        f"message {ref.message_id} is not held under this lease: it ended, the lease ran out, or it is someone else's; "
+        "take it again with queue.next, and change nothing until then"
+    )
+
+
+def _milliseconds(span: timedelta) -> float:
+    return max(0.0, span / timedelta(milliseconds=1))

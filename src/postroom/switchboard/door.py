@@ -1,0 +1,95 @@
+"""The door that every request from outside passes: a Host that is ours, no foreign Origin, and a token.
+
+Browsers say with the Origin from which page a request comes. Producers and agents are no browsers and send none; a page
+of someone else is turned away, whatever token it got hold of.
+"""
+
+from collections.abc import Collection, Sequence
+from urllib.parse import urlsplit
+
+from starlette.types import Scope
+
+from postroom.core.errors import Refused
+from postroom.core.hosts import bare_name, hostname
+from postroom.core.metrics import ACCESS_REFUSED
+from postroom.core.roles import Principal
+from postroom.switchboard.services import Services
+from postroom.switchboard.token_check import TokenRefused
+
+RawHeaders = Sequence[tuple[bytes, bytes]]
+ASK_FOR_TOKEN = (b"www-authenticate", b'Bearer realm="postroom"')
+ASK_FOR_ANOTHER = (b"www-authenticate", b'Bearer realm="postroom", error="invalid_token"')
+
+
+class TurnedAway(Refused):
+    """A request that does not pass, with the status to answer with."""
+
+    def __init__(
+        self, status: int, code: str, field: str, problem: str, remedy: str, *headers: tuple[bytes, bytes]
+    ) -> None:
+        super().__init__(f"{field}: {problem}; {remedy}")
+        self.status = status
+        self.form = {"code": code, "field": field, "problem": problem, "remedy": remedy}
+        self.headers = headers
+
+
+class Door:
+    """Lets in whoever asks for us by name, comes from no foreign page, and has a token."""
+
+    def __init__(self, services: Services, allowed_hosts: Collection[str]) -> None:
+        self._services = services
+        self._hosts = frozenset(bare_name(host) for host in allowed_hosts)
+
+    async def admit(self, scope: Scope) -> Principal:
+        """Whoever sent this POST. Raises TurnedAway, or a StoreError when nobody can be known now."""
+        headers: RawHeaders = scope["headers"]
+        self._check_host(values_of(headers, b"host"))
+        self._check_origins(values_of(headers, b"origin"))
+        if scope["method"] != "POST":
+            raise TurnedAway(405, "bad_method", "method", "only POST is answered", "send a POST", (b"allow", b"POST"))
+        try:
+            return await self._services.token_check.check(_bearer(values_of(headers, b"authorization")))
+        except TokenRefused as refused:
+            self._services.tally.count(ACCESS_REFUSED, refused.reason)
+            challenge = ASK_FOR_TOKEN if refused.reason == "no_token" else ASK_FOR_ANOTHER
+            problem, _, remedy = str(refused).partition("; ")
+            raise TurnedAway(401, refused.reason, "authorization", problem, remedy, challenge) from None
+
+    def _check_host(self, hosts: Sequence[str]) -> None:
+        if len(hosts) != 1 or hostname(hosts[0]) not in self._hosts:
+            remedy = "use the address it printed at its start, or add the name to web.allowed_hosts"
+            raise TurnedAway(421, "foreign_host", "host", "Postroom does not answer to this host name", remedy)
+
+    def _check_origins(self, origins: Sequence[str]) -> None:
+        if not all(self._is_our_page(origin) for origin in origins):
+            remedy = "call from a program, or from a page of Postroom's own"
+            raise TurnedAway(403, "foreign_origin", "origin", "pages of other sites may not call this", remedy)
+
+    def _is_our_page(self, origin: str) -> bool:
+        try:
+            parts = urlsplit(origin)
+        except ValueError:
+            return False
+        plain = origin == f"{parts.scheme}://{parts.netloc}"
+        return plain and parts.scheme in ("http", "https") and hostname(parts.netloc) in self._hosts
+
+
+def host_patterns(allowed_hosts: Collection[str]) -> tuple[list[str], list[str]]:
+    """The same hosts and origins in the words of MCP's own check, which looks a second time."""
+    names = [f"[{bare}]" if ":" in bare else bare for bare in map(bare_name, allowed_hosts)]
+    hosts = [pattern for name in names for pattern in (name, f"{name}:*")]
+    return hosts, [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
+
+
+def values_of(headers: RawHeaders, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in headers if key == name]
+
+
+def _bearer(given: Sequence[str]) -> str | None:
+    """The token; None without one. Of two, neither counts."""
+    if not given:
+        return None
+    scheme, _, token = given[0].strip().partition(" ")
+    if scheme.lower() != "bearer":
+        return None
+    return token.strip() if len(given) == 1 else "more than one"

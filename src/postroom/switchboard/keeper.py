@@ -1,0 +1,92 @@
+"""The keeper of the queues: what has to happen now and then, whether anyone asks or not.
+
+Several may run on one database; each of their steps is harmless when another has just made it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import structlog
+
+from postroom.core.errors import PostroomError
+from postroom.core.metrics import QUEUE_DEPTH
+from postroom.core.queues import Queues
+from postroom.core.tally import Gauges
+from postroom.store import history, inbox, rollups
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database
+from postroom.switchboard.buffer import Buffer
+
+log = structlog.get_logger()
+
+PRUNED_AT_ONCE = 500
+
+
+class Keeper:
+    """Sweeps, measures and prunes."""
+
+    def __init__(
+        self,
+        database: Database,
+        queues: Queues,
+        buffer: Buffer,
+        gauges: Gauges,
+        *,
+        keep: timedelta,
+        keep_rollups: timedelta,
+        clock: Clock = wall_clock,
+    ) -> None:
+        self._database = database
+        self._queues = queues
+        self._buffer = buffer
+        self._gauges = gauges
+        self._keep = keep
+        self._keep_rollups = keep_rollups
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Until canceled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._every(timedelta(seconds=1), self._buffer.sweep))
+            group.create_task(self._every(timedelta(seconds=5), self.measure))
+            group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
+            group.create_task(self._every(timedelta(hours=1), self.prune))
+
+    async def adopt_strays(self) -> None:
+        """Once, at the start: tiers that the settings no longer name are emptied into the lowest."""
+        for name in self._queues.names:
+            if moved := await self._database.run(inbox.adopt_strays(self._queues[name])):
+                log.warning("queue.strays_adopted", queue=name, messages=moved)
+
+    async def measure(self) -> None:
+        """How deep each queue is, for whoever looks at the metrics."""
+        depths = await self._database.run(history.depths())
+        found = {(each.queue, each.tier, each.state): float(each.count) for each in depths}
+        known = [
+            (name, tier, state)
+            for name in self._queues.names
+            for tier in self._queues[name].tiers
+            for state in ("waiting", "leased")
+        ]
+        self._gauges.show(QUEUE_DEPTH, {place: found.get(place, 0.0) for place in known})
+
+    async def forget_texts(self) -> None:
+        await self._database.run(inbox.forget_texts(self._clock()))
+
+    async def prune(self) -> None:
+        """Deletes what ended long ago, a little at a time."""
+        before = self._clock() - self._keep
+        for name in self._queues.names:
+            pruned = PRUNED_AT_ONCE
+            while pruned == PRUNED_AT_ONCE:
+                pruned = await self._database.run(inbox.prune_inbox(name, before, PRUNED_AT_ONCE))
+        await self._database.run(rollups.prune_rollups(self._clock() - self._keep_rollups))
+
+    async def _every(self, pause: timedelta, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except PostroomError as error:
+                log.warning("keeper.interrupted", error=type(error).__name__)
+            await asyncio.sleep(pause.total_seconds())

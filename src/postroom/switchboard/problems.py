@@ -1,0 +1,101 @@
+"""What a caller is told when something was refused: a code to act on, the field, what is wrong, and what to do.
+
+Nothing of the inside gets out: what no caller can mend is told in general words, and the log has the rest.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from postroom.core.errors import (
+    BadInput,
+    Conflict,
+    IntakeRefused,
+    LeaseLost,
+    NotFound,
+    PostroomError,
+    Refused,
+    StoreError,
+)
+
+Code = Literal["bad_input", "conflict", "refused", "not_found", "lease_lost", "no_room", "unavailable", "internal"]
+COME_BACK_S = 5
+
+
+class ProblemForm(TypedDict):
+    """A problem as it is sent."""
+
+    code: Code
+    field: str
+    problem: str
+    remedy: str
+    retry_after_s: NotRequired[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a call failed. `retry_after_s` is given when the same call may succeed later."""
+
+    code: Code
+    field: str
+    problem: str
+    remedy: str
+    retry_after_s: float | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{self.field}: {self.problem}; {self.remedy}"
+
+    @property
+    def form(self) -> ProblemForm:
+        form = ProblemForm(code=self.code, field=self.field, problem=self.problem, remedy=self.remedy)
+        if self.retry_after_s is not None:
+            form["retry_after_s"] = self.retry_after_s
+        return form
+
+
+class AccessRefused(Refused):
+    """A tool, a queue or an identity that is not the caller's. `reason` is what the metric counts."""
+
+    def __init__(self, field: str, problem: str, remedy: str, reason: Literal["role", "identity"]) -> None:
+        super().__init__(f"{field}: {problem}; {remedy}")
+        self.problem = Problem("refused", field, problem, remedy)
+        self.reason: Literal["role", "identity"] = reason
+
+
+INTERNAL = Problem(
+    "internal", "server", "something went wrong inside", "try again; if it stays, look into the server's log"
+)
+UNAVAILABLE = Problem(
+    "unavailable", "server", "the database cannot do this now", f"try again in {COME_BACK_S} s", COME_BACK_S
+)
+
+
+def problem_of(error: Exception) -> Problem:
+    """What the caller is told about this error."""
+    match error:
+        case AccessRefused():
+            return error.problem
+        case BadInput():
+            code = "conflict" if isinstance(error, Conflict) else "bad_input"
+            return Problem(code, error.field, error.problem, error.remedy)
+        case Refused():
+            return Problem("refused", "token", str(error), "use a token that may do this")
+        case NotFound():
+            return Problem("not_found", "id", str(error), "look it up again")
+        case LeaseLost():
+            remedy = "drop it and ask queue.next for work; it is, or will be, handed out again"
+            return Problem("lease_lost", "lease_token", "the lease is not yours, or has run out", remedy)
+        case IntakeRefused():
+            seconds = error.retry_after.total_seconds()
+            return Problem("no_room", "server", "nothing new is accepted now", f"try again in {seconds:g} s", seconds)
+        case StoreError():
+            return UNAVAILABLE
+        case _:
+            return INTERNAL
+
+
+def is_expected(error: Exception) -> bool:
+    """Whether the error was raised on purpose, for the caller; all others belong into the log."""
+    return isinstance(error, PostroomError) and not isinstance(error, StoreError)

@@ -1,0 +1,256 @@
+"""What the tools do: each takes its checked arguments to the service behind it, and answers in the form it promised."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from postroom.core.errors import BadInput, LeaseLost, PostroomError, Refused
+from postroom.core.heartbeat import liveness, parse_heartbeat
+from postroom.core.roles import Principal, Role
+from postroom.store import connectors
+from postroom.store.acceptance import Accepted
+from postroom.store.codecs import time_text
+from postroom.store.whereabouts import queues_of
+from postroom.switchboard import tool_schemas as forms
+from postroom.switchboard.access import bound_identity, not_its_identity, note_refusal, require_queue
+from postroom.switchboard.buffer import Delivery, LeaseRef, Peeked, QueueStats
+from postroom.switchboard.problems import problem_of
+from postroom.switchboard.services import Services
+
+IDENTITY = "source.endpoint_identity"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool: who calls, and what each ends when nobody waits for the answer any more."""
+
+    services: Services
+    principal: Principal
+    ends: tuple[Callable[[], Awaitable[object]], ...] = ()
+
+
+async def ingest(call: Call, arguments: forms.IngestArguments) -> forms.IngestAnswer:
+    return await hand_in(call, arguments.envelope)
+
+
+async def ingest_batch(call: Call, arguments: forms.IngestBatchArguments) -> forms.IngestBatchAnswer:
+    return await hand_in_many(call, arguments.items)
+
+
+async def hand_in(call: Call, envelope: object) -> forms.IngestAnswer:
+    bound_to = bound_identity(call.principal)
+    try:
+        accepted = await call.services.intake.ingest(envelope, bound_to)
+    except Refused as error:
+        raise not_its_identity(call.principal, IDENTITY) from error
+    return {"request_id": str(accepted.request_id), "status": "accepted", "duplicate": accepted.duplicate}
+
+
+async def hand_in_many(call: Call, envelopes: Sequence[object]) -> forms.IngestBatchAnswer:
+    """The good ones are accepted, the bad ones named by index. Foreign identities are audited once for them all."""
+    outcomes = await call.services.intake.ingest_batch(envelopes, bound_identity(call.principal))
+    if any(isinstance(outcome, Refused) for outcome in outcomes):
+        await note_refusal(call.services, call.principal, "ingest.batch", not_its_identity(call.principal, IDENTITY))
+    results = [_batch_result(call, index, outcome) for index, outcome in enumerate(outcomes)]
+    accepted = sum(isinstance(outcome, Accepted) for outcome in outcomes)
+    return {"results": results, "accepted": accepted, "refused": len(outcomes) - accepted}
+
+
+def _batch_result(
+    call: Call, index: int, outcome: Accepted | PostroomError
+) -> forms.BatchAccepted | forms.BatchRefused:
+    match outcome:
+        case Accepted():
+            return {
+                "index": index,
+                "request_id": str(outcome.request_id),
+                "status": "accepted",
+                "duplicate": outcome.duplicate,
+            }
+        case Refused():
+            problem = problem_of(not_its_identity(call.principal, IDENTITY))
+        case _:
+            problem = problem_of(outcome)
+    return {"index": index, "status": "refused", "error": problem.form}
+
+
+async def heartbeat(call: Call, arguments: forms.HeartbeatArguments) -> forms.HeartbeatAnswer:
+    report = parse_heartbeat(arguments.report)
+    if report.connector.endpoint_identity != bound_identity(call.principal):
+        raise not_its_identity(call.principal, "report.connector.endpoint_identity")
+    kept = await call.services.database.run(connectors.record_heartbeat(report, call.services.clock()))
+    return {"status": "recorded" if kept else "outdated"}
+
+
+async def list_connectors(call: Call, arguments: forms.NoArguments) -> forms.ConnectorListAnswer:
+    now = call.services.clock()
+    found = await call.services.database.run(connectors.list_connectors())
+    return {"connectors": [_connector(each, now) for each in found]}
+
+
+def _connector(view: connectors.ConnectorView, now: datetime) -> forms.ConnectorForm:
+    return {
+        "connector_type": view.connector_type,
+        "endpoint_identity": view.endpoint_identity,
+        "instance_id": view.instance_id,
+        "version": view.version,
+        "liveness": liveness(view.last_heartbeat_at, now),
+        "state": view.state,
+        "error": view.error,
+        "uptime_s": view.uptime_s,
+        "counters": dict(view.counters),
+        "checkpoint": None if view.checkpoint is None else dict(view.checkpoint),
+        "first_seen_at": time_text(view.first_seen_at),
+        "last_heartbeat_at": time_text(view.last_heartbeat_at),
+    }
+
+
+async def take_next(call: Call, arguments: forms.NextArguments) -> forms.NextAnswer:
+    require_queue(call.services, call.principal, arguments.queue)
+    return {"messages": [_message(delivery) for delivery in await _leased(call, arguments)]}
+
+
+async def _leased(call: Call, arguments: forms.NextArguments) -> list[Delivery]:
+    """Waits only as long as somebody waits for the answer. What was leased in the moment he left is returned."""
+    buffer, wait = call.services.buffer, timedelta(seconds=arguments.wait_s)
+    if not wait:
+        return await buffer.next(arguments.queue, arguments.max)
+    leasing = asyncio.ensure_future(buffer.next(arguments.queue, arguments.max, wait))
+    leaving = [asyncio.ensure_future(end()) for end in call.ends]
+    try:
+        await asyncio.wait((leasing, *leaving), return_when=asyncio.FIRST_COMPLETED)
+        left = any(end.done() for end in leaving)
+    finally:
+        for task in (leasing, *leaving):
+            task.cancel()
+        await asyncio.wait((leasing, *leaving))
+    deliveries = [] if leasing.cancelled() else leasing.result()
+    if left and deliveries:
+        refs = [LeaseRef(each.message_id, each.lease_token) for each in deliveries]
+        await buffer.nack(refs, "the consumer went away")
+        return []
+    return deliveries
+
+
+def _message(delivery: Delivery) -> forms.Message:
+    return {
+        "message_id": str(delivery.message_id),
+        "lease_token": str(delivery.lease_token),
+        "lease_until": time_text(delivery.lease_until),
+        "tier": delivery.tier,
+        "promoted_from": delivery.promoted_from,
+        "members": [str(member) for member in delivery.members],
+        "member_count": delivery.member_count,
+        "attempts": delivery.attempts,
+        "envelope": delivery.envelope,
+    }
+
+
+async def ack(call: Call, arguments: forms.AckArguments) -> forms.LeaseAnswer:
+    refs = await _own_refs(call, arguments)
+    return _outcomes("acked", arguments, refs, await call.services.buffer.ack(refs))
+
+
+async def nack(call: Call, arguments: forms.NackArguments) -> forms.LeaseAnswer:
+    refs = await _own_refs(call, arguments)
+    return _outcomes("returned", arguments, refs, await call.services.buffer.nack(refs, arguments.reason))
+
+
+async def _own_refs(call: Call, arguments: forms.AckArguments) -> list[LeaseRef]:
+    """The messages that are named. None of them may lie in a queue that is not the caller's, whatever it holds."""
+    refs = _refs(arguments)
+    if call.principal.role is Role.AGENT:
+        for queue in await call.services.database.run(queues_of([ref.message_id for ref in refs])):
+            require_queue(call.services, call.principal, queue)
+    return refs
+
+
+def _refs(arguments: forms.AckArguments) -> list[LeaseRef]:
+    match arguments:
+        case forms.AckArguments(message_id=None, lease_token=None, items=list(items)):
+            return [LeaseRef(each.message_id, each.lease_token) for each in items]
+        case forms.AckArguments(message_id=UUID() as message_id, lease_token=UUID() as lease_token, items=None):
+            return [LeaseRef(message_id, lease_token)]
+        case _:
+            remedy = "give both for one message, or only items for several"
+            raise BadInput("message_id", "goes with lease_token, and not with items", remedy)
+
+
+def _outcomes(
+    word: Literal["acked", "returned"],
+    arguments: forms.AckArguments,
+    refs: Sequence[LeaseRef],
+    outcomes: Sequence[LeaseLost | None],
+) -> forms.LeaseAnswer:
+    """A single message whose lease is lost is an error; among several, each says how it went."""
+    if arguments.items is None:
+        if (lost := outcomes[0]) is not None:
+            raise lost
+        return {"status": word}
+    return {"results": [_outcome(word, ref, lost) for ref, lost in zip(refs, outcomes, strict=True)]}
+
+
+def _outcome(word: Literal["acked", "returned"], ref: LeaseRef, lost: LeaseLost | None) -> forms.LeaseOutcome:
+    if lost is None:
+        return {"message_id": str(ref.message_id), "status": word}
+    return {"message_id": str(ref.message_id), "status": "lost", "error": problem_of(lost).form}
+
+
+async def peek(call: Call, arguments: forms.PeekArguments) -> forms.PeekAnswer:
+    require_queue(call.services, call.principal, arguments.queue)
+    now = call.services.clock()
+    found = await call.services.buffer.peek(arguments.queue, arguments.max)
+    return {"messages": [_peeked(each, now) for each in found]}
+
+
+def _peeked(message: Peeked, now: datetime) -> forms.PeekedMessage:
+    return {
+        "message_id": str(message.message_id),
+        "queue": message.queue,
+        "tier": message.tier,
+        "state": message.state,
+        "attempts": message.attempts,
+        "accepted_at": time_text(message.accepted_at),
+        "waited_s": max(0.0, (now - message.accepted_at).total_seconds()),
+        "kind": message.kind,
+        "channel": message.channel,
+        "envelope": message.envelope,
+    }
+
+
+async def stats(call: Call, arguments: forms.NoArguments) -> forms.StatsAnswer:
+    return {"queues": [_queue(each) for each in await call.services.buffer.stats()]}
+
+
+def _queue(queue: QueueStats) -> forms.QueueForm:
+    return {
+        "queue": queue.queue,
+        "tiers": [
+            {
+                "tier": each.tier,
+                "waiting": each.waiting,
+                "leased": each.leased,
+                "oldest_waiting_at": time_text(each.oldest_waiting_at) if each.oldest_waiting_at else None,
+                "streak": each.streak,
+                "guard": each.guard,
+            }
+            for each in queue.tiers
+        ],
+    }
+
+
+async def replay(call: Call, arguments: forms.ReplayArguments) -> forms.ReplayAnswer:
+    replayed = await call.services.buffer.replay(
+        arguments.queue,
+        since=arguments.since,
+        until=arguments.until,
+        kinds=arguments.kinds,
+        ids=arguments.ids,
+        most=arguments.max,
+        actor=call.principal.actor,
+        role=call.principal.role.value,
+    )
+    return {"message_ids": [str(each) for each in replayed], "replayed": len(replayed)}

@@ -1,0 +1,146 @@
+"""The switchboard's tools as data: what each is called, tells, takes, answers, and runs.
+
+Who may call which is in `core/roles.py`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.switchboard import tool_calls
+from postroom.switchboard import tool_schemas as forms
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a client may know before it calls: whether it changes, destroys, or may be repeated without effect."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+
+
+READS = Hints(read_only=True, destructive=False, idempotent=True)
+ADDS = Hints(read_only=False, destructive=False, idempotent=False)
+ADDS_ONCE = Hints(read_only=False, destructive=False, idempotent=True)
+ENDS = Hints(read_only=False, destructive=True, idempotent=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[forms.Arguments]
+    answer: type[Any]
+    hints: Hints
+    run: Callable[[tool_calls.Call, Any], Awaitable[Mapping[str, Any]]]
+
+
+ALL_TOOLS = (
+    Tool(
+        "ingest",
+        "Hand in one message",
+        "Hands in one message or event as an ingest.v1 envelope. When this answers, it is on disk. Handing in the same "
+        "again is safe: the answer is then the first request_id, with duplicate true. A connector's token hands in for "
+        "its own source.endpoint_identity only. On the error no_room or unavailable, wait retry_after_s and try again.",
+        forms.IngestArguments,
+        forms.IngestAnswer,
+        ADDS_ONCE,
+        tool_calls.ingest,
+    ),
+    Tool(
+        "ingest.batch",
+        "Hand in up to 100 messages",
+        "Hands in 1 to 100 envelopes at once. Each has its own result, in order: the good ones are accepted and on "
+        "disk, each bad one is named by its index with the field and the remedy. Mend those and hand in only them.",
+        forms.IngestBatchArguments,
+        forms.IngestBatchAnswer,
+        ADDS_ONCE,
+        tool_calls.ingest_batch,
+    ),
+    Tool(
+        "connector.heartbeat",
+        "Report how a connector is doing",
+        "Reports state, uptime, counters and checkpoint of this connector, as connector.heartbeat.v1. Send it every "
+        "120 s; without one for 2 minutes a connector counts as stale, after 4 as offline.",
+        forms.HeartbeatArguments,
+        forms.HeartbeatAnswer,
+        ADDS_ONCE,
+        tool_calls.heartbeat,
+    ),
+    Tool(
+        "connector.list",
+        "List the connectors",
+        "Lists every connector that ever reported, whether it is online, stale or offline, and its last report.",
+        forms.NoArguments,
+        forms.ConnectorListAnswer,
+        READS,
+        tool_calls.list_connectors,
+    ),
+    Tool(
+        "queue.next",
+        "Lease the next messages",
+        "Leases up to max messages, the most urgent first. Each is yours until lease_until: work on it, then call "
+        "queue.ack, or queue.nack to give it back; what is neither comes back to the queue by itself. With wait_s the "
+        "call waits for a message to arrive; an empty list means that none came. A message with members is a summary "
+        "of that many others, which end with it. promoted_from names the tier it would have by itself, when it waited "
+        "long. attempts above 1 means that someone had it before.",
+        forms.NextArguments,
+        forms.NextAnswer,
+        ADDS,
+        tool_calls.take_next,
+    ),
+    Tool(
+        "queue.ack",
+        "Finish leased messages",
+        "Says that a leased message is done; it is not handed out again. Give message_id and lease_token as queue.next "
+        "gave them, or items for several. The error lease_lost (in a list: the status lost) means that the lease ran "
+        "out or is someone else's: the message was not finished by this call.",
+        forms.AckArguments,
+        forms.LeaseAnswer,
+        ENDS,
+        tool_calls.ack,
+    ),
+    Tool(
+        "queue.nack",
+        "Give leased messages back",
+        "Gives a leased message back to the head of its tier, with a reason, so that it is handed out again; after too "
+        "many deliveries it ends as failed. Give message_id and lease_token as queue.next gave them, or items for "
+        "several.",
+        forms.NackArguments,
+        forms.LeaseAnswer,
+        ADDS,
+        tool_calls.nack,
+    ),
+    Tool(
+        "queue.peek",
+        "Look at what waits",
+        "Shows messages of a queue in the order of their tiers without leasing them.",
+        forms.PeekArguments,
+        forms.PeekAnswer,
+        READS,
+        tool_calls.peek,
+    ),
+    Tool(
+        "queue.stats",
+        "Count what waits",
+        "Counts, for every queue and tier, what waits and what is leased, and tells since when the oldest waits.",
+        forms.NoArguments,
+        forms.StatsAnswer,
+        READS,
+        tool_calls.stats,
+    ),
+    Tool(
+        "queue.replay",
+        "Hand past messages out again",
+        "Puts copies of past messages of a queue into it again, oldest first, under new ids that the answer lists. "
+        "Choose them by time (since, until), kinds or ids. Calling it twice replays twice.",
+        forms.ReplayArguments,
+        forms.ReplayAnswer,
+        ADDS,
+        tool_calls.replay,
+    ),
+)

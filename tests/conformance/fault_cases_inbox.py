@@ -1,0 +1,161 @@
+"""For each writing verb of the inbox: a database in which it has something to do."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from conformance.desk import Desk
+from conformance.fault_cases_jobs import Case
+from postroom.core.envelope import Envelope, envelope_text, parse_envelope
+from postroom.core.mail import to_raw
+from postroom.core.queues import EMAIL, GATEWAY, Policy
+from postroom.store import acceptance, history, inbox, rollups
+from postroom.store.audit import AuditEntry
+from postroom.store.database import Transaction
+from postroom.store.ids import new_id
+
+ENDPOINT = "gmail:user:me@example.com"
+MOST = {"email": 1, "gateway": 1}
+
+
+def mail(n: int, **control: str) -> Envelope:
+    sent_at = datetime(2026, 11, 15, 7, tzinfo=UTC)
+    headers = (("From", "a@example.com"), ("Subject", "Hello"))
+    raw = to_raw(thread_id="t", headers=headers, labels=frozenset({"INBOX"}), snippet="Hel", sent_at=sent_at)
+    return parse_envelope(
+        {
+            "schema_version": "ingest.v1",
+            "source": {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT},
+            "event": {"external_event_id": f"m{n}", "external_thread_id": "t", "observed_at": sent_at.isoformat()},
+            "sender": {"identity": "a@example.com"},
+            "payload": {
+                "raw": None if control.get("ingestion_tier") == "metadata" else raw,
+                "normalized_text": "Hello there",
+            },
+            "control": control,
+        }
+    )
+
+
+def event(n: int, text: str | None = None, kind: str | None = None) -> Envelope:
+    return parse_envelope(
+        {
+            "schema_version": "ingest.v1",
+            "source": {"channel": "webhook", "provider": "webhook", "endpoint_identity": "ci"},
+            "event": {"external_event_id": f"e{n}", "observed_at": "2026-11-15T08:00:00Z", "kind": kind},
+            "sender": {"identity": "ci"},
+            "payload": {"raw": {}, "normalized_text": text or f"event {n}"},
+        }
+    )
+
+
+def incoming(envelope: Envelope, policy: Policy) -> acceptance.Incoming:
+    return acceptance.Incoming(new_id(), envelope, envelope_text(envelope), policy, policy.tier_of(envelope))
+
+
+def accepting(desk: Desk, envelopes: Sequence[Envelope], policy: Policy) -> Transaction[Any]:
+    return acceptance.accept_many([incoming(each, policy) for each in envelopes], desk.clock())
+
+
+async def accept_many(desk: Desk) -> Transaction[Any]:
+    """Something of everything: new, known, upgraded, in conflict, and said before."""
+    known = [mail(1), mail(2, ingestion_tier="metadata"), mail(3, idempotency_key="k")]
+    await desk.database.run(accepting(desk, known, EMAIL))
+    await desk.database.run(accepting(desk, [event(1, "same")], GATEWAY))
+    batch = [mail(1), mail(2), mail(4, idempotency_key="k"), mail(5, policy_tier="high_priority")]
+    events = [event(1, "same"), event(2, "same"), event(3)]
+    items = [incoming(each, EMAIL) for each in batch] + [incoming(each, GATEWAY) for each in events]
+    return acceptance.accept_many(items, desk.clock())
+
+
+async def lease(desk: Desk) -> Transaction[Any]:
+    """Of a gateway with something stale, something to coalesce and something to promote."""
+    await desk.database.run(accepting(desk, [event(0), event(1, kind="test.old")], GATEWAY))
+    desk.clock.forward(600)
+    await desk.database.run(accepting(desk, [event(n, kind="test.new") for n in (2, 3)], GATEWAY))
+    return inbox.lease(GATEWAY, 9, new_id(), desk.clock(), new_id())
+
+
+async def _leased(desk: Desk, policy: Policy) -> list[inbox.Leased]:
+    return (await desk.database.run(inbox.lease(policy, 2, new_id(), desk.clock(), new_id()))).messages
+
+
+async def leased_mail(desk: Desk) -> inbox.Leased:
+    await desk.database.run(accepting(desk, [mail(1), mail(2)], EMAIL))
+    return (await _leased(desk, EMAIL))[0]
+
+
+async def _held(desk: Desk) -> list[inbox.LeaseRef]:
+    await desk.database.run(accepting(desk, [event(1), event(2)], GATEWAY))
+    return [inbox.LeaseRef(each.id, each.token) for each in await _leased(desk, GATEWAY)]
+
+
+async def ack(desk: Desk) -> Transaction[Any]:
+    return inbox.ack(await _held(desk), desk.clock())
+
+
+async def nack(desk: Desk) -> Transaction[Any]:
+    """One is worn out, the other goes back."""
+    first, second = await _held(desk)
+    await desk.database.run(inbox.nack([first], "no", {}, desk.clock()))
+    (again,) = await _leased(desk, GATEWAY)
+    refs = [inbox.LeaseRef(again.id, again.token), second]
+    return inbox.nack(refs, "no", {"gateway": 2}, desk.clock())
+
+
+async def return_expired(desk: Desk) -> Transaction[Any]:
+    await _held(desk)
+    return inbox.return_expired({}, desk.clock.forward(GATEWAY.lease.total_seconds() + 1))
+
+
+async def give_up(desk: Desk) -> Transaction[Any]:
+    return inbox.give_up(await leased_mail(desk), "unreadable", desk.clock())
+
+
+async def adopt_strays(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(accepting(desk, [event(1)], GATEWAY))
+    return inbox.adopt_strays(Policy("gateway", {"only": 10}))
+
+
+async def sweep(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(accepting(desk, [event(1, kind="test.x")], GATEWAY))
+    return inbox.sweep(GATEWAY, desk.clock.forward(61))
+
+
+async def forget_texts(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(accepting(desk, [event(1)], GATEWAY))
+    return inbox.forget_texts(desk.clock.forward(31))
+
+
+async def prune_inbox(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(await ack(desk))
+    return inbox.prune_inbox("gateway", desk.clock() + timedelta(days=1), 10)
+
+
+async def prune_rollups(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(accepting(desk, [event(1)], GATEWAY))
+    return rollups.prune_rollups(desk.clock() + timedelta(days=1))
+
+
+async def replay(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(await ack(desk))
+    span = history.Span("gateway", desk.clock() - timedelta(days=1), desk.clock() + timedelta(days=1))
+    past = await desk.database.run(history.find_past(span, 10))
+    entry = AuditEntry(new_id(), "cli", "admin", "queue.replay", "queue", "gateway", after={"count": len(past)})
+    return history.replay([(id, new_id()) for id in past], "gateway", entry, desk.clock())
+
+
+CASES: list[Case] = [
+    accept_many,
+    lease,
+    ack,
+    nack,
+    return_expired,
+    give_up,
+    adopt_strays,
+    sweep,
+    forget_texts,
+    prune_inbox,
+    prune_rollups,
+    replay,
+]

@@ -1,0 +1,216 @@
+"""`postroom connector redis-stream` as a process of its own: real signals, real HTTP, a real Redis."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from integration.redis_desk import GROUP, IDENTITY, PATIENCE_S, STREAM
+from postroom.core.errors import PostroomError
+from postroom.store.acceptance import Accepted
+from postroom.store.clock import wall_clock
+from postroom.store.connectors import list_connectors
+from postroom.store.database import Database
+from postroom.store.opening import open_database
+from postroom.switchboard.intake import Intake
+from support.redis import running_redis
+from support.switchboard import Served, served, services_on
+
+POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
+
+
+class MurderousIntake(Intake):
+    """Kills the connector when its messages are on disk and before it hears of it."""
+
+    victim: asyncio.subprocess.Process | None = None
+
+    async def ingest_batch(
+        self, items: Sequence[object], bound_to: str | None = None
+    ) -> list[Accepted | PostroomError]:
+        outcomes = await super().ingest_batch(items, bound_to)
+        if self.victim is not None:
+            self.victim.kill()
+            self.victim = None
+        return outcomes
+
+
+class Site:
+    """A switchboard over HTTP, a Redis, and how to start connectors between them."""
+
+    def __init__(self, folder: Path, board: Served, intake: MurderousIntake, redis: Redis, url: str) -> None:
+        self.folder = folder
+        self.board = board
+        self.intake = intake
+        self.redis = redis
+        self.url = url
+        self.token: str | None = None
+
+    @contextlib.asynccontextmanager
+    async def connector(self, *options: str, **environment: str) -> AsyncGenerator[asyncio.subprocess.Process]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")}
+        given = {"POSTROOM_DATA_DIR": str(self.folder / "connector"), **environment}
+        if self.token is not None:
+            given["POSTROOM_CONNECTOR_TOKEN"] = self.token
+        where = ["--url", self.url, "--switchboard", f"{self.board.address}/mcp", "--stream", STREAM, "--consumer", "c"]
+        process = await asyncio.create_subprocess_exec(
+            *POSTROOM,
+            *("connector", "redis-stream", *where, "--json", *options),
+            cwd=self.folder,
+            env=kept | given,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.communicate()
+
+    async def pending(self) -> int:
+        summary: Any = await self.redis.xpending(STREAM, GROUP)
+        return summary["pending"]
+
+    async def kept(self) -> list[str]:
+        found: list[str] = []
+        while deliveries := await self.board.services.buffer.next("gateway", 100):
+            found += [each.envelope["event"]["external_event_id"] for each in deliveries]
+        return sorted(found)
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path / "switchboard", None)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def site(tmp_path: Path, sqlite: Database) -> AsyncIterator[Site]:
+    services = services_on(sqlite, wall_clock)
+    intake = MurderousIntake(sqlite, None, queues=services.queues, tally=services.tally)
+    object.__setattr__(services, "intake", intake)
+    with running_redis() as server:
+        async with served(services) as board, Redis.from_url(server.url) as redis:
+            site = Site(tmp_path, board, intake, redis, server.url)
+            site.token = await board.token("connector", IDENTITY)
+            yield site
+
+
+async def ended(process: asyncio.subprocess.Process) -> tuple[int, str]:
+    async with asyncio.timeout(PATIENCE_S):
+        _, complaints = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, complaints.decode()
+
+
+async def announced(process: asyncio.subprocess.Process) -> dict[str, Any]:
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_S):
+        return json.loads(await process.stdout.readline())
+
+
+async def test_killed_again_and_again_after_acceptance_it_loses_nothing_and_brings_nothing_twice(
+    site: Site, sqlite: Database
+):
+    ids = [(await site.redis.xadd(STREAM, {"text": f"text {number}"})).decode() for number in range(40)]
+    for _ in range(2):
+        async with site.connector("--batch", "10") as process:
+            site.intake.victim = process
+            assert (await ended(process))[0] == -signal.SIGKILL
+        assert await site.pending() == 10, "accepted, and not acknowledged"
+    async with site.connector("--batch", "10") as process:
+        assert await announced(process) == {"stream": STREAM, "group": GROUP, "consumer": "c", "identity": IDENTITY}
+        async with asyncio.timeout(PATIENCE_S):
+            while await site.redis.xlen(STREAM) and (await _group(site.redis))["last-delivered-id"] != ids[-1].encode():
+                pass
+            while await site.pending():
+                pass
+        process.send_signal(signal.SIGTERM)
+        code, complaints = await ended(process)
+        assert (code, "Traceback" in complaints) == (0, False), complaints
+    assert await site.kept() == sorted(ids)
+    (seen,) = await sqlite.run(list_connectors())
+    assert (seen.connector_type, seen.endpoint_identity, seen.instance_id) == ("redis-stream", IDENTITY, "c")
+
+
+async def _group(redis: Redis) -> dict[str, Any]:
+    (group,) = await redis.xinfo_groups(STREAM)
+    return group
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_cleanly_while_it_waits_for_entries(site: Site, number: signal.Signals):
+    async with site.connector() as process:
+        await announced(process)
+        process.send_signal(number)
+        code, complaints = await ended(process)
+    assert (code, "Traceback" in complaints) == (0, False), complaints
+
+
+async def test_a_signal_ends_it_cleanly_while_redis_is_away(site: Site):
+    site.url = "redis://127.0.0.1:1/0"
+    async with site.connector() as process:
+        assert process.stderr is not None
+        async with asyncio.timeout(PATIENCE_S):
+            while b"redis.waiting" not in await process.stderr.readline():
+                pass
+        process.send_signal(signal.SIGTERM)
+        assert (await ended(process))[0] == 0
+
+
+async def test_a_token_that_is_not_known_is_told_in_one_line(site: Site):
+    site.token = (site.token or "")[:-4] + "0000"
+    async with site.connector() as process:
+        code, complaints = await ended(process)
+    assert code == 1
+    assert "token" in complaints
+    assert "Traceback" not in complaints
+    assert site.token not in complaints
+
+
+async def test_a_token_for_another_stream_is_told_at_the_start(site: Site):
+    site.token = await site.board.token("connector", "redis:other")
+    async with site.connector() as process:
+        code, complaints = await ended(process)
+    assert code == 1
+    assert "redis:other" in complaints
+
+
+async def test_without_a_token_it_says_how_to_get_one(site: Site):
+    site.token = None
+    async with site.connector() as process:
+        code, complaints = await ended(process)
+    assert code == 2
+    assert f"postroom token create --role connector --identity {IDENTITY}" in complaints
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--url", "redis://user:hunter2@127.0.0.1/0"], "POSTROOM_REDIS_URL"),
+        (["--url", "redis://127.0.0.1/0?password=hunter2"], "POSTROOM_REDIS_URL"),
+        (["--url", "http://127.0.0.1/"], "redis.url"),
+        (["--url", "redis://127.0.0.1:port/0"], "redis.url"),
+        (["--switchboard", "127.0.0.1:8025"], "connector.switchboard_url"),
+        (["--consumer", "two words"], "--consumer"),
+        (["--stream", "one\ntwo"], "--stream"),
+        (["--identity", "x" * 513], "--identity"),
+        (["--batch", "101"], "--batch"),
+    ],
+)
+async def test_a_wrong_option_is_told_in_one_line(site: Site, options: list[str], complaint: str):
+    async with site.connector(*options) as process:
+        code, complaints = await ended(process)
+    assert code == 2
+    assert complaint in complaints
+    assert "hunter2" not in complaints
+    assert "Traceback" not in complaints

@@ -1,0 +1,466 @@
+"""The Redis connector on a real Redis: nothing is lost and nothing counts twice, whoever dies and whenever."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.exceptions import RedisError
+
+from integration.redis_desk import AT_ONCE, GROUP, IDENTITY, PATIENCE_S, SOON, STREAM, Desk, Switchboard, opened_desk
+from postroom.connectors.redis_stream.source import MOST_TEXT_PER_CALL
+from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+from postroom.connectors.switchboard_client import Receipt
+from postroom.core.envelope import LARGEST_ENVELOPE
+from postroom.core.errors import BadInput, IntakeRefused, PostroomError, Refused, SettingsError, SwitchboardUnavailable
+from postroom.store.clock import wall_clock
+from postroom.store.connectors import list_connectors
+from postroom.store.database import Database
+from postroom.store.opening import open_database
+from support.redis import RedisServer, running_redis
+
+OTHER = {"schema_version": "ingest.v1", "source": {"endpoint_identity": "redis:other"}}
+
+
+def whole(event_id: str) -> dict[str, Any]:
+    return {
+        "schema_version": "ingest.v1",
+        "source": {"channel": "redis", "provider": "redis", "endpoint_identity": IDENTITY},
+        "event": {"external_event_id": event_id, "observed_at": "2026-11-15T08:00:00Z"},
+        "sender": {"identity": "ci"},
+        "payload": {"raw": {}, "normalized_text": event_id},
+        "control": {"idempotency_key": "the same"},
+    }
+
+
+UNKNOWN_KEY = {**whole("c"), "colour": "red"}
+
+
+@pytest.fixture
+def redis_server() -> Iterator[RedisServer]:
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path, None)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def desk(redis_server: RedisServer, sqlite: Database) -> AsyncIterator[Desk]:
+    async with opened_desk(redis_server, sqlite) as opened:
+        yield opened
+
+
+def event_ids(envelopes: list[dict[str, Any]]) -> list[str]:
+    return sorted(each["event"]["external_event_id"] for each in envelopes)
+
+
+async def test_what_was_in_the_stream_before_the_group_and_what_comes_later_is_handed_in(desk: Desk):
+    early = await desk.add(3)
+    connector = await desk.start()
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 3)
+    late = await desk.add(2, start=3)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 5)
+    await connector.stop()
+    assert event_ids(await desk.switchboard.kept()) == sorted(early + late)
+    assert await desk.pending() == 0
+    assert connector.vitals.counters == {"read": 5, "accepted": 5, "claimed": 0}
+    assert connector.vitals.cursor == late[-1]
+
+
+async def test_nothing_is_acknowledged_before_the_switchboard_has_accepted(desk: Desk):
+    ids = await desk.add(3)
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def held() -> None:
+        asked.set()
+        await go_on.wait()
+
+    desk.switchboard.before = held
+    connector = await desk.start()
+    await asked.wait()
+    assert await desk.pending() == 3
+    go_on.set()
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 3)
+    await connector.stop()
+    assert await desk.pending() == 0
+    assert event_ids(await desk.switchboard.kept()) == sorted(ids)
+
+
+@pytest.mark.parametrize("successor", ["one", "two"])
+async def test_killed_between_acceptance_and_acknowledgement_the_entries_are_recognised(desk: Desk, successor: str):
+    """As the same consumer it takes up what was its own; another one claims it."""
+    ids = await desk.add(5)
+    desk.switchboard.after = asyncio.Event().wait  # type: ignore[assignment]
+    first = await desk.start("one")
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 5)
+    await first.drop()
+    assert await desk.pending() == 5
+
+    second = Switchboard(desk.switchboard.services)
+    connector = await desk.start(successor, claim_after=SOON, switchboard=second)
+    await second.until(lambda: len(second.receipts) == 5)
+    await connector.stop()
+    assert [each.duplicate for each in second.receipts] == [True] * 5
+    assert {each.request_id for each in second.receipts} == {each.request_id for each in desk.switchboard.receipts}
+    assert await desk.pending() == 0
+    assert event_ids(await second.kept()) == sorted(ids)
+    assert connector.vitals.counters["claimed"] == (5 if successor == "two" else 0)
+
+
+async def test_a_running_consumer_claims_what_another_one_left_while_it_ran(desk: Desk):
+    connector = await desk.start("one", claim_after=SOON)
+    await connector.joined()
+    await desk.redis.xgroup_createconsumer(STREAM, GROUP, "crashed")
+    ids = await desk.add(3)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 3)
+    await desk.redis.xgroup_setid(STREAM, GROUP, "0")
+    await desk.redis.xreadgroup(GROUP, "crashed", {STREAM: ">"}, count=3)
+    await desk.switchboard.until(lambda: connector.vitals.counters["claimed"] >= 3)
+    await connector.stop()
+    assert await desk.pending() == 0
+    assert event_ids(await desk.switchboard.kept()) == sorted(ids)
+
+
+async def test_what_is_refused_for_good_is_moved_aside_with_its_reason_and_the_rest_goes_on(desk: Desk):
+    await desk.redis.xadd(STREAM, {"envelope": json.dumps(OTHER)})
+    await desk.redis.xadd(STREAM, {"envelope": json.dumps(UNKNOWN_KEY), "note": b"\xff"})
+    await desk.redis.xadd(STREAM, {"data": '{"a":' * 150 + "1" + "}" * 150})
+    await desk.redis.xadd(STREAM, {"data": '{"a":' * 800 + "1" + "}" * 800})
+    await desk.redis.xadd(STREAM, {"text": "x" * LARGEST_ENVELOPE})
+    await desk.redis.xadd(STREAM, {"text": "y" * (LARGEST_ENVELOPE * 2 // 3)})
+    good = await desk.add(1)
+    await desk.redis.xadd(STREAM, {"text": "late"}, id="999999999999999999-0")
+    connector = await desk.start()
+    refused = await desk.refused(7)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 1)
+    await connector.stop()
+    reasons = [each["refused_reason"] for each in refused]
+    by_reason = {
+        word: sum(word in reason for reason in reasons)
+        for word in ("redis:other", "colour", "nested", "bytes", "is no time")
+    }
+    assert by_reason == {"redis:other": 1, "colour": 1, "nested": 2, "bytes": 2, "is no time": 1}
+    assert await desk.pending() == 0
+    assert connector.vitals.counters["refused"] == 7
+    assert event_ids(await desk.switchboard.kept()) == good
+    copied = next(each for each in refused if "colour" in each["refused_reason"])
+    assert json.loads(copied["envelope"]) == UNKNOWN_KEY
+    assert copied["note"] == "\ufffd"
+    assert copied["refused_at"].endswith("+00:00")
+
+
+async def test_a_conflict_is_moved_aside(desk: Desk):
+    await desk.redis.xadd(STREAM, {"envelope": json.dumps(whole("a"))})
+    await desk.redis.xadd(STREAM, {"envelope": json.dumps(whole("b"))})
+    connector = await desk.start()
+    (refused,) = await desk.refused(1)
+    await connector.stop()
+    assert "control.idempotency_key" in refused["refused_reason"]
+    assert event_ids(await desk.switchboard.kept()) == ["a"]
+    assert await desk.pending() == 0
+
+
+async def test_an_entry_that_two_consumers_hold_is_moved_aside_once(desk: Desk):
+    """The slow one thinks it still holds the entry that the other one has claimed and moved aside."""
+    await desk.redis.xadd(STREAM, {"envelope": json.dumps(UNKNOWN_KEY)})
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def held() -> None:
+        asked.set()
+        await go_on.wait()
+
+    desk.switchboard.before = held
+    slow = await desk.start("slow")
+    await asked.wait()
+    other = Switchboard(desk.switchboard.services)
+    fast = await desk.start("fast", claim_after=SOON, switchboard=other)
+    await desk.refused(1)
+    await fast.stop()
+    go_on.set()
+    await desk.switchboard.until(lambda: len(desk.switchboard.outcomes) == 1)
+    await slow.stop()
+    assert await desk.redis.xlen(f"{STREAM}:refused") == 1
+    assert await desk.pending() == 0
+
+
+async def test_an_entry_that_cannot_be_moved_aside_stays_pending_until_it_can(desk: Desk):
+    await desk.redis.set(f"{STREAM}:refused", "no stream at all")
+    await desk.redis.xadd(STREAM, {"envelope": json.dumps(OTHER)})
+    await desk.add(1)
+    connector = await desk.start()
+    assert "WRONGTYPE" in await connector.vitals.ailing("error")
+    assert await desk.pending() == 2
+    await desk.redis.delete(f"{STREAM}:refused")
+    (refused,) = await desk.refused(1)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 1)
+    await connector.stop()
+    assert "redis:other" in refused["refused_reason"]
+    assert await desk.pending() == 0
+
+
+async def test_an_entry_of_very_many_fields_is_moved_aside_as_one(desk: Desk):
+    many = {f"field-{number}": str(number) for number in range(9_000)}
+    await desk.redis.xadd(STREAM, {**many, "envelope": json.dumps(OTHER)})
+    connector = await desk.start()
+    (refused,) = await desk.refused(1)
+    await connector.stop()
+    kept = json.loads(refused["refused_fields"])
+    assert kept["field-8999"] == ["8999"]
+    assert await desk.pending() == 0
+
+
+@pytest.mark.parametrize(
+    ("trouble", "state"),
+    [
+        (IntakeRefused("no room", timedelta(milliseconds=5)), "degraded"),
+        (SwitchboardUnavailable("gone"), "degraded"),
+        (OSError("no route"), "degraded"),
+        (Refused("revoked"), "error"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,
+)
+async def test_a_switchboard_that_does_not_take_it_now_is_waited_for(desk: Desk, trouble: Exception, state: str):
+    ids = await desk.add(3)
+    states: list[str] = []
+
+    async def troubled() -> None:
+        if len(desk.switchboard.batches) <= 3:
+            raise trouble
+        states.append(connector.vitals.state)
+        assert await desk.pending() == 3
+
+    desk.switchboard.before = troubled
+    connector = await desk.start()
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 3)
+    await connector.stop()
+    assert desk.switchboard.batches == [3, 3, 3, 3]
+    assert states == [state]
+    assert connector.vitals.state == "healthy"
+    assert event_ids(await desk.switchboard.kept()) == sorted(ids)
+    assert await desk.pending() == 0
+
+
+async def test_an_identity_that_the_token_is_not_for_moves_nothing_aside(desk: Desk):
+    await desk.add(2)
+    connector = await desk.start(identity="redis:mine")
+    await desk.switchboard.until(lambda: len(desk.switchboard.batches) == 3)
+    await connector.stop()
+    assert IDENTITY in await connector.vitals.ailing("error")
+    assert await desk.pending() == 2
+    assert await desk.redis.exists(f"{STREAM}:refused") == 0
+
+
+async def test_one_entry_that_fails_for_now_holds_up_nobody_and_is_taken_up_again(desk: Desk):
+    ids = await desk.add(3)
+
+    class Stumbling(Switchboard):
+        async def ingest_batch(self, envelopes: Any) -> list[Receipt | PostroomError]:
+            outcomes = await super().ingest_batch(envelopes)
+            if len(self.batches) > 1:
+                return outcomes
+            return [SwitchboardUnavailable("not this one"), *outcomes[1:]]
+
+    switchboard = Stumbling(desk.switchboard.services)
+    connector = await desk.start(claim_after=SOON, switchboard=switchboard)
+    await switchboard.until(lambda: len(switchboard.receipts) == 4)
+    await connector.stop()
+    assert switchboard.batches == [3, 1]
+    assert connector.vitals.counters["postponed"] == 1
+    assert await desk.pending() == 0
+    assert event_ids(await switchboard.kept()) == sorted(ids)
+
+
+async def test_stopping_does_not_wait_for_a_switchboard_that_is_away(desk: Desk):
+    await desk.add(1)
+
+    async def away() -> None:
+        raise IntakeRefused("no room", timedelta(hours=1))
+
+    desk.switchboard.before = away
+    connector = await desk.start()
+    await desk.switchboard.until(lambda: bool(desk.switchboard.batches))
+    await connector.stop()
+    assert await desk.pending() == 1
+
+
+async def test_deleted_entries_are_acknowledged_and_skipped(desk: Desk):
+    ids = await desk.add(4)
+    await desk.redis.xgroup_create(STREAM, GROUP, "0")
+    await desk.redis.xreadgroup(GROUP, "one", {STREAM: ">"}, count=2)
+    await desk.redis.xreadgroup(GROUP, "crashed", {STREAM: ">"}, count=2)
+    await desk.redis.xdel(STREAM, ids[0], ids[2])
+    connector = await desk.start("one", claim_after=SOON)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 2)
+    await connector.stop()
+    assert event_ids(await desk.switchboard.kept()) == sorted([ids[1], ids[3]])
+    assert await desk.pending() == 0
+
+
+@pytest.mark.parametrize("ending", ["stop", "kill"])
+async def test_redis_may_go_away_and_come_back(desk: Desk, ending: str):
+    connector = await desk.start()
+    first = await desk.add(10)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 10)
+    getattr(desk.server, ending)()
+    await connector.vitals.ailing("degraded")
+    desk.server.start()
+    second = await desk.add(10, start=10)
+    await desk.switchboard.until(lambda: len({each.request_id for each in desk.switchboard.receipts}) == 20)
+    await connector.stop()
+    assert connector.vitals.state == "healthy"
+    assert event_ids(await desk.switchboard.kept()) == sorted(first + second)
+    assert await desk.pending() == 0
+
+
+async def test_redis_may_die_between_acceptance_and_acknowledgement(desk: Desk):
+    ids = await desk.add(5)
+
+    async def dies() -> None:
+        if len(desk.switchboard.batches) == 1:
+            desk.server.kill()
+            desk.server.start()
+
+    desk.switchboard.after = dies
+    connector = await desk.start()
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 10)
+    await connector.stop()
+    assert connector.vitals.counters["duplicate"] == 5
+    assert event_ids(await desk.switchboard.kept()) == sorted(ids)
+    assert await desk.pending() == 0
+
+
+async def test_a_stream_that_was_deleted_is_followed_anew(desk: Desk):
+    connector = await desk.start()
+    await desk.add(1)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 1)
+    await desk.redis.delete(STREAM)
+    await desk.add(1, start=1)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 2)
+    await connector.stop()
+    assert connector.vitals.state == "healthy"
+
+
+async def test_a_thousand_entries_by_two_consumers_are_a_thousand_messages(desk: Desk):
+    """Each is stopped and started again on the way, and both claim so eagerly that they often hold the same entry."""
+    ids = await desk.add(1000)
+    other = Switchboard(desk.switchboard.services)
+    boards = {"one": desk.switchboard, "two": other}
+    for count in (200, 600):
+        connectors = [await desk.start(name, SOON, board, batch=30) for name, board in boards.items()]
+        await _until_distinct(boards, count)
+        await connectors[0].drop()
+        await connectors[1].stop()
+    connectors = [await desk.start(name, SOON, board, batch=30) for name, board in boards.items()]
+    await _until_distinct(boards, 1000)
+    await desk.drained()
+    for connector in connectors:
+        await connector.stop()
+    assert all(board.receipts for board in boards.values())
+    assert event_ids(await desk.switchboard.kept()) == sorted(ids)
+    assert await desk.redis.exists(f"{STREAM}:refused") == 0
+
+
+async def _until_distinct(boards: Mapping[str, Switchboard], count: int) -> None:
+    def reached() -> bool:
+        return len({each.request_id for board in boards.values() for each in board.receipts}) >= count
+
+    waiting = [asyncio.create_task(board.until(reached)) for board in boards.values()]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert reached()
+
+
+async def test_a_call_holds_no_more_than_its_limits(desk: Desk):
+    async with desk.redis.pipeline(transaction=False) as pipeline:
+        for number in range(10):
+            pipeline.xadd(STREAM, {"text": f"{number}" * 1_000_000})
+        await pipeline.execute()
+    connector = await desk.start()
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 10)
+    await connector.stop()
+    assert max(desk.switchboard.batches) == MOST_TEXT_PER_CALL // 2_000_000
+    assert await desk.pending() == 0
+
+
+async def test_a_wrong_password_is_told_at_the_start(sqlite: Database):
+    with running_redis("--requirepass", "open sesame") as server:
+        async with opened_desk(server, sqlite) as desk:
+            connector = await desk.start()
+            with pytest.raises(SettingsError, match="POSTROOM_REDIS_URL"):
+                await connector.task
+
+
+async def test_a_key_that_is_no_stream_is_told_at_the_start(desk: Desk):
+    await desk.redis.set(STREAM, "a text")
+    connector = await desk.start()
+    with pytest.raises(BadInput, match="is no stream"):
+        await connector.task
+
+
+async def test_the_heartbeat_tells_how_the_connector_is_doing(desk: Desk, sqlite: Database):
+    (entry_id,) = await desk.add(1)
+    connector = await desk.start()
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 1)
+    await connector.stop()
+    connector.vitals.ail("degraded", RedisError("cannot reach redis://user:secret@host"))
+    heart = Heart(
+        desk.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
+    )
+    await heart.beat()
+    (seen,) = await sqlite.run(list_connectors())
+    assert (seen.connector_type, seen.endpoint_identity, seen.instance_id) == ("redis-stream", IDENTITY, "one")
+    assert (seen.state, seen.counters["accepted"]) == ("degraded", 1)
+    assert seen.checkpoint is not None
+    assert seen.checkpoint["cursor"] == entry_id
+    assert seen.error is not None
+    assert "cannot reach" in seen.error
+    assert "secret" not in seen.error
+
+
+class Deaf:
+    """A switchboard that takes no heartbeat."""
+
+    def __init__(self, error: Exception, enough: int) -> None:
+        self.error = error
+        self.beats = 0
+        self.enough = asyncio.Event()
+        self._until = enough
+
+    async def heartbeat(self, _report: Mapping[str, Any]) -> None:
+        self.beats += 1
+        if self.beats >= self._until:
+            self.enough.set()
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [SwitchboardUnavailable("gone"), OSError("gone"), IntakeRefused("full", SOON)])
+async def test_a_heartbeat_that_fails_is_tried_again_at_the_next_beat(error: Exception):
+    deaf = Deaf(error, enough=3)
+    heart = Heart(deaf, Connector("redis-stream", IDENTITY, "one", "1.0"), Vitals(wall_clock), wall_clock)  # type: ignore[arg-type]
+    async with beating(heart, every=timedelta(milliseconds=1)), asyncio.timeout(PATIENCE_S):
+        await deaf.enough.wait()
+
+
+async def test_a_token_that_is_refused_is_told_at_the_start():
+    deaf = Deaf(Refused("revoked"), enough=1)
+    heart = Heart(deaf, Connector("redis-stream", IDENTITY, "one", "1.0"), Vitals(wall_clock), wall_clock)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="revoked"):
+        async with beating(heart):
+            pytest.fail("it went on")
+
+
+def test_pauses_are_never_longer_than_half_a_minute():
+    from postroom.connectors.redis_stream.source import BACKOFF
+
+    assert BACKOFF.cap * 1.25 == timedelta(seconds=30)
+    assert AT_ONCE.cap < SOON * 2

@@ -1,0 +1,193 @@
+"""Every role on every tool, for its own endpoint and another's, on a queue for agents and on one that is not.
+
+The table is what is meant, written out by hand; the code has its own. `yes` is allowed; everything else is refused,
+for the reason that stands there, and audited.
+"""
+
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.types import CallToolResult
+
+from postroom.core.metrics import ACCESS_REFUSED
+from support.switchboard import Served, envelope, mail
+
+OWN, OTHER = "webhook:ci", "webhook:other"
+TABLE = """
+tool                 on        connector  dashboard  agent  admin
+ingest               own       yes        role       role   yes
+ingest               other     identity   role       role   yes
+ingest.batch         own       yes        role       role   yes
+ingest.batch         other     identity   role       role   yes
+connector.heartbeat  own       yes        role       role   role
+connector.heartbeat  other     identity   role       role   role
+connector.list       -         role       yes        role   yes
+queue.next           gateway   role       role       yes    yes
+queue.next           email     role       role       queue  yes
+queue.ack            gateway   role       role       yes    yes
+queue.ack            email     role       role       queue  yes
+queue.nack           gateway   role       role       yes    yes
+queue.nack           email     role       role       queue  yes
+queue.peek           gateway   role       yes        yes    yes
+queue.peek           email     role       yes        queue  yes
+queue.stats          -         role       yes        yes    yes
+queue.replay         gateway   role       role       role   yes
+queue.replay         email     role       role       role   yes
+POST                 own       yes        role       role   yes
+POST                 other     identity   role       role   yes
+POST.batch           own       yes        role       role   yes
+POST.batch           other     identity   role       role   yes
+"""
+HEAD, *ROWS = [line.split() for line in TABLE.strip().splitlines()]
+ROLES = HEAD[2:]
+TOOLS = {row[0] for row in ROWS if not row[0].startswith("POST")}
+ERAS = ("2026-07-28", "legacy")
+
+
+async def token_of(switchboard: Served, role: str) -> str:
+    return await switchboard.token(role, OWN if role == "connector" else None)
+
+
+async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[str, Any]:
+    """What would make this call succeed, were it allowed; messages to lease are put there, and leased, for it."""
+    identity = {"source": {"endpoint_identity": OWN if on == "own" else OTHER}}
+    match tool:
+        case "ingest":
+            return {"envelope": envelope(f"{role}-{on}", **identity)}
+        case "ingest.batch":
+            return {"items": [envelope(f"{role}-{on}", **identity)]}
+        case "connector.heartbeat":
+            return {"report": report(identity["source"]["endpoint_identity"])}
+        case "connector.list" | "queue.stats":
+            return {}
+        case "queue.replay":
+            return {"queue": on, "since": "2026-11-15T00:00:00Z"}
+        case "queue.next" | "queue.peek":
+            return {"queue": on}
+        case "queue.ack" | "queue.nack":
+            await switchboard.services.intake.ingest((mail if on == "email" else envelope)(f"{role}-{on}"))
+            [leased] = await switchboard.services.buffer.next(on)
+            refs = {"message_id": str(leased.message_id), "lease_token": str(leased.lease_token)}
+            return {**refs, "reason": "a test"} if tool == "queue.nack" else refs
+        case _:
+            raise AssertionError(tool)
+
+
+def report(identity: str) -> dict[str, Any]:
+    return {
+        "schema_version": "connector.heartbeat.v1",
+        "connector": {"connector_type": "webhook", "endpoint_identity": identity, "instance_id": "one"},
+        "status": {"state": "healthy", "uptime_s": 1.0},
+        "sent_at": "2026-11-15T08:00:00Z",
+    }
+
+
+def outcome(result: CallToolResult) -> str:
+    """`yes`, or what the refusal is about."""
+    content: dict[str, Any] = result.structured_content
+    if not result.is_error and content.get("refused") == 1:
+        content = content["results"][0]["error"]
+    elif not result.is_error:
+        return "yes"
+    return reason(content)
+
+
+def reason(problem: dict[str, Any]) -> str:
+    assert problem["code"] == "refused", problem
+    assert problem["remedy"]
+    words = {"token": "role", "queue": "queue"}
+    return words.get(problem["field"], "identity" if problem["field"].endswith("endpoint_identity") else "?")
+
+
+async def post(switchboard: Served, tool: str, on: str, role: str) -> str:
+    one = envelope(f"{role}-{on}-{tool}", source={"endpoint_identity": OWN if on == "own" else OTHER})
+    headers = {"Authorization": f"Bearer {await token_of(switchboard, role)}"}
+    async with httpx2.AsyncClient(headers=headers) as http:
+        answer = await http.post(f"{switchboard.address}/v1/ingest", json=[one] if tool == "POST.batch" else one)
+    content = answer.json()
+    if answer.status_code == 200 and content.get("refused") == 1:
+        return reason(content["results"][0]["error"])
+    if answer.status_code == 200:
+        return "yes"
+    assert answer.status_code == 403
+    return reason(content["error"])
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_role_is_listed_its_own_tools_and_no_others(switchboard: Served, role: str, era: str):
+    column = HEAD.index(role)
+    async with switchboard.client(await token_of(switchboard, role), era) as client:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+    assert listed == {row[0] for row in ROWS if row[0] in TOOLS and row[column] in ("yes", "queue", "identity")}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")
+async def test_a_call_does_what_the_table_says(switchboard: Served, row: list[str]):
+    tool, on, *expected = row
+    found: list[str] = []
+    for role in ROLES:
+        if tool.startswith("POST"):
+            found.append(await post(switchboard, tool, on, role))
+            continue
+        given = await arguments(switchboard, tool, on, role)
+        async with switchboard.client(await token_of(switchboard, role), "2026-07-28") as client:
+            found.append(outcome(await client.call_tool(tool, given)))
+    assert dict(zip(ROLES, found, strict=True)) == dict(zip(ROLES, expected, strict=True))
+    refused = [role for role, word in zip(ROLES, expected, strict=True) if word != "yes"]
+    audited = await switchboard.audit()
+    assert [entry.role for entry in reversed(audited)] == refused
+    assert all(entry.actor.startswith("token:") and entry.reason for entry in audited)
+    counted = switchboard.services.tally.counts_of(ACCESS_REFUSED)
+    assert counted.get(("identity",), 0) == expected.count("identity")
+    assert counted.get(("role",), 0) == len(refused) - expected.count("identity")
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row[0] in TOOLS], ids=lambda row: f"{row[0]}-{row[1]}")
+async def test_the_older_protocol_is_no_way_around(switchboard: Served, row: list[str]):
+    tool, on, *expected = row
+    for role, word in zip(ROLES, expected, strict=True):
+        if word != "yes":
+            given = await arguments(switchboard, tool, on, role)
+            async with switchboard.client(await token_of(switchboard, role), "legacy") as client:
+                assert outcome(await client.call_tool(tool, given)) == word
+
+
+async def test_what_is_refused_changes_nothing(switchboard: Served):
+    async with switchboard.client(await switchboard.token("agent"), "2026-07-28") as agent:
+        for tool, on in (("ingest", "own"), ("ingest.batch", "own"), ("connector.heartbeat", "own")):
+            assert (await agent.call_tool(tool, await arguments(switchboard, tool, on, "agent"))).is_error
+        given = await arguments(switchboard, "queue.ack", "email", "agent")
+        assert (await agent.call_tool("queue.ack", given)).is_error
+    async with switchboard.client(await switchboard.token("admin"), "2026-07-28") as admin:
+        assert await waiting(admin) == {"email": (0, 1), "gateway": (0, 0)}
+        assert (await admin.call_tool("connector.list")).structured_content == {"connectors": []}
+
+
+async def waiting(client: Client) -> dict[str, tuple[int, int]]:
+    """How many messages wait in each queue, and how many are leased."""
+    queues = (await client.call_tool("queue.stats")).structured_content["queues"]
+    return {
+        queue["queue"]: (sum(each["waiting"] for each in queue["tiers"]), sum(each["leased"] for each in queue["tiers"]))
+        for queue in queues
+    }
+
+
+async def test_a_refusal_says_which_role_is_needed(switchboard: Served):
+    async with switchboard.client(await switchboard.token("agent"), "2026-07-28") as agent:
+        result = await agent.call_tool("queue.replay", {"queue": "gateway", "since": "2026-11-15T00:00:00Z"})
+    assert result.is_error
+    text = result.content[0].text  # type: ignore[union-attr]
+    assert text == "token: the role agent may not call queue.replay; use a token of the role admin"
+
+
+async def test_a_batch_keeps_what_is_ones_own_and_audits_the_rest_once(switchboard: Served):
+    others = [envelope(number, source={"endpoint_identity": OTHER}) for number in range(3)]
+    async with switchboard.client(await switchboard.token("connector", OWN), "2026-07-28") as connector:
+        answer = await connector.call_tool("ingest.batch", {"items": [others[0], envelope("mine"), *others[1:]]})
+    assert not answer.is_error
+    statuses = [each["status"] for each in answer.structured_content["results"]]
+    assert statuses == ["refused", "accepted", "refused", "refused"]
+    assert len(await switchboard.audit()) == 1

@@ -1,0 +1,151 @@
+"""The switchboard with everything behind it, served over real HTTP, with tokens made for the test."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import Any
+
+import httpx2
+import uvicorn
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from starlette.applications import Starlette
+
+from postroom.core.queues import Queues
+from postroom.core.roles import Role
+from postroom.core.tally import Tally
+from postroom.store.audit import AuditView, Signature, list_audit
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.tokens import create_token, mint
+from postroom.switchboard.buffer import Buffer
+from postroom.switchboard.disk import DiskReserve
+from postroom.switchboard.http import McpEndpoint, running_mcp, switchboard_routes
+from postroom.switchboard.intake import Intake
+from postroom.switchboard.services import Services
+from postroom.switchboard.token_check import TokenCheck
+
+HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+def services_on(
+    database: Database,
+    clock: Callable[[], datetime],
+    *,
+    reserve: DiskReserve | None = None,
+    poll_s: float = 60,
+) -> Services:
+    """The services. Whoever waits is woken by signals; polls are too rare to help a test."""
+    queues, tally = Queues(), Tally()
+    return Services(
+        intake=Intake(database, reserve, clock, queues=queues, tally=tally),
+        buffer=Buffer(database, queues, clock, tally=tally, poll_s=poll_s),
+        database=database,
+        queues=queues,
+        token_check=TokenCheck(database, clock),
+        tally=tally,
+        clock=clock,
+    )
+
+
+class Served:
+    """A switchboard that answers at `address`."""
+
+    def __init__(self, services: Services, address: str, mcp: McpEndpoint) -> None:
+        self.services = services
+        self.address = address
+        self.mcp = mcp
+
+    async def token(self, role: str, identity: str | None = None, expires_at: datetime | None = None) -> str:
+        minted = mint(Role(role), identity, expires_at=expires_at)
+        signed = Signature(new_id(), "test", "admin")
+        await self.services.database.run(create_token(minted.token, signed, self.services.clock()))
+        return minted.text
+
+    @contextlib.asynccontextmanager
+    async def client(self, token: str, mode: str = "auto") -> AsyncIterator[Client]:
+        """A real client of the mcp package."""
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=90) as http,
+            Client(streamable_http_client(f"{self.address}/mcp", http_client=http), mode=mode) as client,
+        ):
+            yield client
+
+    async def audit(self) -> list[AuditView]:
+        """What was refused, the newest first."""
+        return await self.services.database.run(list_audit(1000, action="access.refused"))
+
+
+@contextlib.asynccontextmanager
+async def served(services: Services, port: int = 0) -> AsyncIterator[Served]:
+    """In a task of its own, since fixtures are torn down by another task than the one that set them up."""
+    up: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
+    down = asyncio.Event()
+    running = asyncio.create_task(_serve(services, port, up, down))
+    try:
+        await asyncio.wait((up, running), return_when=asyncio.FIRST_COMPLETED)
+        if not up.done():
+            running.result()
+        yield await up
+    finally:
+        down.set()
+        await running
+
+
+async def _serve(services: Services, port: int, up: asyncio.Future[Served], down: asyncio.Event) -> None:
+    async with running_mcp(services, HOSTS) as mcp:
+        listener = socket.create_server(("127.0.0.1", port))
+        app = Starlette(routes=switchboard_routes(services, mcp))
+        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            await server.ready.wait()
+            up.set_result(Served(services, f"http://127.0.0.1:{listener.getsockname()[1]}", mcp))
+            await down.wait()
+        finally:
+            mcp.stop_waiting()
+            server.should_exit = True
+            await serving
+            listener.close()
+            await services.token_check.close()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
+def mail(number: int | str = 1, **parts: dict[str, Any]) -> dict[str, Any]:
+    """A message for the queue `email`."""
+    source = {"channel": "email", "provider": "gmail", "endpoint_identity": "gmail:user:ada@example.com"}
+    return envelope(number, **{"source": source, **parts})
+
+
+def envelope(number: int | str = 1, **parts: dict[str, Any]) -> dict[str, Any]:
+    """An event for the queue `gateway`; `parts` are laid over its parts."""
+    whole: dict[str, Any] = {
+        "schema_version": "ingest.v1",
+        "source": {"channel": "webhook", "provider": "webhook", "endpoint_identity": "webhook:ci"},
+        "event": {
+            "external_event_id": f"event-{number}",
+            "observed_at": "2026-11-15T08:00:00Z",
+            "kind": "deploy.done",
+        },
+        "sender": {"identity": "ci@example.com"},
+        "payload": {"raw": {"number": str(number)}, "normalized_text": f"deploy {number} is done"},
+    }
+    for name, part in parts.items():
+        whole[name] = {**whole.get(name, {}), **part}
+    return whole
