@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import platform
 import signal
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -17,12 +18,15 @@ from postroom.core.errors import SettingsError
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from postroom.connectors.switchboard_client import Receipt
     from postroom.core.mailbox import Mailbox
+    from postroom.export.exporter import Exporter
     from postroom.redis_source import Reading
     from postroom.settings import Settings
     from postroom.store.database import Database
-    from postroom.switchboard.intake import Intake
+    from postroom.switchboard.disk import DiskReserve
+    from postroom.switchboard.http import McpEndpoint
+    from postroom.switchboard.services import Services
+    from postroom.switchboard.token_check import TokenCheck
 
     MailboxOf = Callable[[UUID], Mailbox]
 
@@ -76,7 +80,15 @@ class PostroomApplication:
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:
         """Only jobs: the worker, and its share in leading."""
-        async with _stoppable() as stop, _open(settings) as database, _mailboxes(settings) as mailbox_of:
+        from postroom.core.tally import Gauges, Tally
+        from postroom.export.exporter import exporting
+
+        async with (
+            _stoppable() as stop,
+            exporting(settings.telemetry, Tally(), Gauges()),
+            _open(settings) as database,
+            _mailboxes(settings) as mailbox_of,
+        ):
             await _run_jobs(settings, database, mailbox_of, stop, concurrency)
 
     async def connector_redis_stream(self, settings: Settings, **reading: Unpack[Reading]) -> None:
@@ -182,69 +194,145 @@ async def _run_jobs(
 
 
 async def _run_product(settings: Settings, database: Database, stop: asyncio.Event, ready: Ready) -> None:
-    """Everything in one process: the page first, then what fills it."""
+    """Everything in one process: the doors first, then what fills them."""
     from postroom.core.job_types import CATALOGUE
-    from postroom.dashboard.serve import serving
-    from postroom.dashboard.store_feed import StoreFeed
-    from postroom.dashboard.web import create_dashboard
+    from postroom.core.tally import Gauges
+    from postroom.export.exporter import exporting
     from postroom.switchboard.dispatcher import Dispatcher
+    from postroom.switchboard.http import running_mcp
+    from postroom.switchboard.keeper import Keeper
 
     email = _account_email(settings)
-    dashboard = create_dashboard(
-        StoreFeed(database),
-        allowed_hosts=settings.web.allowed_hosts,
-        account=email,
-        started_at=datetime.now(UTC),
+    reserve = _reserve(settings, database)
+    services, gauges = _services(settings, database, reserve), Gauges()
+    inbox = settings.inbox
+    keeper = Keeper(
+        database,
+        services.queues,
+        services.buffer,
+        gauges,
+        keep=timedelta(days=inbox.keep_days),
+        keep_rollups=timedelta(days=inbox.rollup_days),
     )
+    await keeper.adopt_strays()
+    dispatcher = Dispatcher(database, CATALOGUE, services.buffer, services.queues["email"])
     async with (
-        serving(dashboard, host=settings.web.host, port=settings.web.port) as address,
+        _closing(services.token_check),
+        exporting(settings.telemetry, services.tally, gauges) as exporter,
+        running_mcp(services, settings.web.allowed_hosts) as mcp,
+        _serving(settings, services, mcp, exporter, reserve, email) as address,
         _mailboxes(settings) as mailbox_of,
-        _background(Dispatcher(database, CATALOGUE).run(), stop),
-        _background(_watch_mailbox(settings, database, email), stop),
+        _background(keeper.run(), stop),
+        _background(dispatcher.run(), stop),
+        _background(_watch_mailbox(settings, services, email), stop),
     ):
         ready(address)
         await _run_jobs(settings, database, mailbox_of, stop, settings.worker.concurrency)
 
 
-async def _watch_mailbox(settings: Settings, database: Database, email: str) -> None:
-    """The Gmail connector in this process: it reaches the switchboard through its client, as it would from afar."""
+@contextlib.asynccontextmanager
+async def _closing(tokens: TokenCheck) -> AsyncGenerator[None]:
+    try:
+        yield
+    finally:
+        await tokens.close()
+
+
+def _reserve(settings: Settings, database: Database) -> DiskReserve | None:
+    from postroom.switchboard.disk import DiskReserve
+
+    return DiskReserve(settings.data_dir, settings.disk_reserve_mib) if database.dialect == "sqlite" else None
+
+
+def _services(settings: Settings, database: Database, reserve: DiskReserve | None) -> Services:
+    from postroom.core.tally import Tally
+    from postroom.queue_settings import queues_of
+    from postroom.store.clock import wall_clock
+    from postroom.switchboard.buffer import Buffer
+    from postroom.switchboard.intake import Intake
+    from postroom.switchboard.services import Services
+    from postroom.switchboard.token_check import TokenCheck
+
+    queues, tally = queues_of(settings.queues, settings.routes), Tally()
+    return Services(
+        intake=Intake(database, reserve, queues=queues, tally=tally),
+        buffer=Buffer(database, queues, tally=tally),
+        database=database,
+        queues=queues,
+        token_check=TokenCheck(database, wall_clock),
+        tally=tally,
+        clock=wall_clock,
+    )
+
+
+def _serving(
+    settings: Settings,
+    services: Services,
+    mcp: McpEndpoint,
+    exporter: Exporter,
+    reserve: DiskReserve | None,
+    email: str,
+) -> contextlib.AbstractAsyncContextManager[str]:
+    """The pages, and beside them everything else that is asked over HTTP."""
+    from starlette.routing import Route
+
+    from postroom.dashboard.serve import serving
+    from postroom.dashboard.store_feed import StoreFeed
+    from postroom.dashboard.web import create_dashboard
+    from postroom.switchboard.http import switchboard_routes
+    from postroom.switchboard.ready import ready_endpoint
+
+    dashboard = create_dashboard(
+        StoreFeed(services.database),
+        allowed_hosts=settings.web.allowed_hosts,
+        account=email,
+        started_at=datetime.now(UTC),
+        routes=[
+            *switchboard_routes(services, mcp),
+            Route("/metrics", exporter.metrics_endpoint),
+            Route("/readyz", ready_endpoint(services.database, reserve)),
+        ],
+    )
+    return serving(dashboard, host=settings.web.host, port=settings.web.port, before_stop=mcp.stop_waiting)
+
+
+async def _watch_mailbox(settings: Settings, services: Services, email: str) -> None:
+    """The Gmail connector in this process: it reaches the switchboard through MCP, as it would from afar."""
     import httpx2
 
+    from postroom import __version__
     from postroom.connectors.checkpoint import Checkpoint
     from postroom.connectors.gmail.live import GmailLive
+    from postroom.connectors.mcp_switchboard import switchboard_within
+    from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+    from postroom.core.roles import Principal, Role
     from postroom.gmail.client import GmailClient
     from postroom.store.clock import wall_clock
     from postroom.store.ids import new_id
     from postroom.store.mail import keep_account
-    from postroom.switchboard.disk import DiskReserve
-    from postroom.switchboard.intake import Intake
+    from postroom.switchboard.mcp_server import build_server
 
     endpoint = f"gmail:user:{email}"
-    await database.run(keep_account(new_id(), "gmail", endpoint, email, wall_clock()))
-    reserve = DiskReserve(settings.data_dir, settings.disk_reserve_mib) if database.dialect == "sqlite" else None
+    await services.database.run(keep_account(new_id(), "gmail", endpoint, email, wall_clock()))
+    switchboard = switchboard_within(build_server(services, Principal(Role.CONNECTOR, endpoint)))
+    vitals = Vitals(wall_clock)
+    heart = Heart(
+        switchboard, Connector("gmail", endpoint, platform.node() or "postroom", __version__), vitals, wall_clock
+    )
     async with httpx2.AsyncClient(timeout=30) as http:
         live = GmailLive(
             GmailClient(http, settings.gmail.base_url, _token(settings)),
-            InProcessSwitchboard(Intake(database, reserve)),
+            switchboard,
             Checkpoint(settings.data_dir / "connectors" / f"gmail-{email}.json"),
             email=email,
             endpoint_identity=endpoint,
             clock=wall_clock,
+            tally=services.tally,
+            vitals=vitals,
         )
-        await live.run(timedelta(seconds=settings.gmail.poll_s))
-
-
-class InProcessSwitchboard:
-    """The switchboard when it lives in the same process as the connector."""
-
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
-
-    async def ingest(self, envelope: Mapping[str, Any]) -> Receipt:
-        from postroom.connectors.switchboard_client import Receipt
-
-        accepted = await self._intake.ingest(envelope)
-        return Receipt(accepted.request_id, accepted.duplicate)
+        await heart.introduce()
+        async with beating(heart):
+            await live.run(timedelta(seconds=settings.gmail.poll_s))
 
 
 @contextlib.asynccontextmanager

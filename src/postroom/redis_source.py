@@ -9,11 +9,12 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from postroom import __version__
-from postroom.core.errors import SettingsError
+from postroom.core.errors import Refused, SettingsError
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+    from postroom.connectors.runtime import Heart
     from postroom.settings import Settings
 
 DRAIN = timedelta(seconds=10)
@@ -59,8 +60,20 @@ async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: U
             claim_after=reading["claim_after"],
         )
         heart = Heart(switchboard, Connector("redis-stream", identity, consumer, __version__), vitals, wall_clock)
+        await _introduce(heart)
         async with beating(heart):
             await _until_stopped(source.run(stop, lambda: reading["ready"](identity)), stop)
+
+
+async def _introduce(heart: Heart) -> None:
+    """A token that is refused is told at once, in the switchboard's words but without the header's name: what follows
+    that, wherever it is printed, is taken for a secret and hidden.
+    """
+    try:
+        await heart.introduce()
+    except Refused as refused:
+        told = str(refused).partition(": ")[2]
+        raise Refused(f"the switchboard does not take what POSTROOM_CONNECTOR_TOKEN holds: {told}") from None
 
 
 def _redis(settings: Settings) -> Redis:

@@ -44,11 +44,6 @@ class WebSettings(Section):
         min_length=1,
         description="Host names the pages answer to; a request for any other name is refused.",
     )
-    allowed_origins: Names = Field(
-        (),
-        description="Web pages, as `https://host`, whose scripts may call `/mcp` and `/v1/ingest`; none but our own "
-        "unless named.",
-    )
 
 
 class WorkerSettings(Section):

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from uuid import UUID
 
 from postroom.masking import HIDDEN, masked_urls
-from postroom.settings import LogSettings
+from postroom.sections import LogSettings
 
 if TYPE_CHECKING:
     from structlog.typing import Processor
@@ -56,6 +56,7 @@ _HIDDEN_IN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)(token|password|passwd|secret|api_?key)(['\"]?\s*[:=]\s*)(?!\*)[^\s&,;]+"), r"\1\2***"),
     (re.compile(r"https?://[^\s/@]+@"), "https://***@"),
     (re.compile(r"\bya29\.[\w-]+"), "***"),
+    (re.compile(r"\bpostroom_[0-9a-f]{32}_[\w-]+"), "***"),
     # What others put of a refused value into their messages: pydantic, and PostgreSQL's constraint errors.
     (re.compile(r"(?s)input_value=.*?(?=, input_type=)"), f"input_value={MAIL}"),
     (re.compile(r"(?s)(Failing row contains) \(.*\)"), rf"\1 ({MAIL})"),

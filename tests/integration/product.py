@@ -12,12 +12,13 @@ from uuid import UUID
 
 import httpx2
 
-from postroom.app import InProcessSwitchboard
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailLive
+from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.job_types import CATALOGUE
 from postroom.core.mail import read_mail
 from postroom.core.queues import EMAIL
+from postroom.core.roles import Principal, Role
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
@@ -38,6 +39,8 @@ from postroom.store.new_jobs import new_job
 from postroom.store.rules import NewRule, add_rules
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
+from postroom.switchboard.mcp_server import build_server
+from support.switchboard import services_on
 
 OWNER = "mara@lindqvist.example"
 ENDPOINT = f"gmail:user:{OWNER}"
@@ -116,11 +119,12 @@ async def running_product(
         leadership = Leadership(
             database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database), poll=options.poll
         )
-        dispatching = asyncio.create_task(Dispatcher(database, CATALOGUE).run())
+        services = services_on(database, wall_clock)
+        dispatching = asyncio.create_task(Dispatcher(database, CATALOGUE, services.buffer).run())
         working = asyncio.gather(worker.run(), leadership.run())
         live = GmailLive(
             client,
-            InProcessSwitchboard(Intake(database, None)),
+            switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT))),
             Checkpoint(folder / "checkpoint.json"),
             email=OWNER,
             endpoint_identity=ENDPOINT,

@@ -121,7 +121,8 @@ async def announced(process: asyncio.subprocess.Process) -> dict[str, Any]:
 async def test_killed_again_and_again_after_acceptance_it_loses_nothing_and_brings_nothing_twice(
     site: Site, sqlite: Database
 ):
-    ids = [(await site.redis.xadd(STREAM, {"text": f"text {number}"})).decode() for number in range(40)]
+    added: list[Any] = [await site.redis.xadd(STREAM, {"text": f"text {number}"}) for number in range(40)]
+    ids = [each.decode() for each in added]
     for _ in range(2):
         async with site.connector("--batch", "10") as process:
             site.intake.victim = process
@@ -130,7 +131,7 @@ async def test_killed_again_and_again_after_acceptance_it_loses_nothing_and_brin
     async with site.connector("--batch", "10") as process:
         assert await announced(process) == {"stream": STREAM, "group": GROUP, "consumer": "c", "identity": IDENTITY}
         async with asyncio.timeout(PATIENCE_S):
-            while await site.redis.xlen(STREAM) and (await _group(site.redis))["last-delivered-id"] != ids[-1].encode():
+            while (await _group(site.redis))["last-delivered-id"] != ids[-1].encode():
                 pass
             while await site.pending():
                 pass
@@ -172,7 +173,7 @@ async def test_a_token_that_is_not_known_is_told_in_one_line(site: Site):
     async with site.connector() as process:
         code, complaints = await ended(process)
     assert code == 1
-    assert "token" in complaints
+    assert "is not known here" in complaints
     assert "Traceback" not in complaints
     assert site.token not in complaints
 
@@ -183,34 +184,3 @@ async def test_a_token_for_another_stream_is_told_at_the_start(site: Site):
         code, complaints = await ended(process)
     assert code == 1
     assert "redis:other" in complaints
-
-
-async def test_without_a_token_it_says_how_to_get_one(site: Site):
-    site.token = None
-    async with site.connector() as process:
-        code, complaints = await ended(process)
-    assert code == 2
-    assert f"postroom token create --role connector --identity {IDENTITY}" in complaints
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--url", "redis://user:hunter2@127.0.0.1/0"], "POSTROOM_REDIS_URL"),
-        (["--url", "redis://127.0.0.1/0?password=hunter2"], "POSTROOM_REDIS_URL"),
-        (["--url", "http://127.0.0.1/"], "redis.url"),
-        (["--url", "redis://127.0.0.1:port/0"], "redis.url"),
-        (["--switchboard", "127.0.0.1:8025"], "connector.switchboard_url"),
-        (["--consumer", "two words"], "--consumer"),
-        (["--stream", "one\ntwo"], "--stream"),
-        (["--identity", "x" * 513], "--identity"),
-        (["--batch", "101"], "--batch"),
-    ],
-)
-async def test_a_wrong_option_is_told_in_one_line(site: Site, options: list[str], complaint: str):
-    async with site.connector(*options) as process:
-        code, complaints = await ended(process)
-    assert code == 2
-    assert complaint in complaints
-    assert "hunter2" not in complaints
-    assert "Traceback" not in complaints

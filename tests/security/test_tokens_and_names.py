@@ -13,6 +13,16 @@ from postroom.store.tokens import read_token, revoke_token
 from support.switchboard import Served, envelope
 
 DOORS = ("/mcp", "/v1/ingest")
+FOREIGN_ORIGINS = (
+    "https://evil.example",
+    "http://127.0.0.1.evil.example",
+    "http://localhost@evil.example",
+    "http://localhost:8025/",
+    "file://localhost",
+    "null",
+    "",
+    "http://[",
+)
 VERSION = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 
@@ -116,40 +126,34 @@ async def test_a_revoked_token_opens_nothing_a_second_later(switchboard: Served,
 
 
 @pytest.mark.parametrize("path", DOORS)
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8025", "127.0.0.1.evil.example", "localhost@evil.example"])
-async def test_a_foreign_host_is_refused_even_with_a_token(switchboard: Served, path: str, host: str):
+async def test_a_foreign_host_is_refused_even_with_a_token(switchboard: Served, path: str):
     token = await switchboard.token("admin")
-    answer = await knock(switchboard, path, {"Authorization": f"Bearer {token}", "Host": host})
-    assert (answer.status_code, problem_in(answer)["code"]) == (421, "foreign_host")
+    for host in (
+        "evil.example",
+        "evil.example:8025",
+        "127.0.0.1.evil.example",
+        "localhost@evil.example",
+        "localhost:x",
+    ):
+        answer = await knock(switchboard, path, {"Authorization": f"Bearer {token}", "Host": host})
+        assert (host, answer.status_code, problem_in(answer)["code"]) == (host, 421, "foreign_host")
 
 
 @pytest.mark.parametrize("path", DOORS)
-@pytest.mark.parametrize("host", ["localhost", "localhost:9", "127.0.0.1:1"])
-async def test_our_own_names_are_answered_with_any_port(switchboard: Served, path: str, host: str):
+async def test_our_own_names_are_answered_with_any_port(switchboard: Served, path: str):
     token = await switchboard.token("admin")
-    answer = await knock(switchboard, path, {"Authorization": f"Bearer {token}", "Host": host})
-    assert answer.status_code == 200
+    for host in ("localhost", "localhost:9", "127.0.0.1:1", "[::1]:8025"):
+        answer = await knock(switchboard, path, {"Authorization": f"Bearer {token}", "Host": host})
+        assert (host, answer.status_code) == (host, 200)
 
 
 @pytest.mark.parametrize("path", DOORS)
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "https://evil.example",
-        "http://127.0.0.1.evil.example",
-        "http://localhost@evil.example",
-        "http://localhost:8025/",
-        "file://localhost",
-        "null",
-        "",
-        "http://[",
-    ],
-)
-async def test_a_foreign_page_is_refused_even_with_a_token(switchboard: Served, path: str, origin: str):
+async def test_a_foreign_page_is_refused_even_with_a_token(switchboard: Served, path: str):
     token = await switchboard.token("admin")
-    answer = await knock(switchboard, path, {"Authorization": f"Bearer {token}", "Origin": origin})
-    assert (answer.status_code, problem_in(answer)["code"]) == (403, "foreign_origin")
-    assert "access-control-allow-origin" not in answer.headers
+    for origin in FOREIGN_ORIGINS:
+        answer = await knock(switchboard, path, {"Authorization": f"Bearer {token}", "Origin": origin})
+        assert (origin, answer.status_code, problem_in(answer)["code"]) == (origin, 403, "foreign_origin")
+        assert "access-control-allow-origin" not in answer.headers
 
 
 @pytest.mark.parametrize("path", DOORS)
@@ -160,12 +164,12 @@ async def test_a_page_of_our_own_is_answered(switchboard: Served, path: str):
 
 
 @pytest.mark.parametrize("path", DOORS)
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS"])
-async def test_only_posts_are_answered(switchboard: Served, path: str, method: str):
+async def test_only_posts_are_answered(switchboard: Served, path: str):
     token = await switchboard.token("admin")
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http:
-        answer = await http.request(method, switchboard.address + path)
-    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+        for method in ("GET", "DELETE", "PUT", "OPTIONS"):
+            answer = await http.request(method, switchboard.address + path)
+            assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
 
 
 async def test_there_is_no_session_that_another_could_take_over(switchboard: Served):

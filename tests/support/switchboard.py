@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from datetime import datetime
 from typing import Any
 
@@ -65,7 +65,7 @@ class Served:
         return minted.text
 
     @contextlib.asynccontextmanager
-    async def client(self, token: str, mode: str = "auto") -> AsyncIterator[Client]:
+    async def client(self, token: str, mode: str = "auto") -> AsyncGenerator[Client]:
         """A real client of the mcp package."""
         headers = {"Authorization": f"Bearer {token}"}
         async with (
@@ -80,7 +80,7 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(services: Services, port: int = 0) -> AsyncIterator[Served]:
+async def served(services: Services, port: int = 0) -> AsyncGenerator[Served]:
     """In a task of its own, since fixtures are torn down by another task than the one that set them up."""
     up: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
     down = asyncio.Event()
@@ -107,24 +107,31 @@ async def _serve(services: Services, port: int, up: asyncio.Future[Served], down
             await down.wait()
         finally:
             mcp.stop_waiting()
-            server.should_exit = True
+            server.stopping.set()
             await serving
             listener.close()
             await services.token_check.close()
 
 
 class _Server(uvicorn.Server):
+    """Says when it is up, and stops when it is told to and not at its next look at the clock."""
+
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self.stopping = asyncio.Event()
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Any:
+    def capture_signals(self) -> Generator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.ready.set()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self.stopping.wait()
 
 
 def mail(number: int | str = 1, **parts: dict[str, Any]) -> dict[str, Any]:

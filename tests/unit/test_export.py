@@ -31,7 +31,7 @@ from postroom.core.metrics import (
 )
 from postroom.core.tally import Gauges, Tally
 from postroom.core.traceparent import parse_traceparent
-from postroom.export.collector import Reachability
+from postroom.export.collector import Reachability, Seldom
 from postroom.export.exporter import MOST_SPANS_AT_ONCE, MOST_SPANS_WAITING, Exporter, exporting
 from postroom.sections import TelemetrySettings
 from postroom.tracing import current_traceparent, span
@@ -343,3 +343,15 @@ def test_a_collector_that_comes_and_goes_is_told_of_once_a_minute_at_most():
             reachability.note(second % 2 == 0)
     assert 1 < len(told) <= 10
     assert [line["event"] for line in told[:2]] == ["telemetry.collector_away", "telemetry.collector_back"]
+
+
+async def test_a_queue_that_stays_full_is_told_of_every_ten_minutes(collector: OtlpCollector):
+    now = [0.0]
+    seldom = Seldom(lambda: now[0])
+    record = logging.LogRecord("queue", logging.WARNING, "", 0, "Queue full, dropping Span.", None, None)
+    passed = 0
+    for now[0] in range(3600):
+        passed += seldom.filter(record)
+    assert passed == 6
+    await Exporter(settings(otlp_endpoint=collector.address), Tally(), Gauges()).close()
+    assert any(isinstance(each, Seldom) for each in logging.getLogger("opentelemetry.sdk._shared_internal").filters)

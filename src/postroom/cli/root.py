@@ -23,6 +23,7 @@ COMMANDS = {
     "worker": "Run jobs only, beside other processes on the same PostgreSQL.",
     "sandbox": "Run the Gmail emulator alone.",
     "migrate": "Bring the database up to date.",
+    "queue": "Look at the queues, and replay what went through them.",
     "jobs": "Look at jobs, retry or cancel them.",
     "rules": "Look at the rules.",
     "token": "Make tokens for connectors, pages and agents; look at them, revoke them.",

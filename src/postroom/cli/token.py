@@ -1,14 +1,14 @@
 """`postroom token`: make tokens, look at them, revoke them."""
 
-import re
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
 
 from postroom.cli.application import application_of
+from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 app = command_group("Make tokens for connectors, pages and agents; look at them, revoke them.")
 
 COLUMNS = ("id", "role", "identity", "name", "created_at", "expires_at", "revoked_at", "last_used_at")
-SPANS = {"d": "days", "h": "hours"}
 
 
 @app.command()
@@ -107,22 +106,7 @@ def _role(text: str) -> Role:
 
 def moment_of(text: str, now: datetime) -> datetime:
     """When a token ends: a span from now, or a moment; always in the future."""
-    moment = _moment(text, now)
+    moment = read_moment("--expires", text, now, ahead=True)
     if moment <= now:
         raise BadInput("--expires", f"{text!r} is over", "give a time in the future, such as 30d")
     return moment
-
-
-def _moment(text: str, now: datetime) -> datetime:
-    remedy = "write 30d, 12h, or a time with its offset such as 2027-01-31T12:00:00+01:00"
-    try:
-        if span := re.fullmatch(r"(\d{1,9})([dh])", text, re.ASCII):
-            return now + timedelta(**{SPANS[span[2]]: int(span[1])})
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            raise BadInput("--expires", f"{text!r} has no time zone", remedy)
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise BadInput("--expires", f"{text!r} is beyond the calendar", remedy) from None
-    except ValueError:
-        raise BadInput("--expires", f"{text!r} is no time", remedy) from None

@@ -114,8 +114,7 @@ class Heart:
 
 @contextlib.asynccontextmanager
 async def beating(heart: Heart, every: timedelta = EVERY) -> AsyncGenerator[None]:
-    """The heartbeat: once before the block, and then for as long as it lasts."""
-    await heart.introduce()
+    """The heartbeat, for as long as the block lasts; `introduce` makes the first one."""
     task = asyncio.create_task(heart.run(every), name="heartbeat")
     try:
         yield

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,11 +15,16 @@ GRACE_S = 5
 
 
 @contextlib.asynccontextmanager
-async def serving(app: FastAPI, *, host: str, port: int) -> AsyncGenerator[str]:
-    """Serve until the block ends; yields the address. Port 0 takes a free one."""
+async def serving(
+    app: FastAPI, *, host: str, port: int, before_stop: Callable[[], None] = lambda: None
+) -> AsyncGenerator[str]:
+    """Serve until the block ends; yields the address. Port 0 takes a free one.
+
+    `before_stop` ends what would keep a request open, before the server waits for its requests.
+    """
     listener = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
-    server = _Server(app)
+    server = _Server(app, before_stop)
     running = asyncio.create_task(server.serve(sockets=[listener]), name="dashboard-server")
     ready = asyncio.create_task(server.ready.wait())
     try:
@@ -38,7 +43,7 @@ async def serving(app: FastAPI, *, host: str, port: int) -> AsyncGenerator[str]:
 class _Server(uvicorn.Server):
     """A server that says when it is ready, leaves signals to its owner, and ends event streams before it waits."""
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, app: FastAPI, before_stop: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -52,6 +57,7 @@ class _Server(uvicorn.Server):
         )
         self.ready = asyncio.Event()
         self._broadcast: Broadcast = app.state.broadcast
+        self._before_stop = before_stop
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -63,6 +69,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._broadcast.close()
+        self._before_stop()
         await super().shutdown(sockets)
 
 

@@ -1,6 +1,6 @@
 """The dashboard as a web application: the live page, its event stream, its files, and plain error pages."""
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from datetime import datetime
 
@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from postroom.dashboard.assets import load_assets
@@ -29,8 +30,12 @@ def create_dashboard(
     account: str,
     started_at: datetime,
     rhythm: Rhythm | None = None,
+    routes: Sequence[BaseRoute] = (),
 ) -> FastAPI:
-    """The dashboard of one account. `allowed_hosts` are names without port; every other Host is refused."""
+    """The dashboard of one account, and beside its pages the other routes of the product.
+
+    `allowed_hosts` are names without port; every other Host is refused.
+    """
     assets = load_assets()
     pages = Pages(assets, account, started_at)
     broadcast = Broadcast(feed, pages.board, rhythm or Rhythm())
@@ -68,6 +73,7 @@ def create_dashboard(
     app.add_route("/events", events, methods=["GET"])
     app.add_route("/static/{digest}/{name:path}", static)
     app.add_route("/healthz", healthz)
+    app.router.routes.extend(routes)
     _answer_errors_plainly(app, pages)
     return app
 

@@ -23,6 +23,7 @@ log = structlog.get_logger()
 
 ANSWER_WITHIN_S = 5.0
 TELL_AT_MOST_EVERY_S = 60.0
+SELDOM_S = 600.0
 
 
 class Reachability:
@@ -104,21 +105,22 @@ def _headers(settings: TelemetrySettings) -> dict[str, str]:
     return read_headers(settings.otlp_headers.get_secret_value()) if settings.otlp_headers is not None else {}
 
 
-class _Seldom(logging.Filter):
+class Seldom(logging.Filter):
     """Lets one record through every ten minutes."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
         super().__init__()
+        self._now = now
         self._passed_at = float("-inf")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if monotonic() - self._passed_at < 600:
+        if self._now() - self._passed_at < SELDOM_S:
             return False
-        self._passed_at = monotonic()
+        self._passed_at = self._now()
         return True
 
 
-_seldom = _Seldom()
+_seldom = Seldom()
 
 
 def quiet_libraries() -> None:

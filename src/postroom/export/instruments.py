@@ -70,6 +70,7 @@ class Histograms:
         self._since = time_ns()
 
     def added_to(self, collected: MetricsData) -> MetricsData:
+        """Something is always collected, or this would not be asked: counters with known attributes see to that."""
         resource, *_ = collected.resource_metrics
         scope, *others = resource.scope_metrics
         with_ours = replace(scope, metrics=[*scope.metrics, *self._metrics(time_ns())])

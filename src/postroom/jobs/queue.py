@@ -7,10 +7,10 @@ from uuid import UUID
 
 from postroom.core.job_types import Catalogue
 from postroom.core.jobs import Enqueued, JobView, NewJob
-from postroom.store.gather import Gatherer
 from postroom.store import jobs as store
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
+from postroom.store.gather import Gatherer
 from postroom.store.new_jobs import new_job
 
 

@@ -125,11 +125,12 @@ class Buffer:
         """One look at the queue, and what it yields."""
         await self._return_expired_now_and_then()
         now = self._clock()
-        with span("queue.next", queue=policy.queue):
-            messages, passed = await self._database.run(inbox.lease(policy, most, new_id(), now, new_id()))
-            for each in messages:
-                self._count_lease(each, now)
-            self._count_passed(passed, now)
+        messages, passed = await self._database.run(inbox.lease(policy, most, new_id(), now, new_id()))
+        if messages or passed:
+            with span("queue.next", queue=policy.queue):
+                for each in messages:
+                    self._count_lease(each, now)
+                self._count_passed(passed, now)
         return messages
 
     async def ack(self, refs: Sequence[LeaseRef]) -> list[LeaseLost | None]:
@@ -209,8 +210,9 @@ class Buffer:
             self._tally.count(LIFECYCLE_TRANSITION, queue, "leased", state)
         for name in self._queues.names:
             policy = self._queues[name]
-            if policy.auto_ack_after:
-                self._count_passed(await self._database.run(inbox.sweep(policy, now)), now)
+            if policy.auto_ack_after and (passed := await self._database.run(inbox.sweep(policy, now))):
+                with span("queue.sweep", queue=name):
+                    self._count_passed(passed, now)
 
     async def _return_expired_now_and_then(self) -> None:
         if time.monotonic() - self._swept_at >= SWEEP_EVERY_S:

@@ -5,16 +5,20 @@ Handing in twice is harmless: the switchboard recognises what it has.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.parse import headers_of, to_envelope
-from postroom.connectors.switchboard_client import SwitchboardClient
-from postroom.core.errors import BadInput, IntakeRefused, StoreError
-from postroom.core.tiers import Known, values
+from postroom.connectors.runtime import Vitals
+from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
+from postroom.core.errors import BadInput, IntakeRefused, PostroomError, Refused, StoreError, SwitchboardUnavailable
+from postroom.core.metrics import TIER_ASSIGNED
+from postroom.core.tally import Tally
+from postroom.core.tiers import Assignment, Known, values
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, HistoryExpired, MessageNotFound, RateLimited
 from postroom.gmail.resources import Message, MessageRef
@@ -23,6 +27,7 @@ log = structlog.get_logger()
 
 FIRST_LOOK = "newer_than:7d"
 PAGE = 100
+BATCH = 50
 QUOTA_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(seconds=60)
 NOT_MAIL = frozenset({"DRAFT", "CHAT", "TRASH", "SPAM"})
@@ -40,6 +45,8 @@ class GmailLive:
         email: str,
         endpoint_identity: str,
         clock: Callable[[], datetime],
+        tally: Tally | None = None,
+        vitals: Vitals | None = None,
     ) -> None:
         self._client = client
         self._switchboard = switchboard
@@ -48,6 +55,8 @@ class GmailLive:
         self._email = email.lower()
         self._sent_ids: set[str] = set()
         self._clock = clock
+        self._tally = tally or Tally()
+        self._vitals = vitals or Vitals(clock)
 
     async def run(self, poll: timedelta) -> None:
         """Looks again and again until canceled. Trouble makes it wait longer, never end."""
@@ -56,12 +65,15 @@ class GmailLive:
             pause = poll
             try:
                 await self.sync()
+                self._vitals.well()
                 troubles = 0
             except IntakeRefused as refused:
                 log.warning("connector.intake_refused", retry_after_s=refused.retry_after.total_seconds())
+                self._vitals.ail("degraded", refused)
                 pause = refused.retry_after
-            except (GmailError, StoreError, OSError) as error:
+            except (GmailError, StoreError, SwitchboardUnavailable, Refused, OSError) as error:
                 troubles += 1
+                self._vitals.ail("error" if isinstance(error, Refused) else "degraded", error)
                 asked = error.retry_after if isinstance(error, RateLimited) else None
                 pause = asked or min(LONGEST_PAUSE, poll * 2 ** min(troubles, 10))
                 log.warning("connector.waiting", error=type(error).__name__, seconds=pause.total_seconds())
@@ -90,7 +102,7 @@ class GmailLive:
             if page_token is None:
                 break
             log.info("connector.looking_back", messages=seen, new=fresh)
-        self._checkpoint.write(profile.history_id)
+        self._reached(profile.history_id)
         log.info("connector.looked_back", messages=seen, new=fresh)
         return fresh
 
@@ -104,7 +116,7 @@ class GmailLive:
             page_token = page.next_page_token
             reached = page.history_id if page_token is None else max((each.id for each in page.records), default=place)
             if reached != place:
-                self._checkpoint.write(reached)
+                self._reached(reached)
                 place = reached
             if page_token is None:
                 return fresh
@@ -130,15 +142,43 @@ class GmailLive:
             if "SENT" in message.label_ids:
                 self._sent_ids.update(values(headers_of(message), "message-id"))
         known = Known(frozenset({self._email}), frozenset(), self._sent_ids)
-        fresh = 0
+        ready: list[tuple[dict[str, Any], Assignment]] = []
         for message in messages:
             if message.label_ids & NOT_MAIL or "SENT" in message.label_ids:
                 continue
             try:
-                envelope = to_envelope(message, self._endpoint_identity, known, self._clock())
-                receipt = await self._switchboard.ingest(envelope)
-            except (BadInput, ValueError, RecursionError) as error:
-                log.error("connector.message_refused", message=message.id, error=type(error).__name__)
-                continue
-            fresh += not receipt.duplicate
+                ready.append(to_envelope(message, self._endpoint_identity, known, self._clock()))
+            except (ValueError, RecursionError) as error:
+                self._refused(message.id, error)
+        return sum([await self._hand_in_batch(ready[at : at + BATCH]) for at in range(0, len(ready), BATCH)])
+
+    async def _hand_in_batch(self, batch: Sequence[tuple[dict[str, Any], Assignment]]) -> int:
+        """What is refused for good is noted and left; what is refused for now is raised, and all is tried again."""
+        fresh = 0
+        results = await self._switchboard.ingest_batch([envelope for envelope, _ in batch])
+        for (envelope, assignment), result in zip(batch, results, strict=True):
+            match result:
+                case Receipt(_, duplicate):
+                    fresh += not duplicate
+                    if not duplicate:
+                        self._count(assignment)
+                case BadInput():
+                    self._refused(envelope["event"]["external_event_id"], result)
+                case PostroomError():
+                    raise result
         return fresh
+
+    def _count(self, assignment: Assignment) -> None:
+        self._tally.count(TIER_ASSIGNED, "gmail", self._endpoint_identity, assignment.tier, assignment.rule)
+        self._vitals.counters["ingested"] += 1
+        self._vitals.counters[f"tier.{assignment.tier}"] += 1
+        self._vitals.counters[f"rule.{assignment.rule}"] += 1
+
+    def _refused(self, message_id: str, error: Exception) -> None:
+        self._vitals.counters["refused"] += 1
+        log.error("connector.message_refused", message=message_id, error=type(error).__name__)
+
+    def _reached(self, history_id: int) -> None:
+        """Everything up to here is with the switchboard."""
+        self._checkpoint.write(history_id)
+        self._vitals.reach(str(history_id))

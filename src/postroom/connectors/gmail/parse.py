@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from postroom.core.mail import storable, to_raw
-from postroom.core.tiers import Headers, Known, assign_tier, sender_address
+from postroom.core.tiers import Assignment, Headers, Known, assign_tier, sender_address
 from postroom.gmail.resources import Message, Part
 
 LONGEST_TEXT = 1_000_000
@@ -16,11 +16,13 @@ def headers_of(message: Message) -> Headers:
     return tuple((storable(header.name), storable(header.value)) for header in message.headers)
 
 
-def to_envelope(message: Message, endpoint_identity: str, known: Known, observed_at: datetime) -> dict[str, Any]:
-    """Everything the switchboard needs, with the tier that the rules give."""
+def to_envelope(
+    message: Message, endpoint_identity: str, known: Known, observed_at: datetime
+) -> tuple[dict[str, Any], Assignment]:
+    """Everything the switchboard needs, with the tier that the rules give; and the rule that gave it."""
     headers = headers_of(message)
     assignment = assign_tier(headers, known)
-    return {
+    envelope = {
         "schema_version": "ingest.v1",
         "source": {"channel": "email", "provider": "gmail", "endpoint_identity": endpoint_identity},
         "event": {
@@ -51,6 +53,7 @@ def to_envelope(message: Message, endpoint_identity: str, known: Known, observed
             "ingestion_tier": "full",
         },
     }
+    return envelope, assignment
 
 
 def text_of(message: Message) -> str:

@@ -19,7 +19,8 @@ from postroom.connectors.redis_stream.entry import Entry, Fields, texts_of
 NEW = ">"
 FIRST = "0-0"
 SLACK_S = 10.0
-LONGEST_BLOCK = timedelta(seconds=5)
+# Short, since a cancellation that comes just when a command begins is lost in the client, and waited out.
+LONGEST_BLOCK = timedelta(seconds=1)
 MOST_COPIED = 2_000
 
 # A script ends at its first error, where MULTI goes on with the next command: were the copy refused (no memory, or a

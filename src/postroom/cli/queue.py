@@ -1,0 +1,115 @@
+"""`postroom queue`: what waits, since when, and replaying what went through."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+
+from postroom.cli.application import application_of
+from postroom.cli.moments import read_moment
+from postroom.cli.options import AsJson, DataDir, command_group, settings_for
+from postroom.cli.output import show_json, show_list
+from postroom.cli.running import with_database
+from postroom.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from postroom.settings import Settings
+    from postroom.store.database import Database
+    from postroom.switchboard.buffer import Buffer
+
+app = command_group("Look at the queues, and replay what went through them.")
+
+STATS_COLUMNS = ("queue", "tier", "waiting", "leased", "oldest_waiting_at", "streak", "guard")
+PEEK_COLUMNS = ("message_id", "tier", "state", "attempts", "accepted_at", "channel", "kind", "text")
+LONGEST_TEXT = 60
+
+Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of the queue, such as gateway.")]
+
+
+@app.command()
+def stats(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Show what waits in every queue, tier by tier, and how near each tier is to its guard."""
+    settings = settings_for(data_dir)
+    queues = with_database(application_of(context), settings, lambda database: _buffer(settings, database).stats())
+    rows = [{"queue": each.queue, **asdict(tier)} for each in queues for tier in each.tiers]
+    show_list(rows, STATS_COLUMNS, as_json=as_json)
+
+
+@app.command()
+def peek(
+    context: typer.Context,
+    queue: Queue,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="At most so many.")] = 10,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the first messages that wait in a queue, without taking them."""
+    settings = settings_for(data_dir)
+    found = with_database(
+        application_of(context), settings, lambda database: _buffer(settings, database).peek(queue, limit)
+    )
+    rows = [asdict(each) if as_json else {**asdict(each), "text": _beginning(each.envelope)} for each in found]
+    show_list(rows, PEEK_COLUMNS, as_json=as_json)
+
+
+@app.command()
+def replay(
+    context: typer.Context,
+    queue: Queue,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help="From when on: 2h, 3d, or a time with offset.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="WHEN", help="Up to when: the same forms; default now.")
+    ] = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only events of this kind; may be repeated.")] = None,
+    id_: Annotated[list[UUID] | None, typer.Option("--id", help="Only this message; may be repeated.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many, oldest first.")] = 1000,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Queue past messages once more, as copies that name their originals. The audit log notes who asked."""
+    from postroom.cli.operator import operator_signature
+
+    if since is None and not id_:
+        raise BadInput(
+            "--since", "is missing", "say from when on to replay, such as --since 2h, or name messages by --id"
+        )
+    now = datetime.now(UTC)
+    start = read_moment("--since", since, now, ahead=False) if since is not None else now - timedelta(days=3650)
+    end = read_moment("--until", until, now, ahead=False) if until is not None else None
+    settings, signed = settings_for(data_dir), operator_signature()
+    copies = with_database(
+        application_of(context),
+        settings,
+        lambda database: _buffer(settings, database).replay(
+            queue,
+            since=start,
+            until=end,
+            kinds=kind or (),
+            ids=id_ or (),
+            most=limit,
+            actor=signed.actor,
+            role=signed.role,
+        ),
+    )
+    document = {"queue": queue, "replayed": len(copies), "ids": copies}
+    show_json(_plain(document)) if as_json else typer.echo(f"{len(copies)} messages of {queue} are queued once more")
+
+
+def _buffer(settings: "Settings", database: "Database") -> "Buffer":
+    from postroom.queue_settings import queues_of
+    from postroom.switchboard.buffer import Buffer
+
+    return Buffer(database, queues_of(settings.queues, settings.routes))
+
+
+def _beginning(envelope: dict[str, Any]) -> str:
+    text = " ".join(str(envelope["payload"]["normalized_text"]).split())
+    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
+
+
+def _plain(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "ids": [str(id) for id in document["ids"]]}

@@ -1,0 +1,42 @@
+"""Whether the product can do its work now: what a load balancer asks before it sends anyone."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from postroom.core.errors import IntakeRefused, PostroomError
+from postroom.store.database import Database
+from postroom.store.history import streaks
+from postroom.switchboard.disk import DiskReserve
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def ready_endpoint(database: Database, reserve: DiskReserve | None) -> Endpoint:
+    """Answers 200 when the database answers and there is room for more, else 503; either way what was found."""
+
+    async def readyz(_request: Request) -> Response:
+        found = {"database": await _database(database), "room": _room(reserve)}
+        good = all(each == "ok" for each in found.values())
+        status = "ready" if good else "not ready"
+        return JSONResponse({"status": status, "checks": found}, 200 if good else 503)
+
+    return readyz
+
+
+async def _database(database: Database) -> str:
+    try:
+        await database.run(streaks())
+    except PostroomError as error:
+        return type(error).__name__
+    return "ok"
+
+
+def _room(reserve: DiskReserve | None) -> str:
+    try:
+        if reserve is not None:
+            reserve.check()
+    except IntakeRefused:
+        return "below the reserve"
+    return "ok"
