@@ -26,7 +26,7 @@ from support.switchboard import services_on
 
 STREAM, GROUP = "events", "postroom"
 IDENTITY = f"redis:{STREAM}"
-PATIENCE_S = 60
+PATIENCE_S = 30
 SOON = timedelta(milliseconds=20)
 AT_ONCE = RetryPolicy(base=timedelta(milliseconds=2), cap=timedelta(milliseconds=20))
 

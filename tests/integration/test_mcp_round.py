@@ -198,6 +198,26 @@ async def test_nothing_is_leased_for_a_client_that_has_hung_up(switchboard: Serv
         assert (tier["waiting"], tier["leased"]) == (1, 0)
 
 
+@pytest.mark.parametrize("era", ["2026-07-28", "2025-11-25"])
+async def test_a_wait_ends_with_its_connection(switchboard: Served, era: str, monkeypatch: pytest.MonkeyPatch):
+    """As when the agent is killed, or its machine is: no goodbye, in either protocol."""
+    watched = Watched(switchboard.services, monkeypatch)
+    meta = {"io.modelcontextprotocol/protocolVersion": era, "io.modelcontextprotocol/clientCapabilities": {}}
+    params: dict[str, Any] = {"name": "queue.next", "arguments": {"queue": "gateway", "wait_s": 60}}
+    params |= {"_meta": meta} if era == "2026-07-28" else {}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {await switchboard.token('agent')}\r\n"
+        f"Content-Type: application/json\r\nAccept: application/json\r\nMCP-Protocol-Version: {era}\r\n"
+        f"Mcp-Method: tools/call\r\nMcp-Name: queue.next\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    _, writer = await asyncio.open_connection("127.0.0.1", int(switchboard.address.rpartition(":")[2]))
+    writer.write((head + body).encode())
+    await watched.waits.wait()
+    writer.transport.abort()
+    await watched.left.wait()
+
+
 async def test_whoever_waits_is_answered_when_the_server_stops(switchboard: Served, monkeypatch: pytest.MonkeyPatch):
     watched = Watched(switchboard.services, monkeypatch)
     async with client_of(switchboard, "http", Principal(Role.AGENT)) as agent:

@@ -291,16 +291,16 @@ async def test_stopping_does_not_wait_for_a_switchboard_that_is_away(desk: Desk)
     assert await desk.pending() == 1
 
 
-async def test_deleted_entries_are_acknowledged_and_skipped(desk: Desk):
-    ids = await desk.add(4)
+@pytest.mark.parametrize(("holder", "claim_after"), [("one", timedelta(seconds=60)), ("crashed", SOON)])
+async def test_entries_deleted_after_they_were_handed_out_are_skipped(desk: Desk, holder: str, claim_after: timedelta):
+    ids = await desk.add(3)
     await desk.redis.xgroup_create(STREAM, GROUP, "0")
-    await desk.redis.xreadgroup(GROUP, "one", {STREAM: ">"}, count=2)
-    await desk.redis.xreadgroup(GROUP, "crashed", {STREAM: ">"}, count=2)
-    await desk.redis.xdel(STREAM, ids[0], ids[2])
-    connector = await desk.start("one", claim_after=SOON)
-    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 2)
+    await desk.redis.xreadgroup(GROUP, holder, {STREAM: ">"}, count=3)
+    await desk.redis.xdel(STREAM, ids[0], ids[1])
+    connector = await desk.start("one", claim_after)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 1)
     await connector.stop()
-    assert event_ids(await desk.switchboard.kept()) == sorted([ids[1], ids[3]])
+    assert event_ids(await desk.switchboard.kept()) == [ids[2]]
     assert await desk.pending() == 0
 
 
@@ -398,6 +398,21 @@ async def test_a_wrong_password_is_told_at_the_start(sqlite: Database):
             connector = await desk.start()
             with pytest.raises(SettingsError, match="POSTROOM_REDIS_URL"):
                 await connector.task
+
+
+async def test_a_user_of_redis_needs_no_more_than_the_rights_we_name(desk: Desk):
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "redis.md").read_text("utf-8")
+    rights = next(line for line in page.splitlines() if line.startswith("ACL SETUSER")).split()[4:]
+    await desk.redis.execute_command("ACL", "SETUSER", "postroom", "on", ">open-sesame", *rights)
+    desk.server.user = "postroom:open-sesame"
+    await desk.add(2)
+    await desk.redis.xadd(STREAM, {"envelope": json.dumps(OTHER)})
+    connector = await desk.start(claim_after=SOON)
+    await desk.refused(1)
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 2)
+    await connector.stop()
+    assert await desk.pending() == 0
+    assert connector.vitals.state == "healthy"
 
 
 async def test_a_key_that_is_no_stream_is_told_at_the_start(desk: Desk):

@@ -54,12 +54,13 @@ class RedisServer:
         self.folder = folder
         self.socket = folder / "redis.sock"
         self.options = options
+        self.user: str | None = None
         self.process: subprocess.Popen[Any] | None = None
         self._program = redis_program()
 
     @property
     def url(self) -> str:
-        return f"unix://{self.socket}"
+        return f"unix://{self.user}@{self.socket}" if self.user else f"unix://{self.socket}"
 
     def start(self) -> None:
         command = [self._program, "--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)]

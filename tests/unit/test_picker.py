@@ -1,74 +1,348 @@
-"""The tier picker: strict order, the guard, and no starvation."""
+"""The tier picker: accepted order within a tier, strict order between tiers, the guard, aging, and no starvation."""
 
-from hypothesis import given
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
-from postroom.core.picker import EMAIL, after_pick, pick
+from conftest import scale
+from postroom.core.picker import Batch, Head, Pick, after_pick, pick, pick_many, stale
+from postroom.core.queues import EMAIL, GATEWAY, Policy
 
-TIERS = EMAIL.tiers
+NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
+AGES_S = (0, 1, 30, 60, 61, 299, 300, 301, 3600)
+# The gateway of someone who wants nothing of P3 dropped or gathered, so that it ages too.
+PATIENT = replace(GATEWAY, coalesce_within={}, auto_ack_after={})
+# Aging and coalescing at the same age, and guards that are soon reached.
+EAGER = Policy(
+    "eager",
+    {"a": 1, "b": 2, "c": 3},
+    age_after={"b": timedelta(seconds=60), "c": timedelta(seconds=30)},
+    coalesce_within={"c": timedelta(seconds=60)},
+    auto_ack_after={"c": timedelta(seconds=300)},
+    otherwise="c",
+)
+POLICIES = (EMAIL, GATEWAY, PATIENT, EAGER)
+
+Lines = dict[str, deque[Head]]
+Move = tuple[str, int, int]
+MOVES = ("arrive", "arrive", "pick", "pick", "pass_time")
+programs = st.lists(
+    st.tuples(
+        st.sampled_from(("arrive", "arrive", "pick", "pick", "pass_time")), st.integers(0, 3), st.integers(1, 12)
+    ),
+    max_size=60,
+)
+many = settings(max_examples=scale(1_000, 10_000), phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink])
 
 
-def run(saturated: frozenset[str], picks: int) -> list[str]:
-    streaks: dict[str, int] = {}
-    picked: list[str] = []
-    for _ in range(picks):
-        choice = pick(EMAIL, saturated, streaks)
-        assert choice is not None
-        picked.append(choice.tier)
-        streaks = after_pick(EMAIL, streaks, choice.tier)
+def fresh(*tiers: str) -> dict[str, Head]:
+    """A new message at the head of each tier."""
+    return {tier: Head(seq, NOW) for seq, tier in enumerate(tiers, 1)}
+
+
+def aged(seconds: float, seq: int = 1) -> Head:
+    return Head(seq, NOW - timedelta(seconds=seconds))
+
+
+def chosen(picked: Pick | None) -> Pick:
+    assert picked is not None
     return picked
 
 
+def saturated(policy: Policy, tiers: Iterable[str], picks: int) -> list[str]:
+    """Which tiers are picked, one after another, when those never run dry."""
+    heads, streaks, picked = fresh(*tiers), dict[str, int](), list[str]()
+    for _ in range(picks):
+        tier = chosen(pick(policy, heads, streaks, NOW)).tier
+        picked.append(tier)
+        streaks = after_pick(policy, streaks, tier)
+    return picked
+
+
+def longest_waits(policy: Policy, picked: Sequence[str]) -> dict[str, int]:
+    """How often each tier was passed over at most, between two of its turns and at both ends."""
+    longest, since = dict.fromkeys(policy.tiers, 0), dict.fromkeys(policy.tiers, 0)
+    for tier in picked:
+        for each in policy.tiers:
+            since[each] = 0 if each == tier else since[each] + 1
+            longest[each] = max(longest[each], since[each])
+    return longest
+
+
+# Order and guard.
+
+
 def test_nothing_is_picked_when_nothing_waits() -> None:
-    assert pick(EMAIL, frozenset(), {}) is None
+    assert pick(EMAIL, {}, {}, NOW) is None
 
 
 def test_the_highest_waiting_tier_comes_first() -> None:
-    assert pick(EMAIL, frozenset({"default", "interactive"}), {}) == ("interactive", False)
+    heads = fresh("default", "interactive")
+    assert pick(EMAIL, heads, {}, NOW) == (heads["interactive"], "interactive", "interactive", False)
 
 
 def test_after_ten_from_a_tier_the_highest_waiting_lower_tier_is_next() -> None:
-    picked = run(frozenset({"high_priority", "default"}), 22)
-    assert picked == (["high_priority"] * 10 + ["default"]) * 2
+    assert saturated(EMAIL, ("high_priority", "default"), 22) == (["high_priority"] * 10 + ["default"]) * 2
 
 
 def test_a_tier_goes_on_alone_when_nothing_lower_waits() -> None:
-    assert run(frozenset({"high_priority"}), 25) == ["high_priority"] * 25
+    assert saturated(EMAIL, ("high_priority",), 25) == ["high_priority"] * 25
+
+
+def test_a_tier_that_went_on_alone_gives_way_as_soon_as_something_lower_waits() -> None:
+    assert chosen(pick(EMAIL, fresh("high_priority", "history"), {"high_priority": 25}, NOW)).tier == "history"
 
 
 def test_a_pick_that_the_guard_decided_says_so() -> None:
-    assert pick(EMAIL, frozenset({"high_priority", "default"}), {"high_priority": 10}) == ("default", True)
+    picked = chosen(pick(EMAIL, fresh("high_priority", "default"), {"high_priority": 10}, NOW))
+    assert (picked.tier, picked.starvation_override, picked.promoted) == ("default", True, False)
+
+
+def test_if_several_are_due_the_highest_decides_and_the_others_stay_due() -> None:
+    heads = fresh(*EMAIL.tiers)
+    streaks: Mapping[str, int] = {"high_priority": 10, "interactive": 10, "default": 10}
+    picked: list[str] = []
+    for _ in range(4):
+        picked.append(chosen(pick(EMAIL, heads, streaks, NOW)).tier)
+        streaks = after_pick(EMAIL, streaks, picked[-1])
+    assert picked == ["interactive", "default", "history", "high_priority"]
+
+
+def test_a_pick_begins_the_streaks_above_it_anew_and_leaves_those_below() -> None:
+    before = {"high_priority": 7, "interactive": 3, "default": 5, "history": 2}
+    after = after_pick(EMAIL, before, "interactive")
+    assert after == {"high_priority": 0, "interactive": 4, "default": 5, "history": 2}
+
+
+def test_streaks_of_tiers_that_are_no_more_are_forgotten() -> None:
+    assert after_pick(EMAIL, {"urgent": 9}, "default") == {
+        "high_priority": 0, "interactive": 0, "default": 1, "history": 0,
+    }  # fmt: skip
+
+
+# Bounds.
 
 
 def test_with_three_full_tiers_the_shares_are_those_of_the_design() -> None:
-    picked = run(frozenset({"high_priority", "interactive", "default"}), 100_000)
-    shares = [picked.count(tier) for tier in ("high_priority", "interactive", "default")]
-    assert shares == [90_091, 9_009, 900]
+    picked = saturated(EMAIL, ("high_priority", "interactive", "default"), 100_000)
+    assert [picked.count(tier) for tier in EMAIL.tiers] == [90_091, 9_009, 900, 0]
 
 
-def test_no_waiting_tier_is_passed_over_more_often_than_its_bound() -> None:
-    longest = dict.fromkeys(TIERS, 0)
-    since = dict.fromkeys(TIERS, 0)
-    for tier in run(frozenset(TIERS), 100_000):
-        for each in TIERS:
-            since[each] = 0 if each == tier else since[each] + 1
-            longest[each] = max(longest[each], since[each])
+def test_no_waiting_tier_of_mail_is_passed_over_more_often_than_its_bound() -> None:
+    longest = longest_waits(EMAIL, saturated(EMAIL, EMAIL.tiers, 100_000))
     assert longest["default"] <= 111
     assert longest["history"] <= 1_110
 
 
-@given(st.lists(st.frozensets(st.sampled_from(TIERS), min_size=1), min_size=1, max_size=200))
-def test_after_a_full_streak_the_next_pick_is_the_highest_waiting_tier_below(waitings: list[frozenset[str]]) -> None:
+def test_at_least_one_lower_goes_with_every_three_p0_of_the_gateway() -> None:
+    picked = saturated(GATEWAY, GATEWAY.tiers, 100_000)
+    for start in range(len(picked) - 3):
+        assert picked[start : start + 4] != ["P0"] * 4
+    assert set(picked) == set(GATEWAY.tiers)
+
+
+def test_a_guard_that_settings_change_is_the_guard_that_holds() -> None:
+    policy = replace(EMAIL, guards={**EMAIL.guards, "high_priority": 2})
+    assert saturated(policy, ("high_priority", "default"), 6) == ["high_priority", "high_priority", "default"] * 2
+
+
+def most_passes(policy: Policy, tier: str) -> int:
+    """However mail comes and goes: the turns of the higher tiers, anew after each pick from a lower one.
+
+    Between two turns of a waiting tier, each tier below it but the last can make one lower pick due.
+    """
+    position = policy.tiers.index(tier)
+    higher = 0
+    for each in policy.tiers[:position]:
+        higher = policy.guards[each] * (higher + 1)
+    lower = len(policy.tiers) - 1 - position
+    return (lower + 1) * (higher + 1) + lower
+
+
+@settings(many, max_examples=scale(150, 10_000))
+@given(
+    st.sampled_from((EMAIL, GATEWAY, EAGER)),
+    st.lists(st.tuples(st.frozensets(st.integers(0, 3)), st.integers(1, 400)), min_size=1, max_size=12),
+)
+def test_however_the_others_come_and_go_a_waiting_tier_has_its_turn(
+    policy: Policy, spells: list[tuple[frozenset[int], int]]
+) -> None:
+    policy = replace(policy, age_after={}, coalesce_within={})
     streaks: dict[str, int] = {}
-    for waiting in waitings:
-        choice = pick(EMAIL, waiting, streaks)
-        assert choice is not None
-        assert choice.tier in waiting
-        for position, tier in enumerate(TIERS):
-            below = [lower for lower in TIERS[position + 1 :] if lower in waiting]
-            if streaks.get(tier, 0) >= 10 and below:
-                assert choice.tier == below[0]
+    passes: dict[str, int] = {}
+    for waiting, picks in spells:
+        heads = fresh(*(tier for place, tier in enumerate(policy.tiers) if place in waiting))
+        passes = {tier: count for tier, count in passes.items() if tier in heads}
+        for _ in range(picks if heads else 0):
+            picked = chosen(pick(policy, heads, streaks, NOW)).tier
+            streaks = after_pick(policy, streaks, picked)
+            passes = {tier: 0 if tier == picked else passes.get(tier, 0) + 1 for tier in heads}
+            assert all(count <= most_passes(policy, tier) for tier, count in passes.items()), passes
+
+
+# Aging.
+
+
+@pytest.mark.parametrize(("seconds", "counted"), [(300, "P2"), (300.001, "P1"), (86_400, "P1")])
+def test_a_head_that_has_waited_longer_than_its_patience_counts_one_tier_higher(seconds: float, counted: str) -> None:
+    picked = chosen(pick(GATEWAY, {"P2": aged(seconds)}, {}, NOW))
+    assert (picked.tier, picked.counted, picked.promoted) == ("P2", counted, counted != "P2")
+
+
+def test_an_aged_head_goes_before_what_was_accepted_after_it_in_the_tier_it_counts_for() -> None:
+    heads = {"P1": Head(9, NOW), "P2": aged(301, seq=5)}
+    assert chosen(pick(GATEWAY, heads, {}, NOW)).head.seq == 5
+    assert chosen(pick(GATEWAY, {**heads, "P1": Head(4, NOW)}, {}, NOW)).head.seq == 4
+
+
+def test_an_aged_head_does_not_go_before_a_higher_tier_than_it_counts_for() -> None:
+    assert chosen(pick(GATEWAY, {"P0": Head(9, NOW), "P2": aged(3600)}, {}, NOW)).tier == "P0"
+
+
+def test_the_streak_grows_for_the_tier_a_message_counted_for() -> None:
+    batch = pick_many(GATEWAY, {"P2": [aged(301)]}, {"P0": 2, "P1": 1}, NOW, 1)
+    assert batch.streaks == {"P0": 0, "P1": 2, "P2": 0, "P3": 0}
+
+
+def test_what_has_no_patience_does_not_age() -> None:
+    assert not chosen(pick(EMAIL, {"default": aged(10**6)}, {}, NOW)).promoted
+    assert not chosen(pick(GATEWAY, {"P1": aged(10**6)}, {}, NOW)).promoted
+
+
+def test_the_highest_tier_has_nowhere_to_rise() -> None:
+    policy = replace(GATEWAY, age_after={"P0": timedelta(seconds=1)})
+    assert chosen(pick(policy, {"P0": aged(60)}, {}, NOW)).counted == "P0"
+
+
+# Coalescing and what nobody needs any more.
+
+
+def test_a_fresh_p3_ends_the_batch_as_a_summary() -> None:
+    lines = {"P2": [Head(1, NOW)], "P3": [Head(2, NOW), Head(3, NOW)]}
+    batch = pick_many(GATEWAY, lines, {}, NOW, 10)
+    assert ([each.head.seq for each in batch.picks], batch.summary) == ([1, 2], "P3")
+
+
+@pytest.mark.parametrize("head", [Head(1, NOW, fresh=False), aged(60.001)], ids=["came back", "too old"])
+def test_a_p3_that_came_back_or_is_too_old_is_handed_out_as_it_is(head: Head) -> None:
+    batch = pick_many(GATEWAY, {"P3": [head]}, {}, NOW, 10)
+    assert ([each.head for each in batch.picks], batch.summary) == ([head], None)
+
+
+def test_what_is_stale_ends_from_the_head_on_up_to_the_first_that_is_not() -> None:
+    line = [aged(100, 1), aged(61, 2), aged(60, 3), aged(90, 4)]
+    assert [head.seq for head in stale(GATEWAY, "P3", line, NOW)] == [1, 2]
+    assert stale(GATEWAY, "P2", [aged(10**6)], NOW) == []
+
+
+# The whole rule, from the history of all picks alone.
+
+
+def run_length(policy: Policy, history: Sequence[str], tier: str) -> int:
+    """How many of the tier were picked since the last pick from any tier below it."""
+    below = policy.tiers[policy.tiers.index(tier) + 1 :]
+    last = max((place for place, each in enumerate(history) if each in below), default=-1)
+    return history[last + 1 :].count(tier)
+
+
+def counts_for(policy: Policy, tier: str, head: Head, now: datetime) -> str:
+    place, patience = policy.tiers.index(tier), policy.age_after.get(tier)
+    return policy.tiers[place - 1] if place and patience and now - head.accepted_at > patience else tier
+
+
+def expected(policy: Policy, lines: Lines, history: Sequence[str], now: datetime) -> tuple[Head, str, bool] | None:
+    """The head that the rule names, the tier it counts for, and whether the guard decided."""
+    heads = [(counts_for(policy, tier, line[0], now), line[0]) for tier, line in lines.items() if line]
+    waiting = [tier for tier in policy.tiers if tier in dict(heads)]
+    if not waiting:
+        return None
+    next_tier = waiting[0]
+    for place, tier in enumerate(policy.tiers):
+        below = [each for each in policy.tiers[place + 1 :] if each in waiting]
+        if below and run_length(policy, history, tier) >= policy.guards[tier]:
+            next_tier = below[0]
+            break
+    return min(head for counted, head in heads if counted == next_tier), next_tier, next_tier != waiting[0]
+
+
+class Desk:
+    """A queue in memory on which a program of arrivals, picks and time is carried out."""
+
+    def __init__(self, policy: Policy, take: "Callable[[Desk, int], None]") -> None:
+        self.policy = policy
+        self.lines: Lines = {tier: deque() for tier in policy.tiers}
+        self.streaks: dict[str, int] = {}
+        self.now = NOW
+        self._take = take
+        self._seq = 0
+
+    def run(self, program: Sequence[Move]) -> None:
+        for move, a, b in program:
+            match move:
+                case "arrive":
+                    for _ in range(b):
+                        self._seq += 1
+                        tier = self.policy.tiers[a % len(self.policy.tiers)]
+                        self.lines[tier].append(Head(self._seq, self.now, fresh=(a + b) % 3 > 0))
+                case "pass_time":
+                    self.now += timedelta(seconds=AGES_S[(3 * a + b) % len(AGES_S)])
+                case _:
+                    self._take(self, b)
+
+    def single(self) -> Batch:
+        """One single pick, and what it leaves."""
+        heads = {tier: line[0] for tier, line in self.lines.items() if line}
+        picked = pick(self.policy, heads, self.streaks, self.now)
+        if picked is None:
+            return Batch([], self.streaks, None)
+        self.streaks = after_pick(self.policy, self.streaks, picked.counted)
+        self.lines[picked.tier].popleft()
+        window = self.policy.coalesce_within.get(picked.tier)
+        gathers = window is not None and picked.head.fresh and self.now - picked.head.accepted_at <= window
+        return Batch([picked], self.streaks, picked.tier if gathers else None)
+
+
+@many
+@given(st.sampled_from(POLICIES), programs)
+def test_every_pick_is_the_one_that_the_rule_names(policy: Policy, program: list[Move]) -> None:
+    history: list[str] = []
+    left: list[tuple[str, int]] = []
+
+    def take(desk: Desk, count: int) -> None:
+        for _ in range(count):
+            rule = expected(desk.policy, desk.lines, history, desk.now)
+            picks = desk.single().picks
+            note(f"{rule} / {picks}")
+            assert [(each.head, each.counted, each.starvation_override) for each in picks] == ([rule] if rule else [])
+            history.extend(each.counted for each in picks)
+            left.extend((each.tier, each.head.seq) for each in picks)
+
+    Desk(policy, take).run(program)
+    for tier in policy.tiers:
+        seqs = [seq for each, seq in left if each == tier]
+        assert seqs == sorted(seqs)
+
+
+@many
+@given(st.sampled_from(POLICIES), programs)
+def test_a_batch_of_picks_equals_the_same_number_of_single_picks(policy: Policy, program: list[Move]) -> None:
+    def take(desk: Desk, count: int) -> None:
+        lines = {tier: list(line)[:count] for tier, line in desk.lines.items() if line}
+        batch = pick_many(desk.policy, lines, desk.streaks, desk.now, count)
+        singles: list[Batch] = []
+        while sum(len(each.picks) for each in singles) < count and (not singles or singles[-1].summary is None):
+            singles.append(desk.single())
+            if not singles[-1].picks:
                 break
-        else:
-            assert choice.tier == next(tier for tier in TIERS if tier in waiting)
-        streaks = after_pick(EMAIL, streaks, choice.tier)
+        assert batch.picks == [each for single in singles for each in single.picks]
+        assert batch.summary == singles[-1].summary
+        assert {tier: count for tier, count in batch.streaks.items() if count} == {
+            tier: count for tier, count in desk.streaks.items() if count
+        }
+
+    Desk(policy, take).run(program)

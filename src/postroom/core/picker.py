@@ -59,12 +59,16 @@ class Batch(NamedTuple):
 def pick(policy: Policy, heads: Mapping[str, Head], streaks: Mapping[str, int], now: datetime) -> Pick | None:
     """The head that comes next; None when nothing waits. `heads` holds the oldest of each tier that has any."""
     first: dict[str, tuple[Head, str]] = {}
-    for tier in policy.tiers:
+    above: str | None = None
+    for tier in policy.guards:
         if (head := heads.get(tier)) is not None:
-            counted = _counted(policy, tier, head, now)
+            patience = policy.age_after.get(tier)
+            aged = patience is not None and above is not None and now - head.accepted_at > patience
+            counted = above if aged and above is not None else tier
             if counted not in first or head.seq < first[counted][0].seq:
                 first[counted] = head, tier
-    waiting = [tier for tier in policy.tiers if tier in first]
+        above = tier
+    waiting = [tier for tier in policy.guards if tier in first]
     if not waiting:
         return None
     chosen = next(_due(policy, waiting, streaks), waiting[0])
@@ -72,17 +76,10 @@ def pick(policy: Policy, heads: Mapping[str, Head], streaks: Mapping[str, int], 
     return Pick(head, tier, chosen, starvation_override=chosen != waiting[0])
 
 
-def _counted(policy: Policy, tier: str, head: Head, now: datetime) -> str:
-    patience = policy.age_after.get(tier)
-    position = policy.tiers.index(tier)
-    aged = patience is not None and position > 0 and now - head.accepted_at > patience
-    return policy.tiers[position - 1] if aged else tier
-
-
 def _due(policy: Policy, waiting: Sequence[str], streaks: Mapping[str, int]) -> Iterator[str]:
     """For each tier whose guard is reached, highest first: the highest tier that waits below it."""
-    for position, tier in enumerate(policy.tiers):
-        if streaks.get(tier, 0) >= policy.guards[tier]:
+    for position, (tier, guard) in enumerate(policy.guards.items()):
+        if streaks.get(tier, 0) >= guard:
             below = next((lower for lower in policy.tiers[position + 1 :] if lower in waiting), None)
             if below is not None:
                 yield below

@@ -75,6 +75,7 @@ EMAIL = Policy(
     "email",
     {"high_priority": GUARD, "interactive": GUARD, "default": GUARD, HISTORY: GUARD},
     lease=timedelta(seconds=60),
+    most_deliveries=25,
     for_agents=False,
 )
 GATEWAY = Policy(

@@ -76,8 +76,11 @@ class Lease(NamedTuple):
 def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUID) -> Script[Lease]:
     """Picks up to `most` messages, exactly as single picks would. `summary_id` is for a summary, should one be made."""
     streaks = yield from _locked_streaks(policy.queue)
-    passed = yield from _end_stale(policy, now)
     lines = yield from _lines(policy, most)
+    passed: list[Passed] = []
+    if any(stale(policy, tier, lines[tier], now) for tier in policy.auto_ack_after):
+        passed = yield from _end_stale(policy, now)
+        lines = yield from _lines(policy, most)
     picks, streaks, summary = pick_many(policy, lines, streaks, now, most)
     if not picks:
         return Lease([], passed)
@@ -104,7 +107,8 @@ def _locked_streaks(queue: str) -> Script[dict[str, int]]:
     return from_json(rows[0][0])
 
 
-def _lines(policy: Policy, most: int, tiers: Sequence[str] | None = None) -> Script[dict[str, list[Head]]]:
+def _lines(policy: Policy, most: int, tiers: Sequence[str] = ()) -> Script[defaultdict[str, list[Head]]]:
+    """The oldest that wait in each tier."""
     rows = yield sql("select_lines", policy.queue, list(tiers or policy.tiers), most)
     lines: defaultdict[str, list[Head]] = defaultdict(list)
     for tier, seq, accepted_at, fresh in rows:

@@ -54,7 +54,7 @@ class Keeper:
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
     async def adopt_strays(self) -> None:
-        """Once, at the start: tiers that the settings no longer name are emptied into the lowest."""
+        """Tiers that the settings no longer name are emptied into the lowest."""
         for name in self._queues.names:
             if moved := await self._database.run(inbox.adopt_strays(self._queues[name])):
                 log.warning("queue.strays_adopted", queue=name, messages=moved)
@@ -75,7 +75,8 @@ class Keeper:
         await self._database.run(inbox.forget_texts(self._clock()))
 
     async def prune(self) -> None:
-        """Deletes what ended long ago, a little at a time."""
+        """Deletes what ended long ago, a little at a time. What was replayed into a tier of old is adopted too."""
+        await self.adopt_strays()
         before = self._clock() - self._keep
         for name in self._queues.names:
             pruned = PRUNED_AT_ONCE

@@ -1,0 +1,214 @@
+"""What must be true of the inbox after the storm, read past the store, straight from the tables."""
+
+import itertools
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from chaos.evidence import Place
+from postroom.core.lifecycle import INBOX
+from postroom.core.queues import Policy
+from postroom.store.database import Script, Text, schema_change
+from support.processes import Child
+
+_LOG = {
+    "sqlite": (
+        """CREATE TABLE chaos_picks (place INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, tier TEXT NOT NULL,
+            token TEXT NOT NULL, streaks TEXT NOT NULL)""",
+        """CREATE TRIGGER chaos_picked AFTER UPDATE OF state ON inbox_queue WHEN NEW.state = 'leased'
+        BEGIN
+            INSERT INTO chaos_picks (queue, tier, token, streaks) VALUES (NEW.queue, NEW.tier, NEW.lease_token,
+                (SELECT streaks_json FROM queue_state WHERE queue = NEW.queue));
+        END""",
+    ),
+    "postgres": (
+        """CREATE TABLE chaos_picks (place bigserial PRIMARY KEY, queue text NOT NULL, tier text NOT NULL,
+            token text NOT NULL, streaks text NOT NULL)""",
+        """CREATE FUNCTION chaos_note_pick() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            INSERT INTO chaos_picks (queue, tier, token, streaks) VALUES (NEW.queue, NEW.tier, NEW.lease_token::text,
+                (SELECT streaks_json::text FROM queue_state WHERE queue = NEW.queue));
+            RETURN NULL;
+        END $$""",
+        """CREATE TRIGGER chaos_picked AFTER UPDATE OF state ON inbox_queue FOR EACH ROW WHEN (NEW.state = 'leased')
+        EXECUTE FUNCTION chaos_note_pick()""",
+    ),
+}
+_TWICE_OR_NOWHERE = """
+    SELECT (SELECT count(*) FROM envelopes) - (SELECT count(*) FROM inbox_queue) - (SELECT count(*) FROM inbox_ends),
+        (SELECT count(*) FROM inbox_queue JOIN inbox_ends USING (seq)),
+        (SELECT count(*) FROM inbox_queue q LEFT JOIN envelopes e USING (seq) WHERE e.id IS NULL),
+        (SELECT count(*) FROM inbox_ends x LEFT JOIN envelopes e USING (seq) WHERE e.id IS NULL)
+"""
+
+
+@schema_change
+def note_picks(dialect: str) -> Script[None]:
+    """The database itself writes down each message that is leased, in the transaction that leases it."""
+    for text in _LOG[dialect]:
+        yield Text(text)
+
+
+class Row(NamedTuple):
+    """A message as the tables have it."""
+
+    id: UUID
+    queue: str
+    tier: str
+    name: str
+    state: str
+    attempts: int
+    members: int | None
+    copy_of: UUID | None
+    linked_to: UUID | None
+
+
+async def all_rows(place: Place) -> list[Row]:
+    found = await place.rows(
+        "SELECT id, queue, tier, external_event_id, state, attempts, members, copy_of, linked_to FROM inbox"
+    )
+    return [Row(_uuid(id), *rest, _optional(copy_of), _optional(linked)) for id, *rest, copy_of, linked in found]
+
+
+async def check_nothing_vanished(place: Place) -> Counter[str]:
+    """Every message is in exactly one state, and what ended unprocessed is linked to what stands for it."""
+    assert await place.rows(_TWICE_OR_NOWHERE) == [(0, 0, 0, 0)]
+    rows = await all_rows(place)
+    by_id = {row.id: row for row in rows}
+    assert len(by_id) == len(rows), "an id stands there twice"
+    members = Counter(row.linked_to for row in rows if row.state == "coalesced")
+    for row in rows:
+        assert row.state in INBOX.states, row
+        assert row.state != "coalesced" or by_id[_there(row.linked_to)].members is not None, row
+        assert row.state != "duplicate" or _there(row.linked_to) in by_id, row
+        assert row.members is None or members[row.id] == row.members, row
+    accepted = [row for row in rows if row.members is None]
+    states = Counter(row.state for row in accepted)
+    assert len(accepted) == sum(states[state] for state in INBOX.states)
+    await _check_counts(place, rows)
+    await _check_known(place, accepted)
+    return states
+
+
+async def _check_counts(place: Place, rows: Sequence[Row]) -> None:
+    """The roll-ups were written with what they count."""
+    found = await place.rows("SELECT measure, queue, name, sum(count) FROM rollups GROUP BY measure, queue, name")
+    counted = defaultdict[str, Counter[tuple[str, str]]](Counter)
+    for measure, queue, name, count in found:
+        counted[measure][queue, name] += int(count)
+    first = [row for row in rows if row.members is None and row.copy_of is None and row.state != "duplicate"]
+    assert counted["accepted"].total() == len(first)
+    ended = Counter((row.queue, row.state) for row in rows if row.state in ("failed", "coalesced", "auto_acked"))
+    assert counted["ended"] == ended
+    leased = Counter[tuple[str, str]]()
+    for row in rows:
+        leased[row.queue, row.tier] += row.attempts
+    assert counted["wait"] == +leased
+
+
+async def _check_known(place: Place, accepted: Sequence[Row]) -> None:
+    """Each event is known, by the message it was accepted as; and no key stands for an event that never came."""
+    known = await _known(place)
+    firsts = Counter(row.name for row in accepted if row.copy_of is None)
+    assert set(firsts) == set(known), "accepted and not known, or known and not accepted"
+    assert set(firsts.values()) <= {1}, "an event was accepted twice"
+    assert max(Counter(row.copy_of for row in accepted if row.copy_of).values(), default=1) == 1, "upgraded twice"
+    phantoms = "SELECT count(*) FROM inbox_keys WHERE event_key NOT IN (SELECT event_key FROM inbox_events)"
+    assert await place.rows(phantoms) == [(0,)]
+
+
+async def _known(place: Place) -> dict[str, UUID]:
+    found = await place.rows("SELECT event_key, inbox_id FROM inbox_events")
+    return {event_key.rpartition("\x1f")[2]: _uuid(id) for event_key, id in found}
+
+
+def answers(children: Iterable[Child]) -> dict[str, UUID]:
+    """The ids that producers were told, by the names of their messages; whoever asked twice was told the same."""
+    told: dict[str, UUID] = {}
+    for child in children:
+        for line in child.announced("accepted"):
+            name, id = line.details.split()
+            assert told.setdefault(name, UUID(id)) == UUID(id), f"{name} was given two ids"
+    return told
+
+
+async def check_told(place: Place, told: Mapping[str, UUID]) -> None:
+    """Every acknowledged message is there, with the id that was answered."""
+    assert told.items() <= (await _known(place)).items()
+    assert set(told.values()) <= {row.id for row in await all_rows(place)}
+
+
+async def check_deliveries(place: Place, children: Iterable[Child]) -> None:
+    """Nothing was delivered twice under one attempt, and nothing at all after its ack was answered."""
+    latest: dict[UUID, int] = {}
+    delivered: set[tuple[UUID, int]] = set()
+    acked: dict[UUID, int] = {}
+    for child in children:
+        for line in child.announced("delivered"):
+            id, attempts = _details(line.details)
+            assert (id, attempts) not in delivered, f"{id} was delivered twice in attempt {attempts}"
+            delivered.add((id, attempts))
+            latest[id] = max(attempts, latest.get(id, 0))
+        for line in child.announced("acked"):
+            id, attempts = _details(line.details)
+            assert id not in acked, f"{id} was acked twice"
+            acked[id] = attempts
+    rows = {row.id: row for row in await all_rows(place)}
+    for id, attempts in acked.items():
+        assert latest[id] == attempts, f"{id} was delivered after its ack"
+        assert (rows[id].state, rows[id].attempts) == ("done", attempts), rows[id]
+
+
+async def check_streaks(place: Place, policies: Iterable[Policy]) -> int:
+    """The streaks that each lease left are those of the lease before it and of its own picks. Returns the leases.
+
+    The log does not tell the order within a lease; in one of the possible orders it must come out.
+    """
+    log = await place.rows("SELECT queue, token, tier, streaks FROM chaos_picks ORDER BY place")
+    kept = dict(await place.rows("SELECT queue, streaks_json FROM queue_state"))
+    leases = 0
+    for policy in policies:
+        streaks = dict.fromkeys(policy.tiers, 0)
+        for _, group in itertools.groupby((row for row in log if row[0] == policy.queue), key=lambda row: row[1]):
+            lease = list(group)
+            left = _json(lease[0][3])
+            orders = {order for order in itertools.permutations(row[2] for row in lease)}
+            assert any(_after(policy, streaks, order) == left for order in orders), (policy.queue, streaks, lease)
+            streaks = left
+            leases += 1
+        assert {**dict.fromkeys(policy.tiers, 0), **_json(kept[policy.queue])} == streaks
+    return leases
+
+
+def _after(policy: Policy, streaks: Mapping[str, int], picks: Sequence[str]) -> dict[str, int]:
+    """Each pick lengthens the streak of its tier, and begins those of the tiers above it anew."""
+    after = dict(streaks)
+    for tier in picks:
+        after[tier] += 1
+        for above in policy.tiers[: policy.tiers.index(tier)]:
+            after[above] = 0
+    return after
+
+
+def _json(value: str) -> dict[str, int]:
+    return json.loads(value)
+
+
+def _details(text: str) -> tuple[UUID, int]:
+    id, attempts = text.split()
+    return UUID(id), int(attempts)
+
+
+def _uuid(value: object) -> UUID:
+    return UUID(str(value))
+
+
+def _optional(value: object) -> UUID | None:
+    return None if value is None else _uuid(value)
+
+
+def _there(id: UUID | None) -> UUID:
+    assert id is not None, "linked to nothing"
+    return id

@@ -1,0 +1,137 @@
+"""A process that has everything loaded and forks: each child is a process of its own, born in milliseconds.
+
+Hundreds of processes are killed in one test, and most of a process's short life would go into its imports. Whoever
+connects to the nursery's socket and names a module gets a child that runs it, with the connection as its standard
+output. A child whose listener is gone dies of it.
+
+    python -m chaos.nursery SOCKET chaos.intake_process chaos.consumer_process
+"""
+
+import argparse
+import asyncio
+import contextlib
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import uvloop
+
+from support.processes import Child, Family, announce, log_to_stderr
+
+NURSERY = "chaos.nursery"
+Main = Callable[[argparse.Namespace], Coroutine[Any, Any, None]]
+Parse = Callable[[Sequence[str]], argparse.Namespace]
+
+
+def run_as_child(main: Main, parse: Parse, words: Sequence[str] | None = None) -> None:
+    """The life of a child, forked or started by hand."""
+    log_to_stderr()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(parse(sys.argv[1:] if words is None else words)))
+
+
+def raise_children(path: str, modules: Sequence[str]) -> None:
+    """The nursery's own life: one thread, no loop, nothing that could not be forked."""
+    known = {name: importlib.import_module(name) for name in modules}
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        announce("open")
+        while True:
+            connection, _ = listener.accept()
+            request = json.loads(connection.makefile().readline())
+            if os.fork() == 0:
+                listener.close()
+                _live(connection, known[request["module"]], request["words"], request["errors"])
+            connection.close()
+
+
+def _live(connection: socket.socket, module: Any, words: Sequence[str], errors: str) -> None:
+    try:
+        os.dup2(connection.fileno(), 1)
+        connection.close()
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        announce("born", os.getpid())
+        run_as_child(module.main, module.parse, words)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(1)
+
+
+class _Forked:
+    """As much of a subprocess as `Child` needs. Its end is heard when its connection closes."""
+
+    def __init__(self, pid: int, stdout: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.pid = pid
+        self.stdout = stdout
+        self.returncode: int | None = None
+        self._writer = writer
+        self._ending = 1
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.returncode is None:
+            self._ending = -number if number == signal.SIGKILL else self._ending
+            os.kill(self.pid, number)
+
+    async def wait(self) -> int:
+        while not self.stdout.at_eof():
+            await self.stdout.read(1)
+        self.returncode = self._ending
+        self._writer.close()
+        return self.returncode
+
+
+class Nursery:
+    """The test's side: asks for children, and lets none outlive the test."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        self._folder = folder
+        self._path = path
+        self._children: list[Child] = []
+
+    async def start(self, module: str, *words: str) -> Child:
+        name = f"{module.rpartition('.')[2]}-{len(self._children) + 1}"
+        errors = self._folder / f"{name}.err"
+        errors.touch()
+        reader, writer = await asyncio.open_unix_connection(self._path)
+        writer.write(json.dumps({"module": module, "words": words, "errors": str(errors)}).encode() + b"\n")
+        born = (await reader.readline()).decode().split()
+        assert born[1:2] == ["born"], f"{name} was not born: {born}"
+        process = cast(asyncio.subprocess.Process, _Forked(int(born[2]), reader, writer))
+        child = Child(process, f"{name} {' '.join(words)}", errors)
+        self._children.append(child)
+        return child
+
+    async def end(self) -> None:
+        for child in self._children:
+            if child.running:
+                await child.kill()
+
+
+@contextlib.asynccontextmanager
+async def nursery(folder: Path, family: Family, *modules: str) -> AsyncGenerator[Nursery]:
+    """A nursery that has these modules loaded."""
+    path = os.path.relpath(folder / "nursery")  # the address of a socket may not be long
+    opened = await family.start(NURSERY, path, *modules)
+    await opened.hear("open")
+    children = Nursery(folder, path)
+    try:
+        yield children
+    finally:
+        await children.end()
+        await opened.kill()
+
+
+if __name__ == "__main__":
+    raise_children(sys.argv[1], sys.argv[2:])

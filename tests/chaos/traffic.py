@@ -1,0 +1,109 @@
+"""What the switchboard is given in the chaos suite: rounds of messages of every kind, and queues that are impatient.
+
+A round has something for every tier of both queues. Each round echoes the one before it as producers do: the same
+message again, the whole of what was known by its metadata, the same words under another id, and two that claim to
+be what they are not. A message is known by its name, which is its event id.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from postroom.core.queues import EMAIL, GATEWAY, Queues
+
+LEASE = timedelta(seconds=0.4)
+FRESH = timedelta(seconds=0.15)
+MOST_DELIVERIES = 3
+POLICIES = (
+    replace(EMAIL, lease=LEASE, most_deliveries=MOST_DELIVERIES),
+    replace(
+        GATEWAY,
+        lease=LEASE,
+        most_deliveries=MOST_DELIVERIES,
+        coalesce_within={"P3": FRESH},
+        auto_ack_after={"P3": FRESH},
+    ),
+)
+QUEUES = Queues(POLICIES)
+
+
+class Sent(NamedTuple):
+    """A message on its way, and whether it has a right to be accepted."""
+
+    name: str
+    data: dict[str, Any]
+    honest: bool = True
+
+
+def rounds(prefix: str) -> Iterator[list[Sent]]:
+    """Round after round, the same ones for the same prefix."""
+    number = 0
+    while True:
+        yield whole_round(prefix, number)
+        number += 1
+
+
+def whole_round(prefix: str, number: int) -> list[Sent]:
+    echoes = list(_echoes(f"{prefix}-{number - 1}")) if number else []
+    return [*_fresh(f"{prefix}-{number}"), *echoes]
+
+
+def number_of(name: str) -> tuple[str, int]:
+    """The prefix and the round that a message belongs to."""
+    prefix, number, _ = name.rsplit("-", 2)
+    return prefix, int(number)
+
+
+def _fresh(stem: str) -> Iterator[Sent]:
+    yield _mail(f"{stem}-urgent", idempotency_key=f"{stem}-urgent", policy_tier="high_priority")
+    yield _mail(f"{stem}-chat", policy_tier="interactive")
+    yield _mail(f"{stem}-letter", idempotency_key=f"{stem}-letter")
+    yield _mail(f"{stem}-old", backfill_job_id="b")
+    yield _mail(f"{stem}-outline", ingestion_tier="metadata")
+    yield _event(f"{stem}-call", channel="telegram")
+    yield _event(f"{stem}-broken", kind="deploy.failed")
+    yield _event(f"{stem}-said", kind="deploy.done", text=f"{stem} is done")
+    for letter in "abc":
+        yield _event(f"{stem}-{letter}", kind="test.passed")
+
+
+def _echoes(stem: str) -> Iterator[Sent]:
+    yield _mail(f"{stem}-urgent", idempotency_key=f"{stem}-urgent", policy_tier="high_priority")
+    yield _mail(f"{stem}-outline")
+    yield _event(f"{stem}-repeated", kind="deploy.done", text=f"{stem} is done")
+    yield _mail(f"{stem}-thief", idempotency_key=f"{stem}-letter")._replace(honest=False)
+    yield _mail(f"{stem}-chat", sender="mallory@example.com", idempotency_key=f"{stem}-forged")._replace(honest=False)
+
+
+def _mail(name: str, sender: str = "ada@example.com", **control: str) -> Sent:
+    full = control.get("ingestion_tier", "full") == "full"
+    source = {"channel": "email", "provider": "gmail", "endpoint_identity": "gmail:user:me@example.com"}
+    return _sent(name, source, {}, sender, {"subject": name} if full else None, f"Hello, this is {name}", control)
+
+
+def _event(name: str, channel: str = "webhook", kind: str | None = None, text: str | None = None) -> Sent:
+    source = {"channel": channel, "provider": channel, "endpoint_identity": "ci"}
+    return _sent(name, source, {"kind": kind}, "ci", {"name": name}, text or f"event {name}", {})
+
+
+def _sent(
+    name: str,
+    source: Mapping[str, str],
+    event: Mapping[str, str | None],
+    sender: str,
+    raw: Mapping[str, str] | None,
+    text: str,
+    control: Mapping[str, str],
+) -> Sent:
+    return Sent(
+        name,
+        {
+            "schema_version": "ingest.v1",
+            "source": dict(source),
+            "event": {"external_event_id": name, "observed_at": "2026-11-15T08:00:00Z", **event},
+            "sender": {"identity": sender},
+            "payload": {"raw": raw and dict(raw), "normalized_text": text},
+            "control": dict(control),
+        },
+    )

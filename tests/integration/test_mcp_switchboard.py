@@ -1,0 +1,177 @@
+"""The connectors' way to the switchboard: the same over HTTP and in memory, and honest about trouble."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import ManualClock
+from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
+from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
+from postroom.core.errors import (
+    BadInput,
+    Conflict,
+    DatabaseUnavailable,
+    IntakeRefused,
+    PostroomError,
+    Refused,
+    SwitchboardUnavailable,
+)
+from postroom.core.roles import Principal, Role
+from postroom.store.connectors import list_connectors
+from postroom.store.database import Database
+from postroom.store.opening import open_database
+from postroom.switchboard.disk import DiskReserve
+from postroom.switchboard.mcp_server import build_server
+from postroom.switchboard.services import Services
+from support.switchboard import envelope, served, services_on
+
+CONNECTOR = Principal(Role.CONNECTOR, "webhook:ci")
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    """SQLite: what this is about lies between the connector and the switchboard."""
+    opened = await open_database(tmp_path, None)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def services(database: Database, clock: ManualClock) -> Services:
+    return services_on(database, clock)
+
+
+@pytest.fixture(params=["http", "in memory"])
+async def switchboard(request: pytest.FixtureRequest, services: Services) -> AsyncIterator[SwitchboardClient]:
+    if request.param == "in memory":
+        yield switchboard_within(build_server(services, CONNECTOR))
+        return
+    async with served(services) as running:
+        token = await running.token("connector", "webhook:ci")
+        async with switchboard_at(f"{running.address}/mcp", token) as client:
+            yield client
+
+
+async def refusal(call: Any) -> PostroomError:
+    with pytest.raises(PostroomError) as caught:
+        await call
+    return caught.value
+
+
+async def test_what_is_handed_in_is_there_once(switchboard: SwitchboardClient, services: Services):
+    first = await switchboard.ingest(envelope())
+    assert not first.duplicate
+    assert await switchboard.ingest(envelope()) == Receipt(first.request_id, duplicate=True)
+    [message] = await services.buffer.peek("gateway")
+    assert message.message_id == first.request_id
+
+
+async def test_metadata_keeps_its_null(switchboard: SwitchboardClient, services: Services):
+    await switchboard.ingest(envelope(payload={"raw": None}, control={"ingestion_tier": "metadata"}))
+    [message] = await services.buffer.peek("gateway")
+    assert message.envelope["payload"]["raw"] is None
+
+
+async def test_each_of_a_batch_has_its_own_answer(switchboard: SwitchboardClient):
+    first = await switchboard.ingest(envelope(1, control={"idempotency_key": "k"}))
+    foreign = envelope(3, source={"endpoint_identity": "other"})
+    given = [envelope(1, control={"idempotency_key": "k"}), envelope(2, sender={"identity": ""}), foreign]
+    again, bad, refused, conflict, fresh = await switchboard.ingest_batch(
+        [*given, envelope(4, control={"idempotency_key": "k"}), envelope(5)]
+    )
+    assert again == Receipt(first.request_id, duplicate=True)
+    assert isinstance(bad, BadInput)
+    assert bad.field == "sender.identity"
+    assert isinstance(refused, Refused)
+    assert isinstance(conflict, Conflict)
+    assert isinstance(fresh, Receipt)
+    assert await switchboard.ingest_batch([]) == []
+
+
+async def test_a_refused_envelope_is_bad_input_with_its_field(switchboard: SwitchboardClient):
+    error = await refusal(switchboard.ingest({**envelope(), "sendr": {}}))
+    assert isinstance(error, BadInput)
+    assert (error.field, error.remedy) == ("sendr", "did you mean 'sender'?")
+
+
+async def test_a_foreign_endpoint_is_refused(switchboard: SwitchboardClient):
+    assert isinstance(await refusal(switchboard.ingest(envelope(source={"endpoint_identity": "other"}))), Refused)
+
+
+async def test_a_heartbeat_is_kept(switchboard: SwitchboardClient, database: Database):
+    report = {
+        "schema_version": "connector.heartbeat.v1",
+        "connector": {"connector_type": "webhook", "endpoint_identity": "webhook:ci", "instance_id": "one"},
+        "status": {"state": "healthy", "uptime_s": 5},
+        "counters": {"ingested": 7},
+        "sent_at": "2026-11-15T08:00:00Z",
+    }
+    await switchboard.heartbeat(report)
+    [kept] = await database.run(list_connectors())
+    assert (kept.endpoint_identity, kept.counters) == ("webhook:ci", {"ingested": 7})
+    error = await refusal(switchboard.heartbeat({**report, "status": {"state": "fine", "uptime_s": 5}}))
+    assert isinstance(error, BadInput)
+    assert error.field == "status.state"
+
+
+async def test_what_no_json_can_hold_is_bad_input_and_hurts_no_other(switchboard: SwitchboardClient):
+    unsendable = [envelope(1, payload={"normalized_text": "\ud800"}), envelope(2, payload={"raw": {"at": object()}})]
+    for each in unsendable:
+        assert isinstance(await refusal(switchboard.ingest(each)), BadInput)
+    results = await switchboard.ingest_batch([envelope(3), *unsendable, envelope(4)])
+    assert [type(each) for each in results] == [Receipt, BadInput, BadInput, Receipt]
+
+
+async def test_a_full_disk_says_when_to_come_back(database: Database, clock: ManualClock, tmp_path: Path):
+    full = services_on(database, clock, reserve=DiskReserve(tmp_path, 512, free=lambda _folder: 0))
+    switchboard = switchboard_within(build_server(full, CONNECTOR))
+    for call in (switchboard.ingest(envelope()), switchboard.ingest_batch([envelope()])):
+        error = await refusal(call)
+        assert isinstance(error, IntakeRefused)
+        assert error.retry_after == timedelta(seconds=60)
+
+
+async def test_a_database_that_is_away_is_worth_another_try(
+    switchboard: SwitchboardClient, services: Services, monkeypatch: pytest.MonkeyPatch
+):
+    async def away(*_given: Any) -> None:
+        raise DatabaseUnavailable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(services.intake, "ingest", away)
+        assert isinstance(await refusal(switchboard.ingest(envelope())), SwitchboardUnavailable)
+    assert isinstance(await switchboard.ingest(envelope()), Receipt)
+
+
+async def test_a_switchboard_that_went_away_is_found_again(services: Services):
+    async with served(services) as running:
+        token = await running.token("connector", "webhook:ci")
+        address = running.address
+        async with switchboard_at(f"{address}/mcp", token) as switchboard:
+            await switchboard.ingest(envelope(1))
+    async with switchboard_at(f"{address}/mcp", token) as switchboard:
+        for _attempt in range(2):
+            assert isinstance(await refusal(switchboard.ingest(envelope(2))), SwitchboardUnavailable)
+        async with served(services, int(address.rpartition(":")[2])):
+            assert not (await switchboard.ingest(envelope(2))).duplicate
+        assert isinstance(await refusal(switchboard.ingest(envelope(3))), SwitchboardUnavailable)
+
+
+async def test_a_token_that_is_not_known_is_refused_for_good(services: Services):
+    async with served(services) as running, switchboard_at(f"{running.address}/mcp", "nonsense") as switchboard:
+        error = await refusal(switchboard.ingest(envelope()))
+    assert isinstance(error, Refused)
+    assert "this token is not known here" in str(error)
+
+
+async def test_a_batch_that_is_too_large_to_send_at_once_is_sent_in_parts(services: Services):
+    large = [envelope(number, payload={"normalized_text": f"{number}" * (6 * 2**20)}) for number in range(4)]
+    too_large = envelope("huge", payload={"normalized_text": "x" * (17 * 2**20)})
+    async with served(services) as running:
+        token = await running.token("connector", "webhook:ci")
+        async with switchboard_at(f"{running.address}/mcp", token) as switchboard:
+            results = await switchboard.ingest_batch([*large, too_large])
+    assert [type(each) for each in results] == [Receipt] * 4 + [BadInput]
