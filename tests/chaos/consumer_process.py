@@ -24,7 +24,7 @@ from support.processes import announce
 
 LARGEST_LEASE = 4
 WAIT = timedelta(seconds=0.2)
-LONGEST_PAUSE_S = {"email": 0.02, "gateway": 0.2}
+LONGEST_PAUSE_S = 0.04
 SWEEP_EVERY_S = 0.1
 
 
@@ -37,6 +37,7 @@ async def main(arguments: argparse.Namespace) -> None:
     if disk is not None:
         disk.armed = True
     rng = Random(arguments.seed)
+    await buffer.sweep()
     async with asyncio.TaskGroup() as tasks:
         for queue in QUEUES.names:
             tasks.create_task(consume_forever(buffer, queue, rng))
@@ -51,7 +52,7 @@ async def consume_forever(buffer: Buffer, queue: str, rng: Random) -> None:
         verdicts = rng.choices(("acked", "nacked", "forgotten"), (6, 3, 1), k=len(deliveries))
         for verdict in ("acked", "nacked"):
             await end(buffer, verdict, [each for each, its in zip(deliveries, verdicts, strict=True) if its == verdict])
-        await asyncio.sleep(rng.uniform(0, LONGEST_PAUSE_S[queue]))
+        await asyncio.sleep(rng.uniform(0, LONGEST_PAUSE_S))
 
 
 async def end(buffer: Buffer, verdict: str, deliveries: Sequence[Delivery]) -> None:

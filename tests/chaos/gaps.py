@@ -121,7 +121,8 @@ class HaltingInGap(_Watched):
         if part:
             assert isinstance(database, SqliteDatabase), f"{gap}: only SQLite runs a block in parts"
             self._part = blocks("sqlite")[statement][int(part) - 1].text
-            database._connection.exec_trace = self._comes_to_part
+            connection: Any = database._connection  # the stubs hold only what the product uses
+            connection.exec_trace = self._comes_to_part
 
     def comes_to(self, gap: Gap) -> None:
         self._verb = gap.verb

@@ -69,7 +69,11 @@ async def all_rows(place: Place) -> list[Row]:
     found = await place.rows(
         "SELECT id, queue, tier, external_event_id, state, attempts, members, copy_of, linked_to FROM inbox"
     )
-    return [Row(_uuid(id), *rest, _optional(copy_of), _optional(linked)) for id, *rest, copy_of, linked in found]
+    rows = (Row._make(each) for each in found)
+    return [
+        row._replace(id=_uuid(row.id), copy_of=_optional(row.copy_of), linked_to=_optional(row.linked_to))
+        for row in rows
+    ]
 
 
 async def check_nothing_vanished(place: Place) -> Counter[str]:
@@ -174,7 +178,7 @@ async def check_streaks(place: Place, policies: Iterable[Policy]) -> int:
         for _, group in itertools.groupby((row for row in log if row[0] == policy.queue), key=lambda row: row[1]):
             lease = list(group)
             left = _json(lease[0][3])
-            orders = {order for order in itertools.permutations(row[2] for row in lease)}
+            orders = set(itertools.permutations(row[2] for row in lease))
             assert any(_after(policy, streaks, order) == left for order in orders), (policy.queue, streaks, lease)
             streaks = left
             leases += 1

@@ -4,7 +4,7 @@ Hundreds of processes are killed in one test, and most of a process's short life
 connects to the nursery's socket and names a module gets a child that runs it, with the connection as its standard
 output. A child whose listener is gone dies of it.
 
-    python -m chaos.nursery SOCKET chaos.intake_process chaos.consumer_process
+    python -m chaos.nursery ADDRESS chaos.intake_process chaos.consumer_process
 """
 
 import argparse
@@ -20,6 +20,7 @@ import traceback
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
 import uvloop
 
@@ -37,12 +38,12 @@ def run_as_child(main: Main, parse: Parse, words: Sequence[str] | None = None) -
         runner.run(main(parse(sys.argv[1:] if words is None else words)))
 
 
-def raise_children(path: str, modules: Sequence[str]) -> None:
+def raise_children(address: str, modules: Sequence[str]) -> None:
     """The nursery's own life: one thread, no loop, nothing that could not be forked."""
     known = {name: importlib.import_module(name) for name in modules}
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+        listener.bind(f"\0{address}")
         listener.listen()
         announce("open")
         while True:
@@ -95,16 +96,16 @@ class _Forked:
 class Nursery:
     """The test's side: asks for children, and lets none outlive the test."""
 
-    def __init__(self, folder: Path, path: str) -> None:
+    def __init__(self, folder: Path, address: str) -> None:
         self._folder = folder
-        self._path = path
+        self._address = address
         self._children: list[Child] = []
 
     async def start(self, module: str, *words: str) -> Child:
         name = f"{module.rpartition('.')[2]}-{len(self._children) + 1}"
         errors = self._folder / f"{name}.err"
         errors.touch()
-        reader, writer = await asyncio.open_unix_connection(self._path)
+        reader, writer = await asyncio.open_unix_connection(f"\0{self._address}")
         writer.write(json.dumps({"module": module, "words": words, "errors": str(errors)}).encode() + b"\n")
         born = (await reader.readline()).decode().split()
         assert born[1:2] == ["born"], f"{name} was not born: {born}"
@@ -122,10 +123,10 @@ class Nursery:
 @contextlib.asynccontextmanager
 async def nursery(folder: Path, family: Family, *modules: str) -> AsyncGenerator[Nursery]:
     """A nursery that has these modules loaded."""
-    path = os.path.relpath(folder / "nursery")  # the address of a socket may not be long
-    opened = await family.start(NURSERY, path, *modules)
+    address = f"postroom-nursery-{uuid4()}"
+    opened = await family.start(NURSERY, address, *modules)
     await opened.hear("open")
-    children = Nursery(folder, path)
+    children = Nursery(folder, address)
     try:
         yield children
     finally:

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from postroom.core.queues import EMAIL, GATEWAY, Queues
 
 LEASE = timedelta(seconds=0.4)
-FRESH = timedelta(seconds=0.15)
+FRESH = timedelta(seconds=0.1)
 MOST_DELIVERIES = 3
 POLICIES = (
     replace(EMAIL, lease=LEASE, most_deliveries=MOST_DELIVERIES),
     replace(
         GATEWAY,
+        guards={"P0": 2, "P1": 1, "P2": 1, "P3": 1},
         lease=LEASE,
         most_deliveries=MOST_DELIVERIES,
         coalesce_within={"P3": FRESH},

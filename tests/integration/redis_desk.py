@@ -211,3 +211,24 @@ async def opened_desk(server: RedisServer, database: Database) -> AsyncGenerator
             yield desk
         finally:
             await desk.close()
+
+
+def event_ids(envelopes: list[dict[str, Any]]) -> list[str]:
+    return sorted(each["event"]["external_event_id"] for each in envelopes)
+
+
+FOREIGN = {"schema_version": "ingest.v1", "source": {"endpoint_identity": "redis:other"}}
+
+
+def whole(event_id: str) -> dict[str, Any]:
+    return {
+        "schema_version": "ingest.v1",
+        "source": {"channel": "redis", "provider": "redis", "endpoint_identity": IDENTITY},
+        "event": {"external_event_id": event_id, "observed_at": "2026-11-15T08:00:00Z"},
+        "sender": {"identity": "ci"},
+        "payload": {"raw": {}, "normalized_text": event_id},
+        "control": {"idempotency_key": "the same"},
+    }
+
+
+UNKNOWN_KEY = {**whole("c"), "colour": "red"}

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import MCPError
 from mcp.client import Client
@@ -36,6 +37,12 @@ async def switchboard_on_sqlite(tmp_path: Path, clock: ManualClock) -> AsyncIter
     database = await open_database(tmp_path, None)
     yield services_on(database, clock)
     await database.close()
+
+
+@pytest.fixture
+async def switchboard_served(switchboard_on_sqlite: Services) -> AsyncIterator[Served]:
+    async with served(switchboard_on_sqlite) as running:
+        yield running
 
 
 @contextlib.asynccontextmanager
@@ -276,6 +283,27 @@ async def test_an_error_inside_a_tool_tells_nothing_and_ends_nothing(
         assert result.structured_content["code"] == "internal"
         assert "canary" not in str(result) + caplog.text
         assert (await ask(admin, "ingest", envelope=envelope()))["status"] == "accepted"
+
+
+@pytest.mark.parametrize("name", [r"\ud800", "x" * 2**20], ids=["half a character", "megabytes"])
+async def test_what_is_repeated_of_bad_input_is_cut_and_well_formed(switchboard_served: Served, name: str):
+    """Half a surrogate pair passes as JSON text and breaks what writes it again. No client would send it by itself."""
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    params = {"name": "ingest.batch", "arguments": {"items": [{**envelope(), "NAME": 1}]}, "_meta": meta}
+    headers = {
+        "Authorization": f"Bearer {await switchboard_served.token('admin')}",
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "ingest.batch",
+    }
+    content = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).replace("NAME", name)
+    async with httpx2.AsyncClient() as http:
+        answer = await http.post(f"{switchboard_served.address}/mcp", content=content, headers=headers)
+    [refused] = answer.json()["result"]["structuredContent"]["results"]
+    assert refused["error"]["code"] == "bad_input"
+    assert len(refused["error"]["field"]) < 5000
 
 
 async def test_every_tool_says_what_it_is_takes_and_answers(switchboard_on_sqlite: Services):

@@ -1,25 +1,41 @@
 """The product as a person starts it: real processes, real signals, the command line."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import httpx2
 import pytest
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from postroom.store.opening import connect_database
+from postroom.store.tokens import list_tokens
+from support.switchboard import envelope
 
 PATIENCE_S = 60
+# Where no mailbox answers: the connector waits for it, and everything else works.
+NO_MAILBOX = {
+    "POSTROOM_ACCOUNT_EMAIL": "ada@example.com",
+    "POSTROOM_GMAIL_BASE_URL": "http://127.0.0.1:1",
+    "POSTROOM_GMAIL_TOKEN": "no mailbox",
+}
 POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
 
 
 def environment(folder: Path, database_url: str | None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")}
-    kept["POSTROOM_DATA_DIR"] = str(folder / "data")
+    kept |= {"POSTROOM_DATA_DIR": str(folder / "data"), **NO_MAILBOX}
     if database_url is not None:
         kept["POSTROOM_DATABASE_URL"] = database_url
     return kept
@@ -134,3 +150,94 @@ def test_a_worker_process_starts_and_stops_on_either_database(tmp_path: Path, da
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0
+
+
+def token(folder: Path, *arguments: str, database_url: str | None = None) -> dict[str, Any]:
+    made = postroom(folder, "token", "create", *arguments, "--json", database_url=database_url)
+    assert made.returncode == 0, made.stderr
+    return json.loads(made.stdout)
+
+
+async def hand_in(http: httpx2.AsyncClient, url: str, secret: str, event: dict[str, Any]) -> httpx2.Response:
+    return await http.post(f"{url}/v1/ingest", json=event, headers={"Authorization": f"Bearer {secret}"})
+
+
+@asynccontextmanager
+async def agent_at(url: str, secret: str) -> AsyncGenerator[Client]:
+    """A real client of the mcp package."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=PATIENCE_S) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
+    ):
+        yield client
+
+
+async def test_serve_takes_in_over_http_hands_out_over_mcp_and_forgets_a_revoked_token(
+    tmp_path: Path, database_url: str | None
+) -> None:
+    made = token(tmp_path, "--role", "connector", "--identity", "webhook:ci", database_url=database_url)
+    agents = token(tmp_path, "--role", "agent", database_url=database_url)
+    with running(tmp_path, "serve", "--port", "0", "--json", database_url=database_url) as process:
+        url = announced(process)
+        async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+            accepted = await hand_in(http, url, made["token"], envelope("first"))
+            assert accepted.status_code == 200, accepted.text
+            assert (await http.get(f"{url}/readyz")).json()["status"] == "ready"
+            async with agent_at(url, agents["token"]) as agent:
+                [message] = (await called(agent, "queue.next", queue="gateway", wait_s=10))["messages"]
+                assert message["message_id"] == accepted.json()["request_id"]
+                assert message["envelope"]["payload"]["raw"] == {"number": "first"}
+                held = {name: message[name] for name in ("message_id", "lease_token")}
+                assert await called(agent, "queue.ack", **held) == {"status": "acked"}
+            counted = (await http.get(f"{url}/metrics")).text
+            assert (
+                'dequeue_by_tier_total{policy_tier="P2",queue_name="gateway",starvation_override="false"} 1' in counted
+            )
+            revoked = postroom(tmp_path, "token", "revoke", made["id"], database_url=database_url)
+            assert revoked.returncode == 0, revoked.stderr
+            within = time.monotonic() + 2
+            while (answer := await hand_in(http, url, made["token"], envelope("late"))).status_code == 200:
+                assert time.monotonic() < within, "a token works on after it was revoked"
+                await asyncio.sleep(0.02)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "revoked")
+        process.send_signal(signal.SIGTERM)
+        _, complaints = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert "Traceback" not in complaints
+    assert made["token"] not in complaints
+
+
+async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.structured_content
+    return result.structured_content
+
+
+async def test_serve_ends_at_once_though_somebody_waits_for_a_message(tmp_path: Path) -> None:
+    agents = token(tmp_path, "--role", "agent")
+    with running(tmp_path, "serve", "--port", "0", "--json") as process:
+        async with agent_at(announced(process), agents["token"]) as agent:
+            waiting = asyncio.create_task(called(agent, "queue.next", queue="gateway", wait_s=30))
+            await used(tmp_path, UUID(agents["id"]))
+            told = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            _, complaints = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
+            assert time.monotonic() - told < 8
+            assert await waiting == {"messages": []}
+    assert process.returncode == 0
+    assert "Traceback" not in complaints
+
+
+async def used(folder: Path, token_id: UUID) -> None:
+    """Waits until the token was used: whoever holds it is through the door."""
+    database = connect_database(folder / "data", None)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not [
+                each
+                for each in await database.run(list_tokens())
+                if each.id == token_id and each.last_used_at is not None
+            ]:
+                await asyncio.sleep(0.02)
+    finally:
+        await database.close()

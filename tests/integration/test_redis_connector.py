@@ -19,7 +19,6 @@ from postroom.store.acceptance import Accepted
 from postroom.store.clock import wall_clock
 from postroom.store.connectors import list_connectors
 from postroom.store.database import Database
-from postroom.store.opening import open_database
 from postroom.switchboard.intake import Intake
 from support.redis import running_redis
 from support.switchboard import Served, served, services_on
@@ -84,13 +83,6 @@ class Site:
         while deliveries := await self.board.services.buffer.next("gateway", 100):
             found += [each.envelope["event"]["external_event_id"] for each in deliveries]
         return sorted(found)
-
-
-@pytest.fixture
-async def sqlite(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await open_database(tmp_path / "switchboard", None)
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

@@ -98,6 +98,7 @@ async def served(services: Services, port: int = 0) -> AsyncGenerator[Served]:
 async def _serve(services: Services, port: int, up: asyncio.Future[Served], down: asyncio.Event) -> None:
     async with running_mcp(services, HOSTS) as mcp:
         listener = socket.create_server(("127.0.0.1", port))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         app = Starlette(routes=switchboard_routes(services, mcp))
         server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -1,10 +1,8 @@
 """`postroom token` and `postroom audit`: a token is shown once, and everything done with it is written down."""
 
 import getpass
-import os
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,19 +10,10 @@ from postroom.cli.operator import operator_signature
 from postroom.cli.token import moment_of
 from postroom.core.errors import BadInput
 from postroom.store.tokens import read_token
-from unit.test_cli import Shell
+from support.shell import Shell
 
 TOKEN = re.compile(r"postroom_[0-9a-f]{32}_[\w-]{43}")
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    for name in [name for name in os.environ if name.startswith("POSTROOM_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("postroom.telemetry.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
-    return Shell(tmp_path, capsys)
 
 
 def test_a_new_installation_can_have_a_token_before_its_first_start(shell: Shell):

@@ -7,13 +7,18 @@ tests/unit/test_documented.py` writes those parts anew; the tests compare.
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from postroom.cli.root import Deferred, command_tree
+from postroom.core.heartbeat import Heartbeat
 from postroom.core.metrics import METRICS, Metric
+from postroom.core.roles import TOOLS, Role
 from postroom.settings import NOT_SETTINGS, Setting, known_settings
+from postroom.switchboard.tool_schemas import input_schema, output_schema
+from postroom.switchboard.tools import ALL_TOOLS, Tool
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -81,7 +86,70 @@ def metrics_row(metric: Metric) -> str:
     return f"| {' | '.join(cells)} | `{metric.prometheus_name}` |"
 
 
+def tools_reference() -> str:
+    report = Heartbeat.model_json_schema()
+    report["properties"]["schema_version"] = {"type": "string"}
+    form = ["## `connector.heartbeat.v1`", "", "```text", form_of(report, report["$defs"]), "```"]
+    return "\n\n".join([*map(tool_section, ALL_TOOLS), "\n".join(form)])
+
+
+def tool_section(tool: Tool) -> str:
+    roles = ", ".join(f"`{role}`" for role in Role if role in TOOLS[tool.name])
+    hints = tool.hints
+    kinds = [
+        "reads only" if hints.read_only else "changes",
+        "may end something" if hints.destructive else "destroys nothing",
+        "safe to repeat" if hints.idempotent else "each call counts",
+    ]
+    lines = [f"## `{tool.name}`", "", tool.description, "", f"Roles: {roles}. Hints: {', '.join(kinds)}."]
+    schema = input_schema(tool.arguments)
+    if rows := [argument_row(name, each, schema) for name, each in schema["properties"].items()]:
+        lines += ["", "| argument | type | default | what it is |", "|---|---|---|---|", *rows]
+    answer = output_schema(tool.answer)
+    return "\n".join([*lines, "", "Answers:", "", "```text", form_of(answer, answer.get("$defs", {})), "```"])
+
+
+def argument_row(name: str, argument: dict[str, Any], schema: dict[str, Any]) -> str:
+    kind = " ".join(form_of(argument, schema.get("$defs", {})).split())
+    default = "required" if name in schema.get("required", ()) else f"`{argument.get('default')}`".replace("`None`", "")
+    return f"| `{name}` | {kind} | {default} | {argument['description']} |"
+
+
+def form_of(schema: dict[str, Any], defs: dict[str, Any], indent: str = "") -> str:
+    """A schema in few words. What has a reference of its own is named only."""
+    kinds = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+    match schema:
+        case {"$ref": "#/$defs/ProblemForm"}:
+            return "an error as above"
+        case {"$ref": str(ref)}:
+            return form_of(defs[ref.rpartition("/")[2]], defs, indent)
+        case {"properties": {"schema_version": {"const": str(version)}}}:
+            return f"`{version}`"
+        case {"anyOf": list(choices)}:
+            return " or ".join(form_of(choice, defs, indent) for choice in choices)
+        case {"const": value}:
+            return f'"{value}"'
+        case {"enum": list(values)}:
+            return " or ".join(f'"{value}"' for value in values)
+        case {"type": "array", "items": items}:
+            return f"[{form_of(items, defs, indent)}, …]"
+        case {"type": "object", "properties": dict(properties)}:
+            optional = properties.keys() - set(schema.get("required", ()))
+            inner = [
+                f"{indent}  {name}{'?' if name in optional else ''}: {form_of(each, defs, indent + '  ')}"
+                for name, each in properties.items()
+            ]
+            return "\n".join(["{", *inner, f"{indent}}}"])
+        case {"type": "object"}:
+            return "object"
+        case {"type": str(kind)}:
+            return {"date-time": "time", "uuid": "id"}.get(schema.get("format", ""), kinds.get(kind, kind))
+        case _:
+            raise AssertionError(schema)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
+    "mcp.md": tools_reference,
     "settings.md": settings_reference,
     "cli.md": cli_reference,
     "metrics.md": metrics_reference,
@@ -100,6 +168,10 @@ def parts(page: str) -> tuple[str, str, str]:
 def test_the_reference_is_what_the_code_says(page: str):
     _, written, _ = parts((REFERENCE / page).read_text("utf-8"))
     assert written == GENERATED[page](), "run python tests/unit/test_documented.py"
+
+
+def test_every_tool_of_a_role_is_there_and_the_other_way_round():
+    assert {tool.name for tool in ALL_TOOLS} == TOOLS.keys()
 
 
 def test_every_setting_says_what_it_is():

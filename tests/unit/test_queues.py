@@ -1,11 +1,13 @@
 """The named queues: which tier an event belongs to, which queue a source goes to, and how settings change both."""
 
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from postroom import queue_settings
 from postroom.core.envelope import Envelope, parse_envelope
 from postroom.core.errors import BadInput, SettingsError
 from postroom.core.queues import EMAIL, GATEWAY, ClassRule, Policy, Queues, Route
@@ -138,8 +140,6 @@ def test_a_queue_that_does_not_exist_is_refused_with_those_that_do() -> None:
 
 def settings_queues(queues: dict[str, Any], routes: list[dict[str, Any]] | None = None) -> Queues:
     """By the road that users' words take, from the environment."""
-    import json
-
     environ = {"POSTROOM_QUEUES": json.dumps(queues), "POSTROOM_ROUTES": json.dumps(routes or [])}
     settings = load_settings(environ=environ, cwd=Path("/nonexistent"))
     return queues_of(settings.queues, settings.routes)
@@ -204,7 +204,7 @@ def test_no_time_at_all_means_that_the_same_text_is_never_a_duplicate() -> None:
 
 def test_tiers_of_the_gateway_can_be_replaced_together_with_all_that_names_them() -> None:
     changes = {"tiers": ["now", "later"], "classes": [], "otherwise": "later"}
-    none = dict.fromkeys(("age_after_s", "coalesce_within_s", "auto_ack_after_s"), dict[str, float]())
+    none = {key: dict[str, float]() for key in ("age_after_s", "coalesce_within_s", "auto_ack_after_s")}
     gateway = settings_queues({"gateway": {**changes, **none}})["gateway"]
     assert (gateway.tiers, gateway.tier_of(event("telegram"))) == (("now", "later"), "later")
 
@@ -286,8 +286,6 @@ def test_a_table_in_the_environment_that_is_no_json_is_refused(name: str) -> Non
 
 
 def test_queues_are_read_from_the_file_as_the_example_writes_them(tmp_path: Path) -> None:
-    from postroom import queue_settings
-
     assert queue_settings.__doc__ is not None
     (tmp_path / "postroom.toml").write_text(queue_settings.__doc__.split("\n", 2)[2])
     settings = load_settings(environ={}, cwd=tmp_path)

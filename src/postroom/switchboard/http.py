@@ -54,7 +54,7 @@ class IngestEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             principal = await self._door.admit(scope)
-            answer = await self._hand_in(principal, await _body(scope["headers"], receive))
+            answer = await self._hand_in(principal, scope["headers"], receive)
         except TurnedAway as away:
             await _send_json(send, away.status, {"error": away.form}, away.headers)
         except _HungUp:
@@ -66,10 +66,10 @@ class IngestEndpoint:
         else:
             await _send_json(send, 200, answer)
 
-    async def _hand_in(self, principal: Principal, body: bytes | bytearray) -> object:
+    async def _hand_in(self, principal: Principal, headers: RawHeaders, receive: Receive) -> object:
         try:
             require_role(principal, "ingest")
-            return await self._ingest(Call(self._services, principal), _parsed(body))
+            return await self._ingest(Call(self._services, principal), _parsed(await _body(headers, receive)))
         except AccessRefused as refused:
             await note_refusal(self._services, principal, "ingest", refused)
             raise

@@ -94,6 +94,7 @@ async def _answer(tool: Tool, call: Call, given: Mapping[str, Any] | None) -> ty
     try:
         require_role(call.principal, tool.name)
         answer = await tool.run(call, read_arguments(tool.name, tool.arguments, given))
+        text = orjson.dumps(answer).decode()
     except AccessRefused as refused:
         await note_refusal(call.services, call.principal, tool.name, refused)
         return _failed(refused.problem)
@@ -102,7 +103,7 @@ async def _answer(tool: Tool, call: Call, given: Mapping[str, Any] | None) -> ty
             # The kind of error and nothing of its text, which may hold what was handed in.
             log.error("tool.failed", tool=tool.name, error=type(error).__name__)
         return _failed(problem_of(error))
-    return types.CallToolResult(content=[_text(orjson.dumps(answer).decode())], structured_content=answer)
+    return types.CallToolResult(content=[_text(text)], structured_content=answer)
 
 
 def _failed(problem: Problem) -> types.CallToolResult:

@@ -21,6 +21,7 @@ from postroom.core.errors import (
 
 Code = Literal["bad_input", "conflict", "refused", "not_found", "lease_lost", "no_room", "unavailable", "internal"]
 COME_BACK_S = 5
+LONGEST_SHOWN = 4000
 
 
 class ProblemForm(TypedDict):
@@ -45,14 +46,21 @@ class Problem:
 
     @property
     def text(self) -> str:
-        return f"{self.field}: {self.problem}; {self.remedy}"
+        return f"{_shown(self.field)}: {_shown(self.problem)}; {_shown(self.remedy)}"
 
     @property
     def form(self) -> ProblemForm:
-        form = ProblemForm(code=self.code, field=self.field, problem=self.problem, remedy=self.remedy)
+        field, problem, remedy = _shown(self.field), _shown(self.problem), _shown(self.remedy)
+        form = ProblemForm(code=self.code, field=field, problem=problem, remedy=remedy)
         if self.retry_after_s is not None:
             form["retry_after_s"] = self.retry_after_s
         return form
+
+
+def _shown(text: str) -> str:
+    """What came from outside and is repeated: not at any length, and only what JSON can hold."""
+    cut = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return cut.encode("utf-8", "replace").decode("utf-8")
 
 
 class AccessRefused(Refused):

@@ -4,6 +4,7 @@ Answers are taken raw, in the older of the two protocols, whatever the address a
 them drops repeated fields and differs between versions.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
@@ -18,9 +19,8 @@ from postroom.connectors.redis_stream.entry import Entry, Fields, texts_of
 
 NEW = ">"
 FIRST = "0-0"
-SLACK_S = 10.0
-# Short, since a cancellation that comes just when a command begins is lost in the client, and waited out.
-LONGEST_BLOCK = timedelta(seconds=1)
+LONGEST_BLOCK = timedelta(seconds=5)
+PATIENCE_S = LONGEST_BLOCK.total_seconds() + 10
 MOST_COPIED = 2_000
 
 # A script ends at its first error, where MULTI goes on with the next command: were the copy refused (no memory, or a
@@ -42,10 +42,9 @@ class Claimed(NamedTuple):
 
 def connect(url: str) -> Redis:
     """A client that connects when it is first used, and leaves retrying to us."""
-    client = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
-        url, socket_timeout=LONGEST_BLOCK.total_seconds() + SLACK_S, retry=Retry(NoBackoff(), 0)
-    )
-    client.connection_pool.connection_kwargs.update(protocol=2, decode_responses=False)
+    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0))  # pyright: ignore[reportUnknownMemberType]
+    # With a timeout of its own the client uses `asyncio.wait_for`, which on Python 3.11 loses cancellations.
+    client.connection_pool.connection_kwargs.update(protocol=2, decode_responses=False, socket_timeout=None)
     for command in ("XREADGROUP", "XAUTOCLAIM"):
         client.set_response_callback(command, cast("Any", _as_it_is))
     return client
@@ -105,7 +104,8 @@ class RedisStream:
 
     async def _command(self, *words: str | int | bytes) -> Any:
         run = cast("Callable[..., Awaitable[Any]]", self._client.execute_command)  # pyright: ignore[reportUnknownMemberType]
-        return await run(*words)
+        async with asyncio.timeout(PATIENCE_S):
+            return await run(*words)
 
 
 def _few(fields: Fields) -> Fields:

@@ -1,0 +1,183 @@
+"""The inbox as it should be, in memory: what is accepted, handed out and ended, one thing after another."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from postroom.core.envelope import Envelope
+from postroom.core.picker import Head, Pick, after_pick, pick
+from postroom.core.queues import Policy, Queues
+
+
+@dataclass
+class Message:
+    """One message. The id of a copy or a duplicate is not told to whoever hands it in, so it is learned later."""
+
+    place: int
+    policy: Policy
+    tier: str
+    accepted_at: datetime
+    id: UUID | None = None
+    state: str = "waiting"
+    attempts: int = 0
+    token: UUID | None = None
+    until: datetime | None = None
+    linked_to: "Message | None" = None
+    members: int | None = None
+    copy_of: "Message | None" = None
+    kind: str | None = None
+
+    @property
+    def head(self) -> Head:
+        return Head(self.place, self.accepted_at, self.attempts == 0)
+
+    def end(self, state: str, linked_to: "Message | None" = None) -> None:
+        self.state, self.linked_to, self.token, self.until = state, linked_to, None, None
+
+
+@dataclass
+class Known:
+    """What is known of an event."""
+
+    first: Message
+    sender: str
+    is_full: bool
+
+
+@dataclass
+class Answer:
+    """What an ingest is answered: `known_by` is None for the new, "conflict" for the refused."""
+
+    message: Message | None
+    known_by: str | None
+
+
+@dataclass
+class Model:
+    queues: Queues
+    messages: list[Message] = field(default_factory=list[Message])
+    streaks: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    _keys: dict[str, str] = field(default_factory=dict[str, str])
+    _events: dict[str, Known] = field(default_factory=dict[str, Known])
+    _texts: dict[tuple[str, str], tuple[Message, datetime]] = field(
+        default_factory=dict[tuple[str, str], tuple[Message, datetime]]
+    )
+
+    def add(self, policy: Policy, tier: str, now: datetime) -> Message:
+        message = Message(len(self.messages), policy, tier, now)
+        self.messages.append(message)
+        return message
+
+    # what producers do
+
+    def accept(self, envelope: Envelope, now: datetime) -> Answer:
+        key, event_key = envelope.control.idempotency_key, envelope.event_key
+        known = self._events.get(event_key)
+        if key is not None and self._keys.get(key, event_key) != event_key:
+            return Answer(None, "conflict")
+        if known is not None and known.sender != envelope.sender.identity:
+            return Answer(None, "conflict")
+        by_key = key is not None and key in self._keys
+        if key is not None:
+            self._keys[key] = event_key
+        is_full = envelope.control.ingestion_tier == "full"
+        if known is None:
+            return self._accept_new(envelope, is_full, now)
+        if is_full and not known.is_full:
+            known.is_full = True
+            copy = self._new(envelope, now)
+            copy.copy_of = known.first
+            return Answer(known.first, "upgrade")
+        return Answer(known.first, "key" if by_key else "event")
+
+    def _new(self, envelope: Envelope, now: datetime) -> Message:
+        policy = self.queues.of(envelope)
+        message = self.add(policy, policy.tier_of(envelope), now)
+        message.kind = envelope.event.kind
+        return message
+
+    def _accept_new(self, envelope: Envelope, is_full: bool, now: datetime) -> Answer:
+        message = self._new(envelope, now)
+        self._events[envelope.event_key] = known = Known(message, envelope.sender.identity, is_full)
+        text, within = envelope.text_hash, message.policy.same_text_within
+        if text is not None and within is not None:
+            said, until = self._texts.get((message.policy.queue, text), (message, now))
+            if until > now:
+                message.end("duplicate", said)
+                known.first = said
+                return Answer(said, "text")
+            self._texts[message.policy.queue, text] = message, now + within
+        return Answer(message, None)
+
+    def replay(self, messages: Iterable[Message], now: datetime) -> None:
+        for each in list(messages):
+            copy = self.add(each.policy, each.tier, now)
+            copy.copy_of, copy.kind = each, each.kind
+
+    # what consumers do
+
+    def waiting(self, policy: Policy, tier: str) -> list[Message]:
+        return [
+            each
+            for each in self.messages
+            if each.state == "waiting" and each.tier == tier and each.policy.queue == policy.queue
+        ]
+
+    def lease(self, policy: Policy, most: int, token: UUID | None, now: datetime) -> list[tuple[Message, Pick]]:
+        """Single picks, one after another; one that is coalesced is the last."""
+        self.sweep(policy, now)
+        taken: list[tuple[Message, Pick]] = []
+        while len(taken) < most:
+            lines = {tier: line for tier in policy.tiers if (line := self.waiting(policy, tier))}
+            streaks = self.streaks.get(policy.queue, {})
+            picked = pick(policy, {tier: line[0].head for tier, line in lines.items()}, streaks, now)
+            if picked is None:
+                break
+            self.streaks[policy.queue] = after_pick(policy, streaks, picked.counted)
+            head = lines[picked.tier][0]
+            window = policy.coalesce_within.get(picked.tier)
+            gathers = window is not None and head.attempts == 0 and now - head.accepted_at <= window
+            message = self._gathered(policy, picked.tier, now) if gathers else head
+            message.state, message.token, message.until = "leased", token, now + policy.lease
+            message.attempts += 1
+            taken.append((message, picked))
+            if gathers:
+                break
+        return taken
+
+    def _gathered(self, policy: Policy, tier: str, now: datetime) -> Message:
+        young = [
+            each
+            for each in self.waiting(policy, tier)
+            if each.attempts == 0 and now - each.accepted_at <= policy.coalesce_within[tier]
+        ]
+        if len(young) == 1:
+            return young[0]
+        summary = self.add(policy, tier, now)
+        summary.members, summary.kind = len(young), "summary"
+        for each in young:
+            each.end("coalesced", summary)
+        return summary
+
+    def is_held(self, message: Message, token: UUID | None, now: datetime) -> bool:
+        return message.state == "leased" and message.token == token and (message.until or now) >= now
+
+    def give_back(self, messages: Sequence[Message]) -> None:
+        for each in messages:
+            worn_out = each.attempts >= each.policy.most_deliveries
+            each.end("failed" if worn_out else "waiting")
+
+    # what happens by itself
+
+    def return_expired(self, now: datetime) -> None:
+        self.give_back(
+            [each for each in self.messages if each.state == "leased" and each.until is not None and each.until < now]
+        )
+
+    def sweep(self, policy: Policy, now: datetime) -> None:
+        for tier, patience in policy.auto_ack_after.items():
+            for each in self.waiting(policy, tier):
+                if now - each.accepted_at <= patience:
+                    break
+                each.end("auto_acked")

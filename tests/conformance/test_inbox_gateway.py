@@ -1,0 +1,291 @@
+"""What the gateway does with what waits: it ages, is gathered into summaries, or ends unprocessed; nothing is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from conformance.inbox_desk import InboxDesk, check_books, event
+from conftest import ManualClock
+from postroom.core.queues import EMAIL, GATEWAY, Policy, Queues
+from postroom.store import inbox
+from postroom.store.database import Database
+from postroom.store.history import streaks
+from postroom.switchboard.buffer import Buffer, Delivery
+
+PATIENT = replace(GATEWAY, auto_ack_after={}, coalesce_within={})
+KEEPING = replace(GATEWAY, auto_ack_after={})
+
+
+@pytest.fixture
+async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDesk]:
+    desk = InboxDesk(database, clock)
+    yield desk
+    await desk.close()
+
+
+def with_gateway(desk: InboxDesk, policy: Policy) -> InboxDesk:
+    return InboxDesk(desk.database, desk.clock, Queues([EMAIL, policy]))
+
+
+class Arrivals:
+    """Hands in events of given tiers, each with a number of its own."""
+
+    KINDS = {"P1": "deploy.failed", "P2": "deploy.done", "P3": "test.passed"}
+
+    def __init__(self, desk: InboxDesk) -> None:
+        self._desk = desk
+        self._count = 0
+
+    async def __call__(self, *tiers: str) -> list[UUID]:
+        ids: list[UUID] = []
+        for tier in tiers:
+            self._count += 1
+            name = {"external_event_id": f"event-{self._count}", "kind": self.KINDS.get(tier)}
+            text = f"/do {self._count}" if tier == "P0" else f"event {self._count}"
+            (answer,) = await self._desk.ingest(event(self._count, event=name, payload={"normalized_text": text}))
+            ids.append(answer.request_id)
+        return ids
+
+
+@pytest.fixture
+def arrive(desk: InboxDesk) -> Arrivals:
+    return Arrivals(desk)
+
+
+def shown(deliveries: list[Delivery]) -> list[tuple[UUID, str, str | None]]:
+    return [(each.message_id, each.tier, each.promoted_from) for each in deliveries]
+
+
+# Aging.
+
+
+async def test_what_waited_longer_than_five_minutes_counts_one_tier_higher(desk: InboxDesk, arrive: Arrivals) -> None:
+    (old,) = await arrive("P2")
+    desk.clock.forward(301)
+    urgent, young, other = await arrive("P0", "P1", "P2")
+    assert shown(await desk.next(10)) == [
+        (urgent, "P0", None),
+        (old, "P1", "P2"),
+        (young, "P1", None),
+        (other, "P2", None),
+    ]
+
+
+async def test_nothing_ages_before_its_time(desk: InboxDesk, arrive: Arrivals) -> None:
+    (old,) = await arrive("P2")
+    desk.clock.forward(300)
+    (young,) = await arrive("P1")
+    assert shown(await desk.next(10)) == [(young, "P1", None), (old, "P2", None)]
+
+
+async def test_an_aged_message_is_the_older_one_of_two_tiers_not_always_the_first(
+    desk: InboxDesk, arrive: Arrivals
+) -> None:
+    p1, p2 = await arrive("P1", "P2")
+    desk.clock.forward(301)
+    assert shown(await desk.next(10)) == [(p1, "P1", None), (p2, "P1", "P2")]
+
+
+async def test_p3_ages_into_p2_where_nothing_ends_unprocessed(desk: InboxDesk, arrive: Arrivals) -> None:
+    (p3,) = await arrive("P3")
+    desk.clock.forward(301)
+    (p2,) = await arrive("P2")
+    assert shown(await with_gateway(desk, PATIENT).next(10)) == [(p3, "P2", "P3"), (p2, "P2", None)]
+
+
+async def test_the_streak_of_an_aged_message_is_kept_for_the_tier_it_counted_for(
+    desk: InboxDesk, arrive: Arrivals
+) -> None:
+    await arrive("P2")
+    desk.clock.forward(301)
+    await desk.next()
+    assert (await desk.database.run(streaks()))["gateway"] == {"P0": 0, "P1": 1, "P2": 0, "P3": 0}
+
+
+async def test_an_aged_message_is_kept_where_it_was_accepted(desk: InboxDesk, arrive: Arrivals) -> None:
+    """Nothing is rewritten: what comes back waits in its own tier."""
+    await arrive("P2")
+    desk.clock.forward(301)
+    await desk.nack(await desk.next())
+    (row,) = await desk.look()
+    assert (row.tier, row.state) == ("P2", "waiting")
+
+
+# Coalescing.
+
+
+async def test_all_waiting_p3_become_one_summary_to_which_they_are_linked(desk: InboxDesk, arrive: Arrivals) -> None:
+    members = await arrive("P3", "P3", "P3")
+    desk.clock.forward(60)
+    members += await arrive("P3")
+    (summary,) = await desk.next(10)
+    assert summary.message_id not in members
+    assert (summary.member_count, list(summary.members)) == (4, members)
+    assert (summary.tier, summary.envelope["event"]["kind"]) == ("P3", "summary")
+    assert "4 events: 4 × test.passed" in summary.envelope["payload"]["normalized_text"]
+    assert "- event 4" in summary.envelope["payload"]["normalized_text"]
+    rows = await desk.look()
+    assert [row.state for row in rows] == ["coalesced"] * 4 + ["leased"]
+    assert {row.linked_to for row in rows[:4]} == {summary.message_id}
+    assert all(row.reason for row in rows[:4])
+    check_books(rows, accepted=4)
+
+
+async def test_a_summary_is_the_last_of_a_batch_and_what_comes_later_is_not_in_it(
+    desk: InboxDesk, arrive: Arrivals
+) -> None:
+    (p2,) = await arrive("P2")
+    members = await arrive("P3", "P3")
+    first, summary = await desk.next(10)
+    assert (first.message_id, list(summary.members)) == (p2, members)
+    (late,) = await arrive("P3")
+    assert [each.message_id for each in await desk.next(10)] == [late]
+
+
+async def test_a_p3_alone_is_handed_out_as_it_is(desk: InboxDesk, arrive: Arrivals) -> None:
+    (only,) = await arrive("P3")
+    (found,) = await desk.next(10)
+    assert (found.message_id, found.member_count, found.members) == (only, 0, ())
+
+
+async def test_only_the_young_are_gathered(desk: InboxDesk, arrive: Arrivals) -> None:
+    keeping = with_gateway(desk, KEEPING)
+    (old,) = await arrive("P3")
+    desk.clock.forward(60.001)
+    young = await arrive("P3", "P3")
+    first, summary = await keeping.next(10)
+    assert first.message_id == old
+    assert list(summary.members) == young
+
+
+async def test_what_came_back_is_not_gathered_but_handed_out_again(desk: InboxDesk, arrive: Arrivals) -> None:
+    (first,) = await arrive("P3")
+    await desk.nack(await desk.next())
+    members = await arrive("P3", "P3")
+    again, summary = await desk.next(10)
+    assert (again.message_id, again.attempts) == (first, 2)
+    assert list(summary.members) == members
+
+
+async def test_a_summary_that_comes_back_is_handed_out_again_with_its_members(
+    desk: InboxDesk, arrive: Arrivals
+) -> None:
+    members = await arrive("P3", "P3")
+    (summary,) = await desk.next(10)
+    await desk.nack([summary])
+    await desk.restart()
+    later = await arrive("P3", "P3")
+    again, other = await desk.next(10)
+    assert (again.message_id, list(again.members), again.attempts) == (summary.message_id, members, 2)
+    assert (list(other.members), other.attempts) == (later, 1)
+    assert again.envelope == summary.envelope
+    await desk.ack([again, other])
+    check_books(await desk.look(), accepted=4)
+    assert (await desk.states()).count("done") == 2
+
+
+async def test_a_summary_whose_consumer_died_is_handed_out_again(desk: InboxDesk, arrive: Arrivals) -> None:
+    members = await arrive("P3", "P3")
+    (summary,) = await desk.next(10)
+    desk.clock.forward(GATEWAY.lease.total_seconds() + 1)
+    await desk.restart()
+    (again,) = await desk.next(10)
+    assert (again.message_id, list(again.members)) == (summary.message_id, members)
+
+
+async def test_a_summary_that_is_returned_too_often_fails_and_keeps_its_members(
+    desk: InboxDesk, arrive: Arrivals
+) -> None:
+    await arrive("P3", "P3")
+    for _ in range(GATEWAY.most_deliveries):
+        await desk.nack(await desk.next(10), "cannot read it")
+    rows = await desk.look()
+    assert [row.state for row in rows] == ["coalesced", "coalesced", "failed"]
+    check_books(rows, accepted=2)
+
+
+async def test_a_guard_that_is_due_can_make_a_summary(desk: InboxDesk, arrive: Arrivals) -> None:
+    await arrive(*["P0"] * 4, "P3", "P3")
+    found = await desk.next(10)
+    assert [each.tier for each in found] == ["P0", "P0", "P0", "P3"]
+    assert found[-1].member_count == 2
+    assert [each.tier for each in await desk.next(10)] == ["P0"]
+
+
+async def test_of_very_many_members_the_first_are_named_and_all_are_counted(
+    desk: InboxDesk, arrive: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "MOST_MEMBERS_NAMED", 3)
+    monkeypatch.setattr(inbox, "LARGEST_SUMMARY", 5)
+    members = await arrive(*["P3"] * 7)
+    (summary,) = await desk.next(10)
+    assert (list(summary.members), summary.member_count) == (members[:3], 5)
+    await desk.nack([summary])
+    again, rest = await desk.next(10)
+    assert (list(again.members), again.member_count) == (members[:3], 5)
+    assert list(rest.members) == members[5:]
+    check_books(await desk.look(), accepted=7)
+
+
+async def test_of_several_consumers_one_gets_the_summary(desk: InboxDesk, arrive: Arrivals) -> None:
+    await arrive(*["P3"] * 20)
+    buffers = [Buffer(desk.database, desk.queues, desk.clock) for _ in range(4)]
+    found = await asyncio.gather(*(each.next("gateway", 10) for each in buffers))
+    assert [each.member_count for batch in found for each in batch] == [20]
+
+
+# What nobody needs any more.
+
+
+@pytest.mark.parametrize("way", ["sweep", "lease"])
+async def test_a_p3_older_than_a_minute_ends_as_auto_acked_with_its_reason(
+    desk: InboxDesk, arrive: Arrivals, way: str
+) -> None:
+    await arrive("P3", "P3", "P2")
+    desk.clock.forward(60.001)
+    if way == "sweep":
+        await desk.buffer.sweep()
+    else:
+        assert [each.tier for each in await desk.buffer.next("gateway", 10)] == ["P2"]
+    rows = await desk.look()
+    assert [row.state for row in rows[:2]] == ["auto_acked"] * 2
+    assert all(row.reason and "60 s" in row.reason and "P3" in row.reason for row in rows[:2])
+    check_books(rows, accepted=3)
+
+
+async def test_a_p3_of_a_minute_is_still_worth_someones_time(desk: InboxDesk, arrive: Arrivals) -> None:
+    (id,) = await arrive("P3")
+    desk.clock.forward(60)
+    await desk.buffer.sweep()
+    assert await desk.next_ids() == [id]
+
+
+async def test_however_many_are_stale_all_of_them_end(
+    desk: InboxDesk, arrive: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "STALE_AT_ONCE", 3)
+    await arrive(*["P3"] * 9)
+    desk.clock.forward(30)
+    (young,) = await arrive("P3")
+    desk.clock.forward(31)
+    await desk.buffer.sweep()
+    assert await desk.states() == ["auto_acked"] * 9 + ["waiting"]
+    assert await desk.next_ids() == [young]
+
+
+async def test_what_is_in_a_consumers_hands_does_not_end_behind_its_back(desk: InboxDesk, arrive: Arrivals) -> None:
+    await arrive("P3")
+    held = await desk.next()
+    desk.clock.forward(120)
+    await desk.buffer.sweep()
+    assert await desk.ack(held) == [None]
+
+
+async def test_other_queues_and_tiers_never_end_by_themselves(desk: InboxDesk, arrive: Arrivals) -> None:
+    await arrive("P0", "P1", "P2")
+    desk.clock.forward(10**6)
+    await desk.buffer.sweep()
+    assert await desk.states() == ["waiting"] * 3

@@ -1,0 +1,68 @@
+"""The heartbeat of a connector, at a real switchboard and at one that does not listen."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from redis.exceptions import RedisError
+
+from integration.redis_desk import IDENTITY, PATIENCE_S, SOON, Desk
+from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+from postroom.core.errors import IntakeRefused, Refused, SwitchboardUnavailable
+from postroom.store.clock import wall_clock
+from postroom.store.connectors import list_connectors
+from postroom.store.database import Database
+
+
+async def test_the_heartbeat_tells_how_the_connector_is_doing(desk: Desk, sqlite: Database):
+    (entry_id,) = await desk.add(1)
+    connector = await desk.start()
+    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 1)
+    await connector.stop()
+    connector.vitals.ail("degraded", RedisError("cannot reach redis://user:secret@host"))
+    heart = Heart(
+        desk.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
+    )
+    await heart.beat()
+    (seen,) = await sqlite.run(list_connectors())
+    assert (seen.connector_type, seen.endpoint_identity, seen.instance_id) == ("redis-stream", IDENTITY, "one")
+    assert (seen.state, seen.counters["accepted"]) == ("degraded", 1)
+    assert seen.checkpoint is not None
+    assert seen.checkpoint["cursor"] == entry_id
+    assert seen.error is not None
+    assert "cannot reach" in seen.error
+    assert "secret" not in seen.error
+
+
+class Deaf:
+    """A switchboard that takes no heartbeat."""
+
+    def __init__(self, error: Exception, enough: int) -> None:
+        self.error = error
+        self.beats = 0
+        self.enough = asyncio.Event()
+        self._until = enough
+
+    async def heartbeat(self, _report: Mapping[str, Any]) -> None:
+        self.beats += 1
+        if self.beats >= self._until:
+            self.enough.set()
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [SwitchboardUnavailable("gone"), OSError("gone"), IntakeRefused("full", SOON)])
+async def test_a_heartbeat_that_fails_is_tried_again_at_the_next_beat(error: Exception):
+    deaf = Deaf(error, enough=3)
+    heart = Heart(deaf, Connector("redis-stream", IDENTITY, "one", "1.0"), Vitals(wall_clock), wall_clock)  # type: ignore[arg-type]
+    await heart.introduce()
+    async with beating(heart, every=timedelta(milliseconds=1)), asyncio.timeout(PATIENCE_S):
+        await deaf.enough.wait()
+
+
+async def test_a_token_that_is_refused_is_told_at_the_start():
+    deaf = Deaf(Refused("revoked"), enough=1)
+    heart = Heart(deaf, Connector("redis-stream", IDENTITY, "one", "1.0"), Vitals(wall_clock), wall_clock)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="revoked"):
+        await heart.introduce()

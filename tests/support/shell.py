@@ -1,0 +1,82 @@
+"""The command line as a test drives it: commands run in this process, what they print is kept."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroom.cli import run
+from postroom.cli.application import Ready
+from postroom.settings import Settings
+from postroom.store.database import Database
+from postroom.store.sqlite import SqliteDatabase
+
+
+@dataclass
+class Rehearsal:
+    """An application that writes down what it was asked, and opens a real SQLite file."""
+
+    calls: list[tuple[str, Mapping[str, object]]] = field(default_factory=list[tuple[str, Mapping[str, object]]])
+    error: BaseException | None = None
+
+    def open_database(self, settings: Settings) -> AbstractAsyncContextManager[Database]:
+        return self._opened(settings)
+
+    @asynccontextmanager
+    async def _opened(self, settings: Settings) -> AsyncGenerator[Database]:
+        if self.error is not None:
+            raise self.error
+        settings.data_dir.mkdir(exist_ok=True)
+        database = SqliteDatabase(settings.data_dir / "postroom.sqlite3")
+        try:
+            yield database
+        finally:
+            await database.close()
+
+    async def serve(self, settings: Settings, *, ready: Ready) -> None:
+        self._called("serve", host=settings.web.host, port=settings.web.port, data_dir=settings.data_dir)
+        ready("http://127.0.0.1:1/")
+
+    async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
+        self._called("demo", port=port)
+        ready("http://127.0.0.1:2/")
+
+    async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready) -> None:
+        self._called("sandbox", port=port, seed=seed)
+        ready("http://127.0.0.1:3/")
+
+    async def worker(self, settings: Settings, *, concurrency: int) -> None:
+        self._called("worker", concurrency=concurrency)
+
+    async def connector_redis_stream(self, settings: Settings, *, identity: str, ready: Ready, **reading: Any) -> None:
+        self._called("connector_redis_stream", identity=identity, **reading)
+        ready(identity)
+
+    def _called(self, name: str, **arguments: object) -> None:
+        self.calls.append((name, arguments))
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass
+class Shell:
+    """Runs commands in a folder of their own and keeps what they printed."""
+
+    folder: Path
+    capture: pytest.CaptureFixture[str]
+    application: Rehearsal = field(default_factory=Rehearsal)
+    out: str = ""
+    err: str = ""
+
+    def __call__(self, *arguments: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            run(self.application, arguments)
+        self.out, self.err = self.capture.readouterr()
+        return int(ended.value.code or 0)
+
+    def json(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]

@@ -1,0 +1,239 @@
+"""The keeper of the queues: nothing is stranded, what is deep is shown, what is old goes, and trouble ends nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from structlog.testing import capture_logs
+
+from conformance.inbox_desk import select
+from conftest import ManualClock
+from postroom.core.errors import DatabaseFull, DatabaseUnavailable, StoreError
+from postroom.core.metrics import QUEUE_DEPTH
+from postroom.core.queues import EMAIL, GATEWAY, Queues
+from postroom.core.tally import Gauges
+from postroom.store import history, rollups
+from postroom.store.database import Database
+from postroom.store.opening import open_database
+from postroom.switchboard import keeper as keeping
+from postroom.switchboard.buffer import Buffer, LeaseRef
+from postroom.switchboard.intake import Intake
+from postroom.switchboard.keeper import Keeper
+from support.switchboard import envelope, mail
+
+KEEP, KEEP_ROLLUPS = timedelta(days=30), timedelta(days=400)
+OF_OLD = Queues((EMAIL, replace(GATEWAY, guards={**GATEWAY.guards, "P4": 10, "P5": 10}, otherwise="P5")))
+
+
+@dataclass
+class House:
+    """A database, and everything around it under one clock."""
+
+    database: Database
+    clock: ManualClock
+    gauges: Gauges
+
+    def intake(self, queues: Queues | None = None) -> Intake:
+        return Intake(self.database, None, self.clock, queues=queues)
+
+    def buffer(self, queues: Queues | None = None) -> Buffer:
+        return Buffer(self.database, queues, self.clock)
+
+    def keeper(self, buffer: Any = None, database: Any = None) -> Keeper:
+        return Keeper(
+            database or self.database,
+            Queues(),
+            buffer or self.buffer(),
+            self.gauges,
+            keep=KEEP,
+            keep_rollups=KEEP_ROLLUPS,
+            clock=self.clock,
+        )
+
+    async def done(self, *envelopes: dict[str, Any]) -> list[UUID]:
+        """Accepted, taken and ended."""
+        accepted = [await self.intake().ingest(each) for each in envelopes]
+        deliveries = await self.buffer().next("gateway", len(envelopes))
+        assert await self.buffer().ack([LeaseRef(each.message_id, each.lease_token) for each in deliveries]) == [
+            None for _ in envelopes
+        ]
+        return [each.request_id for each in accepted]
+
+    async def depths(self) -> dict[tuple[str, str, str], int]:
+        found = await self.database.run(history.depths())
+        return {(each.queue, each.tier, each.state): each.count for each in found}
+
+    async def rows(self, table: str) -> int:
+        ((count,),) = await select(self.database, f"SELECT count(*) FROM {table}")
+        return count
+
+
+@pytest.fixture
+async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
+    database = await open_database(tmp_path, None)
+    yield House(database, clock, Gauges())
+    await database.close()
+
+
+async def test_what_waits_in_a_tier_that_is_no_more_is_adopted_by_the_lowest_in_its_order(house: House):
+    strays = [(await house.intake(OF_OLD).ingest(envelope(number))).request_id for number in range(3)]
+    usual = (await house.intake().ingest(envelope("usual"))).request_id
+    assert await house.depths() == {("gateway", "P5", "waiting"): 3, ("gateway", "P2", "waiting"): 1}
+    with capture_logs() as told:
+        await house.keeper().adopt_strays()
+        await house.keeper().adopt_strays()
+    assert await house.depths() == {("gateway", "P3", "waiting"): 3, ("gateway", "P2", "waiting"): 1}
+    [line] = [line for line in told if line["event"] == "queue.strays_adopted"]
+    assert (line["queue"], line["messages"], line["log_level"]) == ("gateway", 3, "warning")
+    peeked = await house.buffer().peek("gateway")
+    assert [each.message_id for each in peeked] == [usual, *strays]
+
+
+async def test_a_stray_that_was_held_at_the_start_is_adopted_when_it_comes_back(house: House):
+    await house.intake(OF_OLD).ingest(envelope("held"))
+    assert await house.buffer(OF_OLD).next("gateway")
+    keeper = house.keeper()
+    await keeper.adopt_strays()
+    house.clock.forward(GATEWAY.lease.total_seconds() + 1)
+    await house.buffer().sweep()
+    assert await house.depths() == {("gateway", "P5", "waiting"): 1}
+    await keeper.prune()
+    assert await house.depths() == {("gateway", "P3", "waiting"): 1}
+
+
+async def test_the_depth_of_every_tier_is_shown_and_the_empty_ones_as_zero(house: House):
+    keeper = house.keeper()
+    await keeper.measure()
+    places = house.gauges.values_of(QUEUE_DEPTH)
+    assert set(places) == {
+        (policy.queue, tier, state)
+        for policy in (EMAIL, GATEWAY)
+        for tier in policy.tiers
+        for state in ("waiting", "leased")
+    }
+    assert set(places.values()) == {0.0}
+    for number in range(3):
+        await house.intake().ingest(envelope(number))
+    await house.intake().ingest(mail(1, control={"policy_tier": "interactive"}))
+    await house.buffer().next("gateway", 2)
+    assert set(house.gauges.values_of(QUEUE_DEPTH).values()) == {0.0}
+    await keeper.measure()
+    shown = {place: value for place, value in house.gauges.values_of(QUEUE_DEPTH).items() if value}
+    assert shown == {
+        ("gateway", "P2", "waiting"): 1,
+        ("gateway", "P2", "leased"): 2,
+        ("email", "interactive", "waiting"): 1,
+    }
+    await house.done(envelope("last"))
+    await keeper.measure()
+    assert house.gauges.values_of(QUEUE_DEPTH)["gateway", "P2", "waiting"] == 1
+
+
+async def test_what_ended_long_ago_goes_a_little_at_a_time_and_is_still_recognised(
+    house: House, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(keeping, "PRUNED_AT_ONCE", 2)
+    old = [envelope(number, control={"idempotency_key": f"key-{number}"}) for number in range(5)]
+    ids = await house.done(*old)
+    house.clock.forward(KEEP.total_seconds() / 2)
+    await house.done(envelope("younger"))
+    await house.intake().ingest(envelope("waits"))
+    house.clock.forward(KEEP.total_seconds() / 2)
+    await house.keeper().prune()
+    assert await house.rows("envelopes") == 7, "exactly as old as may be kept"
+    house.clock.forward(1)
+    await house.keeper().prune()
+    assert await house.rows("envelopes") == await house.rows("inbox_queue") + await house.rows("inbox_ends") == 2
+    for number, id in enumerate(ids):
+        again = await house.intake().ingest(old[number])
+        assert (again.request_id, again.duplicate) == (id, True)
+        renamed = old[number] | {"control": {}}
+        assert (await house.intake().ingest(renamed)).request_id == id
+    assert await house.rows("envelopes") == 2
+
+
+async def test_what_still_waits_is_kept_however_old(house: House):
+    await house.intake().ingest(envelope("patient"))
+    house.clock.forward(10 * KEEP.total_seconds())
+    await house.keeper().prune()
+    assert await house.depths() == {("gateway", "P2", "waiting"): 1}
+
+
+async def test_old_hours_are_forgotten(house: House):
+    await house.intake().ingest(envelope(1))
+    began = house.clock()
+    house.clock.forward(KEEP_ROLLUPS.total_seconds())
+    await house.intake().ingest(envelope(2))
+
+    async def hours() -> int:
+        return len(await house.database.run(rollups.hourly("accepted", began - timedelta(days=1), house.clock())))
+
+    house.clock.forward(1800)
+    assert await hours() == 2
+    await house.keeper().prune()
+    assert await hours() == 1
+
+
+async def test_texts_whose_time_is_over_are_forgotten(house: House):
+    await house.intake().ingest(envelope(1))
+    await house.keeper().forget_texts()
+    assert await house.rows("inbox_texts") == 1
+    house.clock.forward(31)
+    await house.keeper().forget_texts()
+    assert await house.rows("inbox_texts") == 0
+
+
+class TroubledDatabase:
+    """Fails a few times, then is as good as the real one."""
+
+    def __init__(self, database: Database, errors: list[StoreError]) -> None:
+        self._database = database
+        self._errors = errors
+
+    async def run(self, transaction: Any) -> Any:
+        if self._errors:
+            raise self._errors.pop()
+        return await self._database.run(transaction)
+
+
+async def test_trouble_is_told_and_the_keeper_goes_on(house: House, monkeypatch: pytest.MonkeyPatch):
+    """The pauses pass at once; what matters is what is done after each, and how long each would have been."""
+    pauses: set[float] = set()
+    rounds = 0
+    settled = asyncio.Event()
+
+    async def pass_at_once(seconds: float) -> None:
+        nonlocal rounds
+        pauses.add(seconds)
+        rounds += 1
+        if rounds > 50:
+            settled.set()
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(keeping, "asyncio", SimpleNamespace(TaskGroup=asyncio.TaskGroup, sleep=pass_at_once))
+    await house.intake().ingest(envelope(1))
+    errors: list[StoreError] = [DatabaseUnavailable("away"), DatabaseFull("full"), DatabaseUnavailable("away")]
+    database: Any = TroubledDatabase(house.database, errors)
+    with capture_logs() as told:
+        keeper = house.keeper(Buffer(database, Queues(), house.clock), database)
+        running = asyncio.create_task(keeper.run())
+        async with asyncio.timeout(20):
+            await settled.wait()
+        assert not running.done()
+        running.cancel()
+        await asyncio.wait({running})
+        assert running.cancelled()
+    assert [line["error"] for line in told if line["event"] == "keeper.interrupted"] == [
+        "DatabaseUnavailable",
+        "DatabaseFull",
+        "DatabaseUnavailable",
+    ]
+    assert house.gauges.values_of(QUEUE_DEPTH)["gateway", "P2", "waiting"] == 1
+    assert pauses == {1, 5, 60, 3600}

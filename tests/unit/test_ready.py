@@ -1,0 +1,108 @@
+"""`/readyz` and `/healthz`: whether the product can do its work now, and what stands in the way."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.routing import Route
+
+from browser.scripted_feed import NOON, ScriptedFeed
+from postroom.dashboard.web import create_dashboard
+from postroom.store.database import Database
+from postroom.store.opening import open_database
+from postroom.store.sqlite import SqliteDatabase
+from postroom.switchboard.disk import DiskReserve
+from postroom.switchboard.ready import ready_endpoint
+
+MIB = 1024 * 1024
+
+
+class Disk:
+    """A disk whose free space a test decides."""
+
+    def __init__(self, folder: Path, free_mib: int = 1000, reserve_mib: int = 512) -> None:
+        self.free_mib = free_mib
+        self.reserve = DiskReserve(folder, reserve_mib, lambda _folder: self.free_mib * MIB, look_every_s=0)
+
+
+@asynccontextmanager
+async def visiting(database: Database, reserve: DiskReserve | None) -> AsyncGenerator[httpx2.AsyncClient]:
+    app = create_dashboard(
+        ScriptedFeed(),
+        allowed_hosts=["postroom.test"],
+        account="owner@example.org",
+        started_at=NOON,
+        routes=[Route("/readyz", ready_endpoint(database, reserve))],
+    )
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://postroom.test") as client:
+        yield client
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncGenerator[Database]:
+    database = await open_database(folder, None)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@asynccontextmanager
+async def without_a_schema(folder: Path) -> AsyncGenerator[Database]:
+    database = SqliteDatabase(folder / "postroom.sqlite3")
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize("with_reserve", [True, False])
+async def test_a_product_that_can_work_is_ready(tmp_path: Path, with_reserve: bool):
+    reserve = Disk(tmp_path).reserve if with_reserve else None
+    async with opened(tmp_path) as database, visiting(database, reserve) as client:
+        answer = await client.get("/readyz")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.json() == {"status": "ready", "checks": {"database": "ok", "room": "ok"}}
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_below_the_reserve_it_is_not_ready_and_is_again_when_there_is_room(tmp_path: Path):
+    disk = Disk(tmp_path)
+    async with opened(tmp_path) as database, visiting(database, disk.reserve) as client:
+        for free_mib, status, room in (
+            (511, 503, "below the reserve"),
+            (512, 200, "ok"),
+            (0, 503, "below the reserve"),
+        ):
+            disk.free_mib = free_mib
+            answer = await client.get("/readyz")
+            assert answer.status_code == status
+            assert answer.json()["checks"] == {"database": "ok", "room": room}
+            assert answer.json()["status"] == ("ready" if status == 200 else "not ready")
+
+
+async def test_a_database_that_does_not_answer_is_named_by_the_kind_of_its_error(tmp_path: Path):
+    full = Disk(tmp_path, free_mib=0).reserve
+    async with without_a_schema(tmp_path) as database, visiting(database, full) as client:
+        answer = await client.get("/readyz")
+    assert answer.status_code == 503
+    checks = {"database": "SchemaMismatch", "room": "below the reserve"}
+    assert answer.json() == {"status": "not ready", "checks": checks}
+    assert str(tmp_path) not in answer.text
+
+
+async def test_a_process_that_runs_is_healthy_whatever_it_lacks(tmp_path: Path):
+    full = Disk(tmp_path, free_mib=0).reserve
+    async with without_a_schema(tmp_path) as database, visiting(database, full) as client:
+        answer = await client.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize("path", ["/readyz", "/healthz"])
+async def test_they_answer_questions_under_our_own_names_only(tmp_path: Path, path: str):
+    async with opened(tmp_path) as database, visiting(database, None) as client:
+        assert (await client.get(path, headers={"Host": "evil.example"})).status_code == 421
+        assert (await client.post(path)).status_code == 405
