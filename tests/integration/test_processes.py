@@ -16,8 +16,10 @@ from uuid import UUID
 
 import httpx2
 import pytest
+from mcp import types
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types.version import LATEST_MODERN_VERSION
 
 from postroom.store.opening import connect_database
 from postroom.store.tokens import list_tokens
@@ -167,7 +169,9 @@ async def agent_at(url: str, secret: str) -> AsyncGenerator[Client]:
     """A real client of the mcp package."""
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=PATIENCE_S) as http,
-        Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
+        Client(
+            streamable_http_client(f"{url}/mcp", http_client=http), mode=LATEST_MODERN_VERSION, cache=None
+        ) as client,
     ):
         yield client
 
@@ -217,13 +221,16 @@ async def test_serve_ends_at_once_though_somebody_waits_for_a_message(tmp_path: 
     agents = token(tmp_path, "--role", "agent")
     with running(tmp_path, "serve", "--port", "0", "--json") as process:
         async with agent_at(announced(process), agents["token"]) as agent:
-            waiting = asyncio.create_task(called(agent, "queue.next", queue="gateway", wait_s=30))
+            # Not `call_tool`, which asks a second thing afterwards, when nobody is there to answer.
+            asked = types.CallToolRequestParams(name="queue.next", arguments={"queue": "gateway", "wait_s": 30})
+            request = types.CallToolRequest(params=asked)
+            waiting = asyncio.create_task(agent.session.send_request(request, types.CallToolResult))
             await used(tmp_path, UUID(agents["id"]))
             told = time.monotonic()
             process.send_signal(signal.SIGTERM)
             _, complaints = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
             assert time.monotonic() - told < 8
-            assert await waiting == {"messages": []}
+            assert (await waiting).structured_content == {"messages": []}
     assert process.returncode == 0
     assert "Traceback" not in complaints
 
@@ -233,11 +240,10 @@ async def used(folder: Path, token_id: UUID) -> None:
     database = connect_database(folder / "data", None)
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while not [
-                each
-                for each in await database.run(list_tokens())
-                if each.id == token_id and each.last_used_at is not None
-            ]:
+            while True:
+                tokens = {each.id: each for each in await database.run(list_tokens())}
+                if tokens[token_id].last_used_at is not None:
+                    return
                 await asyncio.sleep(0.02)
     finally:
         await database.close()

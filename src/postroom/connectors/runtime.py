@@ -18,7 +18,8 @@ log = structlog.get_logger()
 
 State = Literal["healthy", "degraded", "error"]
 
-EVERY = timedelta(seconds=120)
+# A little more often than every two minutes, after which a connector counts as stale.
+EVERY = timedelta(seconds=110)
 LONGEST_MESSAGE = 500
 
 

@@ -145,9 +145,9 @@ class Intake:
             return list(await self._database.run(accept_many(items, self._clock())))
         except DatabaseFull as error:
             raise IntakeRefused(f"nothing can be accepted: {error}", COME_BACK) from error
-        except ConstraintBroken as error:
+        except ConstraintBroken:
             if len(items) == 1:
-                return [error]
+                return [BadInput("envelope", "holds what the database cannot keep", "see docs/reference/ingest.md")]
         # One of them is more than the schema can take: it must not hurt those it happened to travel with.
         return [outcome for item in items for outcome in await self._flush([item])]
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from postroom.core.envelope import Envelope, Moment
@@ -25,7 +25,9 @@ class Arguments(BaseModel):
 
 
 AnyArguments = TypeVar("AnyArguments", bound=Arguments)
-QueueName = Annotated[str, Field(description="The queue's name, such as `gateway`; `queue.stats` lists them.")]
+# As both databases can hold it: the pattern also keeps out what is no text, such as half a surrogate pair.
+Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+QueueName = Annotated[Text, Field(description="The queue's name, such as `gateway`; `queue.stats` lists them.")]
 # Checked by the intake and not here, so that one bad envelope of a batch does not refuse the others.
 UncheckedEnvelope = Annotated[Envelope, SkipValidation]
 
@@ -72,7 +74,7 @@ class AckArguments(Arguments):
 
 
 class NackArguments(AckArguments):
-    reason: str = Field(min_length=1, max_length=500, description="Why it is returned, in 1 to 500 characters.")
+    reason: Text = Field(min_length=1, max_length=500, description="Why it is returned, in 1 to 500 characters.")
 
 
 class PeekArguments(Arguments):
@@ -84,7 +86,7 @@ class ReplayArguments(Arguments):
     queue: QueueName
     since: Moment = Field(description="Replay what was accepted at or after this time, such as 2026-11-15T08:00:00Z.")
     until: Moment | None = Field(None, description="And before this time; without it, up to now.")
-    kinds: list[str] = Field([], max_length=100, description="Only events of these kinds; empty means all.")
+    kinds: list[Text] = Field([], max_length=100, description="Only events of these kinds; empty means all.")
     ids: list[UUID] = Field([], max_length=1000, description="Only these messages, by id; empty means all.")
     max: int = Field(100, ge=1, le=1000, description="How many messages at most, 1 to 1000, oldest first.")
 
@@ -225,15 +227,17 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
             remedy = f"did you mean {near[0]!r}?" if near else f"leave it out; {tool} takes {takes}"
             raise BadInput(field, f"is no argument of {tool}", remedy)
         case "missing":
-            raise BadInput(field, "is missing", _described(form, path[0]))
+            raise BadInput(field, "is missing", _described(form, field))
         case "timezone_aware":
             raise BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
         case _:
-            raise BadInput(field, first["msg"], _described(form, path[0]))
+            raise BadInput(field, first["msg"], _described(form, field))
 
 
-def _described(form: type[Arguments], name: str) -> str:
-    return form.model_fields[name].description or "see the tool's input schema"
+def _described(form: type[Arguments], path: str) -> str:
+    """What is said of the argument; for a place inside of it, of the whole."""
+    field = form.model_fields.get(path.partition(".")[0])
+    return (field and field.description) or "see the tool's input schema"
 
 
 @cache
