@@ -12,7 +12,21 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 Database = Literal["postgres", "sqlite"]
-Verb = Literal["prepare", "fill", "fill_sleeping", "drain", "enqueue", "claim_cost"]
+Verb = Literal[
+    "prepare",
+    "fill",
+    "fill_sleeping",
+    "drain",
+    "enqueue",
+    "claim_cost",
+    "fill_inbox",
+    "lease_cost",
+    "consume",
+    "count_inbox",
+    "hand_in",
+    "arrive",
+]
+Door = Literal["ingest.batch", "ingest", "http"]
 
 # A finished drain is noticed this late at most; at a second and more per drain that is below the noise.
 POLL_SECONDS = 0.005
@@ -29,13 +43,20 @@ class Target:
 
 @dataclass(frozen=True)
 class Order:
-    """One verb for one subject on one target."""
+    """One verb for one subject on one target. `producers` is how many work at once, also when they consume.
+
+    Orders for a client name the server's address, which of its doors to use, and the token for it.
+    """
 
     verb: Verb
     target: Target
     count: int = 0
     producers: int = 0
     batch: int = 0
+    rate: float = 0.0
+    address: str = ""
+    token: str = ""
+    door: Door = "http"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from .order import Door
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -18,6 +20,12 @@ class Sizes:
     claims: int
     claim_batch: int
     horizon: int
+    consume: int
+    consumers: tuple[int, ...]
+    leases: int
+    lease_batch: int
+    hand_in: dict[Door, int]  # messages
+    arrive_s: float
 
 
 FULL = Sizes(
@@ -32,6 +40,12 @@ FULL = Sizes(
     claims=100,
     claim_batch=50,
     horizon=1_000_000,
+    consume=100_000,
+    consumers=(1, 2, 4),
+    leases=50,
+    lease_batch=100,
+    hand_in={"ingest.batch": 40_000, "ingest": 4_000, "http": 30_000},
+    arrive_s=10.0,
 )
 QUICK = Sizes(
     drain=10_000,
@@ -45,4 +59,10 @@ QUICK = Sizes(
     claims=20,
     claim_batch=50,
     horizon=50_000,
+    consume=5_000,
+    consumers=(1, 2, 4),
+    leases=10,
+    lease_batch=100,
+    hand_in={"ingest.batch": 2_000, "ingest": 200, "http": 1_000},
+    arrive_s=2.0,
 )

@@ -2,9 +2,9 @@
 
 import sys
 
-from . import ours
+from . import inbox, load, ours
 from .order import Order, Outcome, Verb, VerbFunction, serve
-from .raw import postgres, sqlite
+from .raw import inbox_postgres, inbox_sqlite, postgres, sqlite
 
 
 async def _prepare(order: Order) -> Outcome:
@@ -41,8 +41,14 @@ OURS: dict[Verb, VerbFunction] = {
     "drain": _drain,
     "enqueue": _enqueue,
     "claim_cost": _claim_cost,
+    **inbox.VERBS,
 }
-SUBJECTS = {"ours": OURS, "raw-postgres": postgres.VERBS, "raw-sqlite": sqlite.VERBS}
+SUBJECTS: dict[str, dict[Verb, VerbFunction]] = {
+    "ours": OURS,
+    "raw-postgres": {**postgres.VERBS, "consume": inbox_postgres.consume},
+    "raw-sqlite": {**sqlite.VERBS, "consume": inbox_sqlite.consume},
+    "client": load.VERBS,
+}
 
 
 if __name__ == "__main__":

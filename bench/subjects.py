@@ -57,6 +57,8 @@ class Field:
     pgqueuer: Subject
     graphile_worker: Subject
     huey: Subject
+    client: Subject
+    bare: Subject
 
 
 def field_of(peers: Peers) -> Field:
@@ -75,4 +77,6 @@ def field_of(peers: Peers) -> Field:
         pgqueuer=python_peer("pgqueuer"),
         graphile_worker=Subject("graphile-worker", (str(peers.node), str(script), str(peers.node_modules_parent))),
         huey=python_peer("huey"),
+        client=inside("client", "client"),
+        bare=inside("client", "bare"),
     )

@@ -18,8 +18,9 @@ class Line:
     samples: list[float] = field(default_factory=list[float])
     p50_ms: list[float] = field(default_factory=list[float])
     p99_ms: list[float] = field(default_factory=list[float])
+    max_ms: list[float] = field(default_factory=list[float])
     error: str | None = None
-    comparison: "Comparison | None" = None
+    comparison: "Comparison | Bound | None" = None
 
     @property
     def median(self) -> float | None:
@@ -29,6 +30,7 @@ class Line:
         cuts = statistics.quantiles(seconds, n=100)
         self.p50_ms.append(cuts[49] * 1000)
         self.p99_ms.append(cuts[98] * 1000)
+        self.max_ms.append(max(seconds) * 1000)
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,36 @@ class Comparison:
         return "" if self.ratio is None else self.reads.format(ratio=f"{self.ratio:.2f} ×")
 
 
-def ahead_of(ours: Line, peer: Line, at_least: float) -> Comparison:
+@dataclass(frozen=True)
+class Bound:
+    """A bound on the figure itself. Of several lines, the best has to keep it."""
+
+    lines: "Sequence[Line]"
+    at_least: float | None = None
+    at_most: float | None = None
+    ratio: None = None
+
+    @property
+    def goal(self) -> str:
+        unit, best = self.lines[0].unit, "" if len(self.lines) == 1 else " at best"
+        if self.at_least is not None:
+            return f"≥ {self.at_least:,.0f} {unit}{best}"
+        return f"≤ {self.at_most:g} {unit}{best}"
+
+    @property
+    def met(self) -> bool | None:
+        medians = [line.median for line in self.lines if line.median is not None]
+        if not medians:
+            return None
+        if self.at_least is not None:
+            return max(medians) >= self.at_least
+        return self.at_most is not None and min(medians) <= self.at_most
+
+    def __str__(self) -> str:
+        return ""
+
+
+def ahead_of(ours: Line, peer: Line, at_least: float | None) -> Comparison:
     """Ours measured against a peer, written on the peer's line."""
     return Comparison(ours, peer, f"{ours.subject} is {{ratio}} {peer.subject}", at_least=at_least)
 
@@ -74,7 +105,7 @@ def show(lines: Sequence[Line]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("work", "subject"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("median", "spread (min–max)", "p50 / p99"):
+    for heading in ("median", "spread (min–max)", "p50 / p99 / max"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("ratio", "goal", "met"):
         table.add_column(heading, no_wrap=True)
@@ -95,7 +126,8 @@ def _cells(line: Line, *, first: bool) -> list[str]:
     spread = f"{_number(min(line.samples), line.unit)}–{_number(max(line.samples), line.unit)}"
     latency = ""
     if line.p50_ms:
-        latency = f"{statistics.median(line.p50_ms):.2f} / {statistics.median(line.p99_ms):.2f} ms"
+        p50, p99, most = (statistics.median(each) for each in (line.p50_ms, line.p99_ms, line.max_ms))
+        latency = f"{p50:.2f} / {p99:.2f} / {most:.1f} ms"
     ratio = str(line.comparison) if line.comparison else ""
     median = f"{_number(line.median, line.unit)} {line.unit}"
     return [work, line.subject, median, spread, latency, ratio, _goal(line), _met(line)]
@@ -111,7 +143,7 @@ def _met(line: Line) -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{value:,.0f}" if unit == "jobs/s" else f"{value:.3f}"
+    return f"{value:,.0f}" if unit.endswith("/s") else f"{value:.3f}"
 
 
 def complaints(lines: Sequence[Line]) -> list[str]:
@@ -133,6 +165,7 @@ def _record(line: Line) -> dict[str, object]:
         "samples": line.samples,
         "p50_ms": line.p50_ms,
         "p99_ms": line.p99_ms,
+        "max_ms": line.max_ms,
         "ratio": comparison.ratio if comparison else None,
         "ratio_reads": str(comparison) if comparison else None,
         "goal": comparison.goal if comparison else None,

@@ -279,7 +279,7 @@ def _serving(
     from postroom.dashboard.serve import serving
     from postroom.dashboard.store_feed import StoreFeed
     from postroom.dashboard.web import create_dashboard
-    from postroom.switchboard.http import switchboard_routes
+    from postroom.switchboard.http import DOORS, switchboard_routes
     from postroom.switchboard.ready import ready_endpoint
 
     dashboard = create_dashboard(
@@ -287,6 +287,7 @@ def _serving(
         allowed_hosts=settings.web.allowed_hosts,
         account=email,
         started_at=datetime.now(UTC),
+        own_doors=DOORS,
         routes=[
             *switchboard_routes(services, mcp),
             Route("/metrics", exporter.metrics_endpoint),

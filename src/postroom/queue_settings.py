@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -85,7 +85,7 @@ class RouteSettings(Section):
     """Sources that go to another queue than the usual one."""
 
     queue: str
-    channel: str | None = None
+    channel: Literal["email", "api", "mcp", "telegram", "slack", "discord", "webhook", "redis"] | None = None
     endpoint_identity: str | None = None
 
 
@@ -116,7 +116,13 @@ def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
         raise SettingsError(f"queues.{name}.{missing}: a new queue needs its tiers, highest first, and `otherwise`")
     if base is EMAIL and (given.tiers is not None or given.otherwise is not None or given.classes is not None):
         raise SettingsError("queues.email: its tiers are those of ingest.v1 and cannot be changed; its guards can")
+    if base is EMAIL and (given.coalesce_within_s or given.auto_ack_after_s or given.same_text_within_s):
+        raise SettingsError(
+            "queues.email: every mail is processed by itself; leave out coalescing, auto-ack and same_text"
+        )
     tiers = given.tiers or (base.tiers if base is not None else ())
+    if len(set(tiers)) < len(tiers):
+        raise SettingsError(f"queues.{name}.tiers: a tier is named twice; name each once, highest first")
     policy = base or Policy(name, {})
     changes: dict[str, Any] = {"guards": _guards(name, given, tiers, base)}
     for theirs, ours in (

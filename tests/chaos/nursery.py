@@ -90,6 +90,8 @@ class _Forked:
             await self.stdout.read(1)
         self.returncode = self._ending
         self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
         return self.returncode
 
 

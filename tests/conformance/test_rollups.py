@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from conformance import fault_cases_mail
+from conformance.desk import Desk
 from conformance.inbox_desk import InboxDesk, event, kind, mail, metadata, reopened, select
 from conftest import ManualClock
 from postroom.core.errors import Conflict
@@ -144,6 +146,14 @@ async def test_counts_agree_with_what_happened_across_restarts_and_writers(desk:
     waits = await counted(desk, "wait")
     assert sum(each.count for each in waits) == leases
     assert len({each.hour for each in await counted(desk, "accepted")}) == 3
+
+
+async def test_a_decision_is_counted_with_the_transaction_that_makes_it(desk: InboxDesk) -> None:
+    decided = await fault_cases_mail.record_decision(Desk(desk.database, desk.clock))
+    assert await sums(desk, "decision") == {}
+    await desk.database.run(decided)
+    assert await sums(desk, "decision") == {("email", "archive"): 1}
+    assert await sums(desk, "rule") == {("email", "deterministic"): 1}
 
 
 async def test_shards_keep_writers_apart_and_readers_see_their_sum(desk: InboxDesk) -> None:

@@ -13,7 +13,6 @@ import pytest
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from postroom.cli.root import Deferred, command_tree
-from postroom.core.heartbeat import Heartbeat
 from postroom.core.metrics import METRICS, Metric
 from postroom.core.roles import TOOLS, Role
 from postroom.settings import NOT_SETTINGS, Setting, known_settings
@@ -87,10 +86,7 @@ def metrics_row(metric: Metric) -> str:
 
 
 def tools_reference() -> str:
-    report = Heartbeat.model_json_schema()
-    report["properties"]["schema_version"] = {"type": "string"}
-    form = ["## `connector.heartbeat.v1`", "", "```text", form_of(report, report["$defs"]), "```"]
-    return "\n\n".join([*map(tool_section, ALL_TOOLS), "\n".join(form)])
+    return "\n\n".join(map(tool_section, ALL_TOOLS))
 
 
 def tool_section(tool: Tool) -> str:

@@ -1,4 +1,4 @@
-"""What callers are told of each error: enough to act on, nothing of the inside, and always in a form that can be sent."""
+"""What callers are told of each error: enough to act on, nothing of the inside, and in a form that can be sent."""
 
 from datetime import timedelta
 

@@ -96,7 +96,7 @@ def replay(
         ),
     )
     document = {"queue": queue, "replayed": len(copies), "ids": copies}
-    show_json(_plain(document)) if as_json else typer.echo(f"{len(copies)} messages of {queue} are queued once more")
+    show_json(_plain(document)) if as_json else typer.echo(f"queued once more in {queue}: {len(copies)}")
 
 
 def _buffer(settings: "Settings", database: "Database") -> "Buffer":

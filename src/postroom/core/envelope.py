@@ -3,8 +3,8 @@
 Unknown keys are refused by name, so that a producer's mistake is seen and not silently dropped.
 """
 
-import difflib
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
@@ -12,9 +12,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import (
     AfterValidator,
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
@@ -24,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from postroom.core.errors import BadInput
+from postroom.core.strict import Strict, problem_in
 
 PolicyTier = Literal["high_priority", "interactive", "default"]
 IngestionTier = Literal["full", "metadata"]
@@ -66,11 +65,7 @@ PROVIDERS: Mapping[str, frozenset[str]] = {
 }
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Source(_Strict):
+class Source(Strict):
     """Where it comes from."""
 
     channel: str
@@ -87,7 +82,7 @@ class Source(_Strict):
         return self
 
 
-class Event(_Strict):
+class Event(Strict):
     """What happened there."""
 
     external_event_id: Name
@@ -96,13 +91,13 @@ class Event(_Strict):
     kind: Kind | None = None
 
 
-class Sender(_Strict):
+class Sender(Strict):
     """Who it is from."""
 
     identity: Name
 
 
-class Attachment(_Strict):
+class Attachment(Strict):
     """What is known of an attachment without opening it."""
 
     filename: str | None = None
@@ -110,7 +105,7 @@ class Attachment(_Strict):
     size: Annotated[int, Field(ge=0, strict=True)] | None = None
 
 
-class Payload(_Strict):
+class Payload(Strict):
     """The content: `raw` for full messages only."""
 
     raw: dict[str, Any] | None
@@ -119,17 +114,19 @@ class Payload(_Strict):
 
     @field_validator("raw")
     @classmethod
-    def _is_not_too_deep(cls, raw: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _is_plain_json(cls, raw: dict[str, Any] | None) -> dict[str, Any] | None:
         """Level by level, since what is too deep for the stack is what this looks for."""
         level: list[Any] = [raw]
         for _ in range(DEEPEST_PAYLOAD):
             level = [inner for each in level for inner in _inside(each)]
+            if any(isinstance(each, float) and not math.isfinite(each) for each in level):
+                raise ValueError("holds a number that JSON has no word for")
             if not level:
                 return raw
         raise ValueError(f"is nested deeper than {DEEPEST_PAYLOAD} levels")
 
 
-class Control(_Strict):
+class Control(Strict):
     """How it is to be handled."""
 
     idempotency_key: Name | None = None
@@ -139,7 +136,7 @@ class Control(_Strict):
     backfill_job_id: str | None = None
 
 
-class Envelope(_Strict):
+class Envelope(Strict):
     """One message or event, as a producer hands it in."""
 
     schema_version: Literal["ingest.v1"]
@@ -191,7 +188,7 @@ def parse_envelope(data: object) -> Envelope:
     try:
         return Envelope.model_validate(data)
     except ValidationError as error:
-        raise _first_problem(error) from None
+        raise problem_in(error, Envelope, "ingest.v1", "see docs/reference/ingest.md") from None
 
 
 def envelope_text(envelope: Envelope) -> str:
@@ -219,25 +216,3 @@ def _inside(value: object) -> Iterable[Any]:
             return cast("Iterable[Any]", value)
         case _:
             return ()
-
-
-def _first_problem(error: ValidationError) -> BadInput:
-    first = error.errors(include_url=False, include_input=False)[0]
-    path = [str(part) for part in first["loc"]]
-    field = ".".join(path) or "envelope"
-    if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(path[-1], _fields_at(path[:-1]), n=1)
-        return BadInput(field, "is not a field of ingest.v1", f"did you mean {near[0]!r}?" if near else "leave it out")
-    if first["type"] == "timezone_aware":
-        return BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
-    return BadInput(field, first["msg"], "see docs/reference/ingest.md")
-
-
-def _fields_at(path: list[str]) -> list[str]:
-    model: type[BaseModel] = Envelope
-    for part in path:
-        annotation = model.model_fields[part].annotation if part in model.model_fields else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return []
-        model = annotation
-    return list(model.model_fields)

@@ -5,14 +5,13 @@ refused by name, with the nearest known one. A connector reports every two minut
 and one that missed two reports is `offline`, whatever it last said of itself.
 """
 
-import difflib
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from postroom.core.envelope import Moment, Name
-from postroom.core.errors import BadInput
+from postroom.core.strict import Strict, problem_in
 
 SCHEMA = "connector.heartbeat.v1"
 Liveness = Literal["online", "stale", "offline"]
@@ -22,7 +21,6 @@ OFFLINE_AFTER = timedelta(minutes=4)
 MOST_COUNTERS = 64
 LARGEST_COUNT = 2**63 - 1
 LONGEST_UPTIME_S = 10_000_000_000
-LONGEST_SHOWN = 80
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]{1,64}$")]
 Line = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,128}$")]
@@ -30,11 +28,7 @@ CounterName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.]{1,64}$")]
 Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT, strict=True)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Reporter(_Strict):
+class Reporter(Strict):
     """Which connector reports. Each running process of it is an instance of its own."""
 
     connector_type: Word = Field(description="a name such as gmail or redis-stream, of a-z 0-9 _ . -, up to 64 long")
@@ -43,7 +37,7 @@ class Reporter(_Strict):
     version: Line | None = Field(None, description="its version, without spaces, up to 128 long, or leave it out")
 
 
-class Status(_Strict):
+class Status(Strict):
     """How it is, by its own account."""
 
     state: Literal["healthy", "degraded", "error"] = Field(description="healthy, degraded or error")
@@ -53,7 +47,7 @@ class Status(_Strict):
     uptime_s: float = Field(ge=0, le=LONGEST_UPTIME_S, strict=True, description="seconds since it started, 0 or more")
 
 
-class Position(_Strict):
+class Position(Strict):
     """How far it has read its source."""
 
     cursor: Annotated[str, StringConstraints(max_length=512, pattern=r"^[^\x00]*$")] | None = Field(
@@ -62,7 +56,7 @@ class Position(_Strict):
     updated_at: Moment | None = Field(None, description="a time with its offset, such as 2026-11-15T08:00:00Z")
 
 
-class Heartbeat(_Strict):
+class Heartbeat(Strict):
     """One report."""
 
     schema_version: Literal["connector.heartbeat.v1"] = Field(description=SCHEMA)
@@ -81,7 +75,7 @@ def parse_heartbeat(data: object) -> Heartbeat:
     try:
         return Heartbeat.model_validate(data)
     except ValidationError as error:
-        raise _problem(error) from None
+        raise problem_in(error, Heartbeat, SCHEMA, f"give an object of {SCHEMA}") from None
 
 
 def liveness(last_heartbeat_at: datetime, now: datetime) -> Liveness:
@@ -90,51 +84,3 @@ def liveness(last_heartbeat_at: datetime, now: datetime) -> Liveness:
     if silence < STALE_AFTER:
         return "online"
     return "stale" if silence < OFFLINE_AFTER else "offline"
-
-
-def _problem(error: ValidationError) -> BadInput:
-    """The unknown key before all else: when a name is mistyped, that it is also missing is no news."""
-    found = error.errors(include_url=False, include_input=False)
-    worst = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
-    path = [str(part) for part in worst["loc"]]
-    field = ".".join(_shown(part) for part in path) or "heartbeat"
-    above = _model_at(path[:-1])
-    if worst["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(path[-1], list(above.model_fields), n=1) if above else []
-        remedy = f"did you mean {near[0]!r}?" if near else "leave it out"
-        return BadInput(field, f"is not a field of {SCHEMA}", remedy)
-    if worst["type"] == "timezone_aware":
-        return BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
-    return BadInput(field, worst["msg"], f"give {_allowed(path)}")
-
-
-def _allowed(path: list[str]) -> str:
-    """What the innermost named field on the path may hold."""
-    for length in range(len(path), 0, -1):
-        model = _model_at(path[: length - 1])
-        if model is not None and path[length - 1] in model.model_fields:
-            return model.model_fields[path[length - 1]].description or "what the schema allows"
-    return f"an object of {SCHEMA}"
-
-
-def _model_at(path: list[str]) -> type[BaseModel] | None:
-    model: type[BaseModel] = Heartbeat
-    for part in path:
-        field = model.model_fields.get(part)
-        inner = _models_in(field.annotation) if field is not None else []
-        if not inner:
-            return None
-        model = inner[0]
-    return model
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """The models among what an annotation such as `Position | None` allows."""
-    parts = (annotation, *get_args(annotation))
-    return [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
-
-
-def _shown(part: str) -> str:
-    """A name from outside as a message may repeat it: not at any length, and without what moves a cursor."""
-    shown = part if part.isprintable() else ascii(part)
-    return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from postroom.core.hosts import bare_name, hostname
 from postroom.dashboard.display import shown
 
 SECURITY_HEADERS = {
@@ -45,14 +46,15 @@ class SecurityHeaders:
 
 
 class HostCheck:
-    """Answers only to the names it was given."""
+    """Answers only to the names it was given. `own_doors` are paths that check it themselves, in words of their own."""
 
-    def __init__(self, app: ASGIApp, allowed_hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, allowed_hosts: Collection[str], own_doors: Collection[str] = ()) -> None:
         self._app = app
-        self._allowed = frozenset(_bare(host) for host in allowed_hosts)
+        self._own_doors = frozenset(own_doors)
+        self._allowed = frozenset(bare_name(host) for host in allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._is_ours(Headers(scope=scope)):
+        if scope["type"] != "http" or scope["path"] in self._own_doors or self._is_ours(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
         asked = shown(Headers(scope=scope).get("host") or "", 100)
@@ -65,14 +67,4 @@ class HostCheck:
 
     def _is_ours(self, headers: Headers) -> bool:
         hosts = headers.getlist("host")
-        return len(hosts) == 1 and _hostname(hosts[0]) in self._allowed
-
-
-def _hostname(host: str) -> str:
-    """A Host header without its port: `localhost:8025` and `[::1]:8025` both lose theirs."""
-    name, colon, port = host.rpartition(":")
-    return _bare(name if colon and port.isascii() and port.isdigit() else host)
-
-
-def _bare(name: str) -> str:
-    return name.strip().lower().removesuffix(".").removeprefix("[").removesuffix("]")
+        return len(hosts) == 1 and hostname(hosts[0]) in self._allowed

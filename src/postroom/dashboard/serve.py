@@ -76,8 +76,11 @@ class _Server(uvicorn.Server):
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=128)
+        listener = socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
         raise SettingsError(
             f"the dashboard cannot listen on {host}:{port} ({error.strerror}); choose a free port, or 0 for any"
         ) from error
+    # Small answers go out at once, also where the event loop does not see to it.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

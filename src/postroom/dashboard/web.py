@@ -31,10 +31,12 @@ def create_dashboard(
     started_at: datetime,
     rhythm: Rhythm | None = None,
     routes: Sequence[BaseRoute] = (),
+    own_doors: Sequence[str] = (),
 ) -> FastAPI:
     """The dashboard of one account, and beside its pages the other routes of the product.
 
-    `allowed_hosts` are names without port; every other Host is refused.
+    `allowed_hosts` are names without port; every other Host is refused, except by routes that are `own_doors` and
+    refuse it themselves.
     """
     assets = load_assets()
     pages = Pages(assets, account, started_at)
@@ -43,7 +45,10 @@ def create_dashboard(
         title="Postroom",
         openapi_url=None,
         redirect_slashes=False,
-        middleware=[Middleware(SecurityHeaders), Middleware(HostCheck, allowed_hosts=allowed_hosts)],
+        middleware=[
+            Middleware(SecurityHeaders),
+            Middleware(HostCheck, allowed_hosts=allowed_hosts, own_doors=own_doors),
+        ],
     )
     app.state.broadcast = broadcast
 

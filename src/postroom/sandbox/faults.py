@@ -1,9 +1,23 @@
-"""Failures that a test or a demo orders from the emulator: the next calls that match are refused as Gmail would."""
+"""Failures that a test or a demo orders from the emulator: the calls that match fail as they would at Google.
 
-from collections.abc import Iterator
+Some faults change the answer of a call (`refuse`, `revoke`, `loop_pages`, `missing_fields`); they also reach the parts of a
+batch. The others spoil the connection (`delay`, `reset`, `drop_reply`, `truncate`, `gzip_bomb`) and so a whole request.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Literal, get_args
 
 from postroom.sandbox.refusal import Refusal
+
+Kind = Literal[
+    "refuse", "revoke", "loop_pages", "missing_fields", "delay", "reset", "drop_reply", "truncate", "gzip_bomb"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+ANSWERS: frozenset[Kind] = frozenset({"refuse", "revoke", "loop_pages", "missing_fields"})
+SEED = 20261115
 
 STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -22,40 +36,105 @@ STATUSES = {
 
 @dataclass(frozen=True)
 class Fault:
-    """`times` calls whose path contains `path` answer with `code` and Google's `reason`."""
+    """What happens to calls whose path contains `path`: to `times` of them (none: to all), or while `seconds` last.
 
-    code: int
+    Of those that match, a `share` is struck. `method` narrows to one of Google's methods, `user` to one mailbox.
+    """
+
+    code: int = 0
     reason: str = "backendError"
     path: str = "/gmail/"
-    times: int = 1
+    times: int | None = 1
     retry_after: int | None = None
+    kind: Kind = "refuse"
+    method: str = ""
+    user: str = ""
+    share: float = 1.0
+    seconds: float | None = None
+    delay_s: float = 0.0
+    fields: tuple[str, ...] = ()
+    size: int = 256 << 20
 
     def refusal(self) -> Refusal:
         message = f"Fault ordered from the sandbox: {self.reason}"
-        return Refusal(self.code, STATUSES[self.code], self.reason, message, self.retry_after)
+        domain = "usageLimits" if self.reason.endswith("LimitExceeded") else "global"
+        return Refusal(self.code, STATUSES[self.code], self.reason, message, self.retry_after, domain=domain)
+
+
+@dataclass
+class _Ordered:
+    fault: Fault
+    ends_at: datetime | None
+    left: int | None
 
 
 class Faults:
-    """The faults that are still to come, oldest first."""
+    """The faults that are still to come, oldest first. Shares are drawn from a seed."""
 
-    def __init__(self) -> None:
-        self._waiting: list[Fault] = []
+    def __init__(self, clock: Callable[[], datetime], seed: int = SEED) -> None:
+        self.seed = seed
+        self.struck: list[Kind] = []
+        self._clock = clock
+        self._rng = Random(seed)  # noqa: S311 - which calls fail is no secret
+        self._waiting: list[_Ordered] = []
 
     def __iter__(self) -> Iterator[Fault]:
-        return iter(self._waiting)
+        self._forget_ended()
+        return iter([replace(each.fault, times=each.left) for each in self._waiting])
 
     def order(self, fault: Fault) -> None:
-        self._waiting.append(fault)
+        """With `seconds`, it holds for that time and, unless `times` was given too, for any number of calls."""
+        ends_at = None if fault.seconds is None else self._clock() + timedelta(seconds=fault.seconds)
+        self._waiting.append(_Ordered(fault, ends_at, fault.times))
 
     def clear(self) -> None:
         self._waiting.clear()
 
-    def strike(self, path: str) -> None:
-        """Raises the first fault that waits for this path, and counts it."""
-        for position, fault in enumerate(self._waiting):
-            if fault.path in path:
-                if fault.times > 1:
-                    self._waiting[position] = replace(fault, times=fault.times - 1)
-                else:
-                    del self._waiting[position]
-                raise fault.refusal()
+    def answer_fault(self, path: str, method: str, user: str) -> Fault | None:
+        """What happens to this call's answer."""
+        return self._strike(lambda fault: fault.kind in ANSWERS and _meant(fault, path, method, user))
+
+    def connection_fault(self, path: str) -> Fault | None:
+        """What happens to the connection on which this request came."""
+        return self._strike(lambda fault: fault.kind not in ANSWERS and fault.path in path)
+
+    def _strike(self, meant: Callable[[Fault], bool]) -> Fault | None:
+        self._forget_ended()
+        for ordered in self._waiting:
+            fault = ordered.fault
+            if not meant(fault) or (fault.share < 1 and self._rng.random() >= fault.share):
+                continue
+            if ordered.left is not None:
+                ordered.left -= 1
+                if ordered.left == 0:
+                    self._waiting.remove(ordered)
+            self.struck.append(fault.kind)
+            return fault
+        return None
+
+    def _forget_ended(self) -> None:
+        if any(each.ends_at is not None for each in self._waiting):
+            now = self._clock()
+            self._waiting = [each for each in self._waiting if each.ends_at is None or now < each.ends_at]
+
+
+def _meant(fault: Fault, path: str, method: str, user: str) -> bool:
+    return fault.path in path and fault.method in ("", method) and fault.user in ("", user)
+
+
+def without_fields(answer: Any, fields: tuple[str, ...]) -> Any:
+    """The answer with these names left out, wherever they stand; all but lists are gone when none is named."""
+    if isinstance(answer, list):
+        return [without_fields(each, fields) for each in _listed(answer)]
+    if isinstance(answer, dict):
+        kept = {name: value for name, value in _named(answer).items() if name not in fields}
+        return {name: without_fields(value, fields) for name, value in kept.items()} if fields else {}
+    return answer
+
+
+def _listed(answer: Any) -> list[Any]:
+    return answer
+
+
+def _named(answer: Any) -> dict[str, Any]:
+    return answer

@@ -1,7 +1,8 @@
 """A mailbox's labels: the system's, which are fixed, and the user's."""
 
-from dataclasses import dataclass, field
-from typing import Any
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from postroom.sandbox.refusal import conflict, invalid, missing
 
@@ -24,6 +25,10 @@ RESERVED_NAMES = frozenset(
 LABEL_LIST_VISIBILITY = frozenset({"labelShow", "labelShowIfUnread", "labelHide"})
 MESSAGE_LIST_VISIBILITY = frozenset({"show", "hide"})
 LONGEST_NAME = 225
+_COLOR = re.compile(r"#[0-9a-f]{6}")
+_PLAIN = {"textColor": "#000000", "backgroundColor": "#ffffff"}
+MOST_LABELS = 10_000
+LOOK = ("labelListVisibility", "messageListVisibility", "color")
 
 
 @dataclass(frozen=True)
@@ -59,10 +64,21 @@ class Labels:
 
     def create(self, name: str, look: Json) -> Label:
         self._check(name, look)
+        if len(self._by_id) >= MOST_LABELS:
+            raise invalid("Too many labels")
         label = Label(f"Label_{self._next}", name, "user", look)
         self._next += 1
         self._by_id[label.id] = label
         return label
+
+    def update(self, label_id: str, name: str, look: Json) -> Label:
+        """The same label, still on the same messages, under this name and with this look."""
+        label = self.get(label_id)
+        if label.type == "system":
+            raise invalid("Invalid update request")
+        self._check(name, look, besides=label)
+        self._by_id[label_id] = replace(label, name=name, look=look)
+        return self._by_id[label_id]
 
     def delete(self, label_id: str) -> None:
         if self.get(label_id).type == "system":
@@ -84,16 +100,21 @@ class Labels:
         if len(add & PLACES) > 1:
             raise invalid("Can only add one of: INBOX, SPAM, TRASH")
 
-    def _check(self, name: str, look: Json) -> None:
+    def _check(self, name: str, look: Json, besides: Label | None = None) -> None:
         folded = name.casefold()
         if not name.strip() or len(name) > LONGEST_NAME or folded in RESERVED_NAMES or not name.isprintable():
             raise invalid("Invalid label name")
-        if any(label.name.casefold() == folded for label in self.all()):
+        if any(label.name.casefold() == folded for label in self.all() if label is not besides):
             raise conflict("Label name exists or conflicts")
         if look.get("labelListVisibility", "labelShow") not in LABEL_LIST_VISIBILITY:
             raise invalid("Invalid value at 'label.label_list_visibility'")
         if look.get("messageListVisibility", "show") not in MESSAGE_LIST_VISIBILITY:
             raise invalid("Invalid value at 'label.message_list_visibility'")
+        color: object = look.get("color", dict(_PLAIN))
+        if not isinstance(color, dict) or cast(Json, color).keys() != _PLAIN.keys():
+            raise invalid("Invalid value at 'label.color'")
+        if not all(isinstance(value, str) and _COLOR.fullmatch(value) for value in cast(Json, color).values()):
+            raise invalid("Invalid value at 'label.color'")
 
 
 def after_change(labels: frozenset[str], add: frozenset[str], remove: frozenset[str]) -> frozenset[str]:

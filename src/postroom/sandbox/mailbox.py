@@ -1,25 +1,25 @@
 """A mailbox in memory that behaves like one at Gmail: ids, threads, labels with their side effects, history, search."""
 
-import base64
 import re
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from random import Random
 from typing import Any
 
 from postroom.sandbox.history import REMEMBERED, Change, History, Kind
 from postroom.sandbox.labels import Label, Labels, after_change
+from postroom.sandbox.message import Message
 from postroom.sandbox.mime import Mail
 from postroom.sandbox.query import Query, parse_query
 from postroom.sandbox.refusal import invalid, missing
 
+__all__ = ["ARRIVING", "Mailbox", "Message", "utc_now"]
+
 Json = dict[str, Any]
 
 ARRIVING = frozenset({"INBOX", "UNREAD"})
-FORMATS = frozenset({"full", "metadata", "minimal", "raw"})
 
 # Gmail estimates how many messages a search finds, and stops counting here.
 ESTIMATE_UP_TO = 201
@@ -33,46 +33,8 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass
-class Message:
-    """A message in the mailbox. Only its labels ever change."""
-
-    id: str
-    thread_id: str
-    mail: Mail
-    received_at: datetime
-    labels: frozenset[str]
-    history_id: int
-
-    @property
-    def internal_date(self) -> int:
-        return int(self.received_at.timestamp() * 1000)
-
-    def reference(self) -> Json:
-        return {"id": self.id, "threadId": self.thread_id}
-
-    def as_json(self, format: str = "full", metadata_headers: frozenset[str] = frozenset()) -> Json:
-        if format not in FORMATS:
-            raise invalid(f"Invalid value at 'format': {format}")
-        shown: Json = {
-            **self.reference(),
-            "labelIds": sorted(self.labels),
-            "snippet": self.mail.snippet,
-            "sizeEstimate": len(self.mail.raw),
-            "historyId": str(self.history_id),
-            "internalDate": str(self.internal_date),
-        }
-        if format == "full":
-            shown["payload"] = self.mail.payload()
-        elif format == "metadata":
-            shown["payload"] = self.mail.envelope(metadata_headers)
-        elif format == "raw":
-            shown["raw"] = base64.urlsafe_b64encode(self.mail.raw).decode()
-        return shown
-
-
 class Mailbox:
-    """One person's mailbox."""
+    """One person's mailbox. Searches find a message `search_lag` after it came; lists by label find it at once."""
 
     def __init__(
         self,
@@ -80,23 +42,30 @@ class Mailbox:
         rng: Random,
         clock: Callable[[], datetime] = utc_now,
         remembered: int = REMEMBERED,
+        search_lag: timedelta = timedelta(0),
     ) -> None:
         self.owner = owner
         self.labels = Labels()
         self.history = History(remembered)
         self.history_id = rng.randrange(1_000, 100_000)
         self.clock = clock
-        self._rng = rng
+        self.rng = rng
+        self.search_lag = search_lag
+        self.observers: list[Callable[[Change], None]] = []
         self._messages: dict[str, Message] = {}
         self._order: list[tuple[int, str]] = []
+        self._threads: dict[str, list[str]] = {}
         self._by_message_id: dict[str, Message] = {}
 
     def __len__(self) -> int:
         return len(self._messages)
 
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._messages
+
     @property
     def threads(self) -> int:
-        return len({message.thread_id for message in self._messages.values()})
+        return len(self._threads)
 
     def get(self, message_id: str) -> Message:
         if not _ID.fullmatch(message_id):
@@ -105,16 +74,36 @@ class Mailbox:
             raise missing()
         return self._messages[message_id]
 
-    def deliver(self, raw: bytes, labels: Collection[str] = ARRIVING, received_at: datetime | None = None) -> Message:
-        """Puts a mail into the mailbox, as one that has just come, or as one that came at `received_at`."""
+    def thread(self, thread_id: str) -> list[Message]:
+        """The messages of a thread, oldest first."""
+        if not _ID.fullmatch(thread_id):
+            raise invalid("Invalid id value")
+        if thread_id not in self._threads:
+            raise missing()
+        return sorted((self._messages[id] for id in self._threads[thread_id]), key=lambda message: message.place)
+
+    def deliver(
+        self,
+        raw: bytes,
+        labels: Collection[str] = ARRIVING,
+        received_at: datetime | None = None,
+        thread_id: str | None = None,
+        staying: bool = False,
+    ) -> Message:
+        """Puts a mail into the mailbox, as one that has just come, or as one that came at `received_at`.
+
+        It joins `thread_id` if it answers something in there, or is `staying` there; else the thread of what it answers.
+        """
         wanted = frozenset(labels)
         self.labels.check_known(wanted)
         mail = Mail(raw)
         received_at = received_at or self.clock()
         message_id = self._new_id(received_at)
-        message = Message(message_id, self._thread_of(mail) or message_id, mail, received_at, wanted, 0)
+        thread = (thread_id if staying else self._thread_of(mail, thread_id)) or message_id
+        message = Message(message_id, thread, mail, received_at, wanted, 0)
         self._messages[message_id] = message
-        insort(self._order, (message.internal_date, message_id))
+        self._threads.setdefault(thread, []).append(message_id)
+        insort(self._order, message.place)
         for key in _MESSAGE_ID.findall(mail.header("Message-ID")):
             self._by_message_id.setdefault(key, message)
         self._record("messageAdded", message)
@@ -135,8 +124,13 @@ class Mailbox:
     def delete(self, message_id: str) -> None:
         message = self.get(message_id)
         del self._messages[message_id]
-        self._order.remove((message.internal_date, message_id))
-        self._by_message_id = {key: other for key, other in self._by_message_id.items() if other is not message}
+        del self._order[bisect_left(self._order, message.place)]
+        self._threads[message.thread_id].remove(message_id)
+        if not self._threads[message.thread_id]:
+            del self._threads[message.thread_id]
+        for key in _MESSAGE_ID.findall(message.mail.header("Message-ID")):
+            if self._by_message_id.get(key) is message:
+                del self._by_message_id[key]
         self._record("messageDeleted", message)
 
     def delete_label(self, label_id: str) -> None:
@@ -154,7 +148,12 @@ class Mailbox:
         self.labels = Labels()
         self._messages.clear()
         self._order.clear()
+        self._threads.clear()
         self._by_message_id.clear()
+
+    def expire_history(self, up_to: int | None = None) -> None:
+        """Forgets what changed up to an id, or all of it: whoever asks from an older id is told 404."""
+        self.history.forget(self.history_id if up_to is None else up_to)
 
     def search(
         self,
@@ -169,10 +168,13 @@ class Mailbox:
         self.labels.check_known(wanted)
         query = parse_query(q, self._label_named, self.clock()) if q else Query()
         everywhere = include_spam_trash or query.everywhere or bool(wanted & {"SPAM", "TRASH"})
+        indexed_before = self.clock() - self.search_lag if q and self.search_lag else None
         end = len(self._order) if before is None else bisect_left(self._order, before)
         for position in range(end - 1, -1, -1):
             message = self._messages[self._order[position][1]]
             if not wanted <= message.labels or (not everywhere and message.labels & {"SPAM", "TRASH"}):
+                continue
+            if indexed_before is not None and message.received_at > indexed_before:
                 continue
             if query.matches(message):
                 yield message
@@ -188,7 +190,7 @@ class Mailbox:
         """One page of a search, the place where the next begins, and the estimate of how many there are."""
         counted = list(islice(self.search(q, label_ids, include_spam_trash, before), max(ESTIMATE_UP_TO, size + 1)))
         shown = counted[:size]
-        following = (shown[-1].internal_date, shown[-1].id) if len(counted) > size else None
+        following = shown[-1].place if len(counted) > size else None
         return shown, following, min(len(counted), ESTIMATE_UP_TO)
 
     def changes_since(
@@ -212,25 +214,33 @@ class Mailbox:
 
     def _record(self, kind: Kind, message: Message, changed: frozenset[str] = frozenset()) -> None:
         # Gmail's ids rise by leaps; whoever takes them for consecutive shall notice here.
-        self.history_id += self._rng.randrange(1, 40)
+        self.history_id += self.rng.randrange(1, 40)
         message.history_id = self.history_id
-        self.history.record(Change(self.history_id, kind, message.id, message.thread_id, message.labels, changed))
+        change = Change(self.history_id, kind, message.id, message.thread_id, message.labels, changed)
+        self.history.record(change)
+        for observe in self.observers:
+            observe(change)
 
     def _new_id(self, received_at: datetime) -> str:
         """Sixteen hexadecimal digits that begin with the time, as Gmail's do."""
         milliseconds = max(int(received_at.timestamp() * 1000), 0)
         while True:
-            message_id = f"{(milliseconds << 20 | self._rng.getrandbits(20)) & (2**64 - 1):016x}"
-            if message_id not in self._messages:
+            message_id = f"{(milliseconds << 20 | self.rng.getrandbits(20)) & (2**64 - 1):016x}"
+            if message_id not in self._messages and message_id not in self._threads:
                 return message_id
 
-    def _thread_of(self, mail: Mail) -> str | None:
+    def _thread_of(self, mail: Mail, wanted: str | None) -> str | None:
         """The thread of a message that this one answers. Gmail begins a new one when the subject has changed."""
+        if wanted is not None:
+            self.thread(wanted)
+        joined: str | None = None
         for key in _MESSAGE_ID.findall(f"{mail.header('In-Reply-To')} {mail.header('References')}"):
             answered = self._by_message_id.get(key)
             if answered and _topic(answered.mail) == _topic(mail):
-                return answered.thread_id
-        return None
+                if wanted in (None, answered.thread_id):
+                    return answered.thread_id
+                joined = joined or answered.thread_id
+        return joined
 
     def _label_named(self, name: str) -> str | None:
         label = self.labels.named(name)

@@ -1,12 +1,15 @@
 """A mail's raw bytes as Gmail shows them: decoded headers, the tree of parts, the snippet.
 
 Mail comes from strangers, so nothing in it may raise. It is parsed under the lenient `compat32` policy; the newer
-policy parses header values too, and there are values on which it fails.
+policy parses header values too, and there are values on which it fails. The headers alone are split by hand, since a
+large mailbox looks at them for every message; a tree is built when it is asked for, and not kept.
 """
 
 import base64
+import binascii
 import html
 import re
+import secrets
 from collections.abc import Iterator
 from email import message_from_bytes
 from email.errors import HeaderParseError
@@ -25,27 +28,33 @@ SNIPPET_LENGTH = 200
 
 _FOLD = re.compile(r"[ \t]*[\r\n]+[ \t]*")
 _SPACES = re.compile(r"\s+")
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n|\r\r")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_HEADER = re.compile(r"([!-9;-~]+)[ \t]*:(.*)", re.DOTALL)
 
 
 class Mail:
-    """One mail, parsed when it is first looked into."""
+    """One mail, looked into when it is asked."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
 
-    @cached_property
+    @property
     def headers(self) -> list[tuple[str, str]]:
-        return _headers(self._root)
+        return [(name, _readable(value)) for name, value in self._raw_headers]
 
     def header(self, name: str) -> str:
         """The first header of this name, decoded, or an empty text."""
         wanted = name.lower()
-        return next((value for key, value in self.headers if key.lower() == wanted), "")
+        return next((_readable(value) for key, value in self._raw_headers if key.lower() == wanted), "")
+
+    def all_headers(self, *names: str) -> list[str]:
+        return [_readable(value) for key, value in self._raw_headers if key.lower() in names]
 
     @cached_property
     def text(self) -> str:
         """What a person would read, on one line: the first plain text, else the first HTML without its tags."""
-        leaves = list(_leaves(self._root))
+        leaves = list(_leaves(self._root()))
         for mime_type, read in (("text/plain", str), ("text/html", _without_tags)):
             for leaf in leaves:
                 if leaf.get_content_type() == mime_type and not _filename(leaf):
@@ -57,26 +66,69 @@ class Mail:
         """The beginning of the text, escaped for HTML as Gmail gives it."""
         return html.escape(self.text[:SNIPPET_LENGTH]).replace("&#x27;", "&#39;")
 
+    @cached_property
+    def filenames(self) -> tuple[str, ...]:
+        return tuple(name for leaf in _leaves(self._root()) if (name := _filename(leaf)))
+
     @property
     def has_attachment(self) -> bool:
-        return any(_filename(leaf) for leaf in _leaves(self._root))
+        return bool(self.filenames)
 
     def payload(self) -> Json:
         """The whole tree, for format=full."""
-        return _part(self._root, "")
+        return {**_part(self._root(), ""), "headers": _named(self.headers)}
 
     def envelope(self, only: frozenset[str]) -> Json:
         """The headers alone, for format=metadata; `only` names, in lower case, the ones that were asked for."""
         shown = [(name, value) for name, value in self.headers if not only or name.lower() in only]
-        return {"mimeType": self._root.get_content_type(), "headers": _named(shown)}
+        head = BytesHeaderParser().parsebytes(self.raw[: _head_end(self.raw)])
+        return {"mimeType": head.get_content_type(), "headers": _named(shown)}
+
+    def attachment(self, attachment_id: str) -> bytes | None:
+        """The content of the part that an id names, if it is an attachment of this mail."""
+        part_id = _part_of(attachment_id)
+        if part_id is None:
+            return None
+        part = self._root()
+        for step in part_id.split(".") if part_id else ():
+            children = _children(part)
+            if not step.isdigit() or int(step) >= len(children):
+                return None
+            part = children[int(step)]
+        return _content(part) if _filename(part) else None
 
     @cached_property
+    def _raw_headers(self) -> list[tuple[str, str]]:
+        """Names and values as they stand, still encoded and folded; what follows a line that is no header is body."""
+        found: list[tuple[str, str]] = []
+        head = self.raw[: _head_end(self.raw)].decode("ascii", "surrogateescape")
+        for number, line in enumerate(_LINE_END.split(head)):
+            if found and line[:1] in (" ", "\t"):
+                name, value = found[-1]
+                found[-1] = (name, f"{value}\n{line}")
+            elif header := _HEADER.fullmatch(line):
+                found.append((header[1], header[2]))
+            elif number or not line.startswith("From "):
+                break
+        return found
+
     def _root(self) -> Mime:
         try:
             return message_from_bytes(self.raw)
         except RecursionError:
             # Multiparts nested by the hundred: their content stays one opaque text.
             return BytesHeaderParser().parsebytes(self.raw)
+
+
+def _head_end(raw: bytes) -> int:
+    if raw[:1] in (b"\r", b"\n"):
+        return 0
+    blank = _BLANK_LINE.search(raw)
+    return blank.start() if blank else len(raw)
+
+
+def _readable(value: str) -> str:
+    return _unfolded(_words(_eight_bit(value)))
 
 
 def _part(part: Mime, part_id: str) -> Json:
@@ -99,10 +151,23 @@ def _part(part: Mime, part_id: str) -> Json:
 
 def _body(part: Mime, part_id: str, attached: bool) -> Json:
     if attached:
-        content = _content(part)
-        return {"attachmentId": base64.urlsafe_b64encode(f"part-{part_id}".encode()).decode(), "size": len(content)}
+        return {"attachmentId": _attachment_id(part_id), "size": len(_content(part))}
     content = _utf8(part) if part.get_content_maintype() == "text" else _content(part)
     return {"size": len(content), "data": base64.urlsafe_b64encode(content).decode()} if content else {"size": 0}
+
+
+def _attachment_id(part_id: str) -> str:
+    """Another one each time, as Gmail does: whoever keeps an id across two reads shall notice here."""
+    return base64.urlsafe_b64encode(f"{secrets.token_hex(8)}:{part_id}".encode()).decode().rstrip("=")
+
+
+def _part_of(attachment_id: str) -> str | None:
+    try:
+        padded = attachment_id + "=" * (-len(attachment_id) % 4)
+        _, colon, part_id = base64.urlsafe_b64decode(padded).decode("ascii").partition(":")
+    except (binascii.Error, ValueError):
+        return None
+    return part_id if colon else None
 
 
 def _children(part: Mime) -> list[Mime]:
@@ -165,7 +230,7 @@ def _decoded(content: bytes, charset: str) -> str:
 
 
 def _headers(part: Mime) -> list[tuple[str, str]]:
-    return [(name, _unfolded(_words(_eight_bit(value)))) for name, value in part.raw_items()]
+    return [(name, _readable(value)) for name, value in part.raw_items()]
 
 
 def _eight_bit(value: str) -> str:

@@ -2,13 +2,19 @@
 
 import base64
 import binascii
+import hashlib
+import hmac
+import secrets
 from dataclasses import dataclass
+from email import message_from_bytes
+from email.message import Message
 from typing import Any, cast
 
 import orjson
 from starlette.requests import Request
 
-from postroom.sandbox.refusal import invalid
+from postroom.sandbox.outgoing import LARGEST_MESSAGE
+from postroom.sandbox.refusal import invalid, too_large
 
 Json = dict[str, Any]
 
@@ -19,6 +25,9 @@ STANDARD_PARAMETERS = frozenset(
 )  # fmt: skip
 
 MOST_RESULTS = 500
+
+# The raw message in a JSON body is a third longer than itself.
+LARGEST_BODY = LARGEST_MESSAGE // 3 * 4 + 65_536
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,13 @@ class Parameters:
             raise invalid(f"Invalid value at '{name}' (TYPE_BOOL), \"{value}\"")
         return value == "true"
 
+    def choice(self, name: str, *allowed: str) -> str:
+        """One of the allowed values; the first when none was given."""
+        value = self.text(name) or allowed[0]
+        if value not in allowed:
+            raise invalid(f"Invalid value at '{name}' (TYPE_ENUM), \"{value}\"")
+        return value
+
     def number(self, name: str, default: int | None = None) -> int:
         value = self.text(name)
         if not value and default is not None:
@@ -57,12 +73,30 @@ class Parameters:
         return min(self.number("maxResults", 100), MOST_RESULTS) or 100
 
 
+async def body_of(request: Request, limit: int = LARGEST_BODY) -> bytes:
+    """The whole body, unless it is larger than Google takes."""
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > limit:
+            raise too_large(limit)
+    return bytes(content)
+
+
 async def json_body(request: Request, *known: str) -> Json:
     """The fields of a JSON body, all of them known."""
+    return json_fields(await body_of(request), *known)
+
+
+def json_fields(content: bytes, *known: str) -> Json:
     try:
-        body: object = orjson.loads(await request.body() or b"{}")
+        body: object = orjson.loads(content or b"{}")
     except orjson.JSONDecodeError:
         raise invalid("Invalid JSON payload received.") from None
+    return known_fields(body, *known)
+
+
+def known_fields(body: object, *known: str) -> Json:
     if not isinstance(body, dict):
         raise invalid("Invalid JSON payload received.")
     fields = cast(Json, body)
@@ -70,6 +104,53 @@ async def json_body(request: Request, *known: str) -> Json:
         if name not in known:
             raise invalid(f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.')
     return fields
+
+
+async def uploaded(request: Request) -> tuple[Json, bytes | None]:
+    """A JSON body, and the raw message where it was uploaded beside it (multipart/related) or alone (message/rfc822)."""
+    content = await body_of(request)
+    kind = request.headers.get("Content-Type", "application/json")
+    if kind.lower().startswith("message/"):
+        return {}, content
+    if not kind.lower().startswith("multipart/related"):
+        return _fields(content), None
+    whole = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + content)
+    parts = whole.get_payload() if whole.is_multipart() else []
+    if not isinstance(parts, list) or len(parts) != 2:
+        raise invalid("Missing end boundary in multipart body.")
+    about, media = (_inside(cast("Message[str, str]", part)) for part in parts)
+    return _fields(about), media
+
+
+def _inside(part: "Message[str, str]") -> bytes:
+    """The bytes of a part; a part that is itself a mail is written out again."""
+    if part.get_content_maintype() == "message":
+        inner: object = part.get_payload()
+        mails = cast("list[Message[str, str]]", inner) if isinstance(inner, list) else []
+        return mails[0].as_bytes() if mails else b""
+    content: object = part.get_payload(decode=True)
+    return content if isinstance(content, bytes) else b""
+
+
+def _fields(content: bytes) -> Json:
+    try:
+        body: object = orjson.loads(content or b"{}")
+    except orjson.JSONDecodeError:
+        raise invalid("Invalid JSON payload received.") from None
+    if not isinstance(body, dict):
+        raise invalid("Invalid JSON payload received.")
+    return cast(Json, body)
+
+
+def raw_in(fields: Json) -> bytes | None:
+    """The `raw` of a message, which is base64 for URLs, padded or not."""
+    text = text_in(fields, "raw")
+    if not text:
+        return None
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid("Invalid value at 'message.raw' (TYPE_BYTES), Base64 decoding failed") from None
 
 
 def texts_in(fields: Json, name: str) -> list[str]:
@@ -86,15 +167,28 @@ def text_in(fields: Json, name: str) -> str:
     return value
 
 
-def page_token(*place: object) -> str:
-    """A place in a list as an opaque text."""
-    return base64.urlsafe_b64encode(":".join(map(str, place)).encode()).decode()
+class PageTokens:
+    """Places in lists as opaque texts. One is good for the list that it was made for, and for no other."""
 
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(16)
 
-def place_in(token: str) -> tuple[int, str]:
-    """The place that a page token of ours names: a number and an id, which may be empty."""
-    try:
-        number, _, name = base64.urlsafe_b64decode(token).decode("ascii").partition(":")
-        return int(number), name
-    except (binascii.Error, ValueError):
-        raise invalid("Invalid pageToken") from None
+    def make(self, listing: object, place: tuple[int, str]) -> str:
+        body = f"{place[0]}:{place[1]}".encode()
+        return base64.urlsafe_b64encode(self._seal(listing, body) + body).decode().rstrip("=")
+
+    def read(self, listing: object, token: str) -> tuple[int, str] | None:
+        """The place; none for no token, which means the beginning."""
+        if not token:
+            return None
+        try:
+            sealed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+            if not hmac.compare_digest(sealed[:8], self._seal(listing, sealed[8:])):
+                raise invalid("Invalid pageToken")
+            number, _, name = sealed[8:].decode("ascii").partition(":")
+            return int(number), name
+        except (binascii.Error, ValueError):
+            raise invalid("Invalid pageToken") from None
+
+    def _seal(self, listing: object, body: bytes) -> bytes:
+        return hmac.digest(self._key, repr(listing).encode() + b"\0" + body, hashlib.sha256)[:8]

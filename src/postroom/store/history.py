@@ -81,7 +81,7 @@ class Span:
 
 @query
 def find_past(span: Span, most: int) -> Script[list[UUID]]:
-    """The ids of past messages, oldest first. Summaries are left out: their members are here themselves."""
+    """The ids of messages that ended, oldest first. Summaries are left out: their members are here themselves."""
     rows = yield sql("select_history", span.queue, span.since, span.until, list(span.kinds), list(span.ids), most)
     return [as_uuid(id) for (id,) in rows]
 

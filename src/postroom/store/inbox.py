@@ -18,9 +18,9 @@ from postroom.core.picker import Head, Pick, is_coalesced, pick_many, stale
 from postroom.core.queues import Policy
 from postroom.core.summary import summarise
 from postroom.store.acceptance import CHANNEL
-from postroom.store.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.codecs import as_time, as_uuid, from_json, json_text, rows_text
 from postroom.store.database import Notify, Script, sql, transaction
-from postroom.store.rollups import Count, adding, waited
+from postroom.store.rollups import SHARDS, Count, adding, hour_of, summed, waited
 
 STALE_AT_ONCE = 1000
 LARGEST_SUMMARY = 10_000
@@ -88,14 +88,15 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
     if summary is not None:
         picks, members, coalesced = yield from _coalesce(policy, picks, summary_id, now)
         passed += coalesced
+    waits = summed(waited(policy.queue, each.tier, now - each.head.accepted_at) for each in picks)
     seqs, until = [each.head.seq for each in picks], now + policy.lease
-    rows = yield sql("lease_inbox", seqs, token, until, policy.queue, json_text(streaks))
+    rows = yield sql("lease_inbox", seqs, token, until, policy.queue, json_text(streaks), rows_text(waits),
+        hour_of(now), token.int % SHARDS)  # fmt: skip
     by_seq = {row[0]: row for row in rows}
     leased = [_leased(policy, each, by_seq[each.head.seq], token, now, members) for each in picks]
     for place, each in enumerate(leased):
         if each.member_count and not each.members:
             leased[place] = yield from _with_members(each)
-    yield from adding((waited(policy.queue, each.tier, now - each.accepted_at) for each in leased), now, token.int)
     return Lease(leased, passed)
 
 
@@ -211,27 +212,29 @@ def _by_token(refs: Sequence[LeaseRef]) -> dict[UUID, list[UUID]]:
 
 
 @transaction
-def ack(refs: Sequence[LeaseRef], now: datetime) -> Script[dict[UUID, Passed]]:
+def ack(refs: Sequence[LeaseRef], now: datetime) -> Script[dict[LeaseRef, Passed]]:
     """Ends them as done; returns those that were still held."""
-    done: dict[UUID, Passed] = {}
+    done: dict[LeaseRef, Passed] = {}
     for token, ids in _by_token(refs).items():
-        rows = yield sql("ack_inbox", ids, token, now)
-        done |= {as_uuid(id): Passed(queue, tier, as_time(at), "done") for id, queue, tier, at in rows}
+        rows = yield sql("ack_inbox", ids, token, now, hour_of(now), token.int % SHARDS)
+        done |= {LeaseRef(as_uuid(id), token): Passed(queue, tier, as_time(at), "done") for id, queue, tier, at in rows}
     return done
 
 
 @transaction
 def nack(
     refs: Sequence[LeaseRef], reason: str, most_deliveries: Mapping[str, int], now: datetime
-) -> Script[dict[UUID, Passed]]:
+) -> Script[dict[LeaseRef, Passed]]:
     """Returns them to the heads of their tiers, or ends them as failed when they were handed out too often."""
-    rows: list[Sequence[Any]] = []
-    for token, held in _by_token(refs).items():
-        rows += yield sql("lock_leased", held, token, now)
-    ids = {seq: as_uuid(id) for seq, id, *_ in rows}
-    found = [(seq, queue, tier, attempts, as_time(at)) for seq, _, queue, tier, attempts, at in rows]
-    states = yield from _returned([each[:4] for each in found], reason, most_deliveries, now)
-    return {ids[seq]: Passed(queue, tier, at, states[seq]) for seq, queue, tier, _, at in found}
+    held: dict[int, LeaseRef] = {}
+    found: list[tuple[int, str, str, int]] = []
+    accepted: dict[int, datetime] = {}
+    for token, ids in _by_token(refs).items():
+        for seq, id, queue, tier, attempts, at in (yield sql("lock_leased", ids, token, now)):
+            held[seq], accepted[seq] = LeaseRef(as_uuid(id), token), as_time(at)
+            found.append((seq, queue, tier, attempts))
+    states = yield from _returned(found, reason, most_deliveries, now)
+    return {held[seq]: Passed(queue, tier, accepted[seq], states[seq]) for seq, queue, tier, _ in found}
 
 
 @transaction

@@ -44,15 +44,23 @@ def waited(queue: str, tier: str, wait: timedelta) -> Count:
 
 def adding(counts: Iterable[Count], now: datetime, writer: int) -> Script[None]:
     """Part of a transaction: adds them to the hour. Any number will do as writer; different ones seldom collide."""
+    rows = summed(counts)
+    if rows:
+        yield sql("add_rollups", rows_text(rows), hour_of(now), writer % SHARDS)
+
+
+def hour_of(now: datetime) -> datetime:
+    return now.replace(minute=0, second=0, microsecond=0)
+
+
+def summed(counts: Iterable[Count]) -> list[tuple[object, ...]]:
+    """One row for each that is the same, in an order in which two writers never wait for each other in a circle."""
     sums: defaultdict[tuple[str, str, str, str, int], list[int]] = defaultdict(lambda: [0, 0])
     for measure, queue, name, endpoint_identity, bucket, total_ms in counts:
         both = sums[measure, queue, name, endpoint_identity, bucket]
         both[0] += 1
         both[1] += total_ms
-    if sums:
-        rows = [(*key, *both) for key, both in sorted(sums.items())]
-        hour = now.replace(minute=0, second=0, microsecond=0)
-        yield sql("add_rollups", rows_text(rows), hour, writer % SHARDS)
+    return [(*key, *both) for key, both in sorted(sums.items())]
 
 
 @query

@@ -14,6 +14,7 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import BadInput, LeaseLost
+from postroom.core.mail import storable
 from postroom.core.metrics import DEQUEUE_BY_TIER, LIFECYCLE_TRANSITION, MESSAGE_EVENT, PROCESS_LATENCY
 from postroom.core.queues import Policy, Queues
 from postroom.core.tally import Tally
@@ -37,6 +38,7 @@ POLL_S = 1.0
 SWEEP_EVERY_S = 1.0
 LONGEST_REASON = 500
 MOST_REPLAYED = 10_000
+NAMED_IN_AUDIT = 20
 
 __all__ = ["Buffer", "Delivery", "LeaseRef", "Peeked", "QueueStats", "TierStats"]
 
@@ -139,19 +141,19 @@ class Buffer:
         now = self._clock()
         done = await self._database.run(inbox.ack(refs, now))
         self.count_ends(done.values(), now)
-        return [None if ref.message_id in done else _lost(ref) for ref in refs]
+        return [None if ref in done else _lost(ref) for ref in refs]
 
     async def nack(self, refs: Sequence[LeaseRef], reason: str) -> list[LeaseLost | None]:
         """Returns messages to the heads of their tiers, or fails those that were handed out too often."""
         _check_refs(refs)
         if not reason.strip():
             raise BadInput("reason", "is empty", "say in a few words why the message comes back")
-        kept = " ".join(reason.split())[:LONGEST_REASON].replace("\x00", "")
+        kept = storable(" ".join(reason.split())[:LONGEST_REASON])
         now = self._clock()
         back = await self._database.run(inbox.nack(refs, kept, self._most_deliveries(), now))
         for each in back.values():
             self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
-        return [None if ref.message_id in back else _lost(ref) for ref in refs]
+        return [None if ref in back else _lost(ref) for ref in refs]
 
     async def peek(self, queue: str, most: int = 10) -> list[Peeked]:
         """The first that wait, tier by tier; nothing is taken."""
@@ -169,7 +171,7 @@ class Buffer:
                 name, tuple(_tier_stats(self._queues[name], tier, found, streaks) for tier in self._queues[name].tiers)
             )
             for name in self._queues.names
-        ]
+        ] + [_unknown_stats(name, depths) for name in sorted({each.queue for each in depths} - set(self._queues.names))]
 
     async def replay(
         self,
@@ -198,7 +200,13 @@ class Buffer:
         if not past:
             return []
         pairs = [(old, new_id()) for old in past]
-        asked = {"since": window.since.isoformat(), "until": window.until.isoformat(), "count": len(past)}
+        asked = {
+            "since": window.since.isoformat(),
+            "until": window.until.isoformat(),
+            "kinds": list(kinds),
+            "ids": [str(id) for id in ids[:NAMED_IN_AUDIT]],
+            "count": len(past),
+        }
         entry = AuditEntry(new_id(), actor, role, "queue.replay", "queue", policy.queue, after=asked)
         await self._database.run(history.replay(pairs, policy.queue, entry, now))
         return [new for _, new in pairs]
@@ -275,6 +283,22 @@ def _tier_stats(
         waiting.oldest if waiting else None,
         streaks.get(policy.queue, {}).get(tier, 0),
         policy.guards[tier],
+    )
+
+
+def _unknown_stats(queue: str, depths: Sequence[history.Depth]) -> QueueStats:
+    """A queue that the settings no longer name, with what is still in it."""
+    counted: dict[tuple[str, str], int] = {
+        (each.tier, each.state): each.count for each in depths if each.queue == queue
+    }
+    oldest = {each.tier: each.oldest for each in depths if each.queue == queue and each.state == "waiting"}
+    tiers = sorted({tier for tier, _ in counted})
+    return QueueStats(
+        queue,
+        tuple(
+            TierStats(tier, counted.get((tier, "waiting"), 0), counted.get((tier, "leased"), 0), oldest.get(tier), 0, 0)
+            for tier in tiers
+        ),
     )
 
 

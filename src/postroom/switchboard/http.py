@@ -128,9 +128,13 @@ async def running_mcp(services: Services, allowed_hosts: Collection[str]) -> Asy
             closing.set()
 
 
+DOORS = ("/v1/ingest", "/mcp")
+
+
 def switchboard_routes(services: Services, mcp: McpEndpoint) -> list[Route]:
     """What the switchboard answers on the web."""
-    return [Route("/v1/ingest", IngestEndpoint(services, mcp.door)), Route("/mcp", mcp)]
+    ingest, tools = DOORS
+    return [Route(ingest, IngestEndpoint(services, mcp.door)), Route(tools, mcp)]
 
 
 class _HungUp(PostroomError):

@@ -54,10 +54,13 @@ class Keeper:
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
     async def adopt_strays(self) -> None:
-        """Tiers that the settings no longer name are emptied into the lowest."""
+        """Tiers that the settings no longer name are emptied into the lowest; queues of that sort are told of."""
         for name in self._queues.names:
             if moved := await self._database.run(inbox.adopt_strays(self._queues[name])):
                 log.warning("queue.strays_adopted", queue=name, messages=moved)
+        for each in await self._database.run(history.depths()):
+            if each.queue not in self._queues.names:
+                log.error("queue.not_in_settings", queue=each.queue, tier=each.tier, messages=each.count)
 
     async def measure(self) -> None:
         """How deep each queue is, for whoever looks at the metrics."""

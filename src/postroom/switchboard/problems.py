@@ -93,8 +93,9 @@ def problem_of(error: Exception) -> Problem:
         case NotFound():
             return Problem("not_found", "id", str(error), "look it up again")
         case LeaseLost():
-            remedy = "drop it and ask queue.next for work; it is, or will be, handed out again"
-            return Problem("lease_lost", "lease_token", "the lease is not yours, or has run out", remedy)
+            remedy = "if your own first call got through, all is well; else drop it and ask queue.next for work"
+            problem = "it is not held under this lease: it has ended, the lease ran out, or it is someone else's"
+            return Problem("lease_lost", "lease_token", problem, remedy)
         case IntakeRefused():
             seconds = error.retry_after.total_seconds()
             return Problem("no_room", "server", "nothing new is accepted now", f"try again in {seconds:g} s", seconds)

@@ -64,8 +64,8 @@ ALL_TOOLS = (
     Tool(
         "connector.heartbeat",
         "Report how a connector is doing",
-        "Reports state, uptime, counters and checkpoint of this connector, as connector.heartbeat.v1. Send it every "
-        "120 s; without one for 2 minutes a connector counts as stale, after 4 as offline.",
+        "Reports state, uptime, counters and checkpoint of this connector, as connector.heartbeat.v1. Send it a little "
+        "more often than every 2 minutes: without one for so long a connector counts as stale, after 4 as offline.",
         forms.HeartbeatArguments,
         forms.HeartbeatAnswer,
         ADDS_ONCE,

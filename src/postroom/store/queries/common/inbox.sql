@@ -44,17 +44,19 @@ WHERE q.seq IN (
 ORDER BY q.seq
 
 -- name: select_strays(queue, most)
--- What waits in a tier that the queue no longer has is found by looking at each tier there is.
+-- What lies in a tier that the queue no longer has is found by looking at each tier there is.
 WITH RECURSIVE tiers (tier) AS (
     SELECT min(tier) FROM inbox_queue WHERE state = 'waiting' AND queue = :queue
     UNION ALL
     SELECT (SELECT min(tier) FROM inbox_queue WHERE state = 'waiting' AND queue = :queue AND tier > tiers.tier)
     FROM tiers WHERE tiers.tier IS NOT NULL
 )
-SELECT tier FROM tiers WHERE tier IS NOT NULL LIMIT :most
+SELECT tier FROM tiers WHERE tier IS NOT NULL
+UNION SELECT tier FROM inbox_queue WHERE state = 'leased' AND queue = :queue
+LIMIT :most
 
 -- name: move_tier(queue, tier, target)
-UPDATE inbox_queue SET tier = :target WHERE queue = :queue AND tier = :tier AND state = 'waiting' RETURNING seq
+UPDATE inbox_queue SET tier = :target WHERE queue = :queue AND tier = :tier RETURNING seq
 
 -- name: sum_rollups(measure, since, until)
 SELECT hour, queue, name, endpoint_identity, bucket, sum(count), sum(total_ms) FROM rollups

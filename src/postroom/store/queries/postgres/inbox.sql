@@ -64,9 +64,17 @@ FROM unnest(:tiers::text[]) AS t (tier) CROSS JOIN LATERAL (
     ORDER BY q.queue, q.tier, q.seq LIMIT :most
 ) AS line
 
--- name: lease_inbox(seqs, token, until, queue, streaks_json)
+-- name: lease_inbox(seqs, token, until, queue, streaks_json, waits, hour, shard)
+-- The streaks, the leases and the count of the waits: a batch in one statement.
 WITH streaks AS (
     UPDATE queue_state SET streaks_json = :streaks_json WHERE queue = :queue
+), counted AS (
+    INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
+    SELECT :hour::timestamptz, e ->> 0, e ->> 1, e ->> 2, e ->> 3, (e ->> 4)::bigint, :shard::bigint,
+        (e ->> 5)::bigint, (e ->> 6)::bigint
+    FROM jsonb_array_elements(:waits::jsonb) AS e
+    ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
+    DO UPDATE SET count = rollups.count + excluded.count, total_ms = rollups.total_ms + excluded.total_ms
 ), taken AS (
     UPDATE inbox_queue SET state = 'leased', lease_token = :token, lease_until = :until, attempts = attempts + 1
     WHERE seq = ANY(:seqs::bigint[]) AND state = 'waiting' RETURNING seq, attempts
@@ -75,7 +83,7 @@ SELECT t.seq, t.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_iden
     e.members, e.accepted_at
 FROM taken t JOIN envelopes e ON e.seq = t.seq
 
--- name: ack_inbox(ids, token, now)
+-- name: ack_inbox(ids, token, now, hour, shard)
 WITH done AS (
     DELETE FROM inbox_queue q
     WHERE q.seq = ANY(ARRAY(SELECT seq FROM envelopes WHERE id = ANY(:ids::uuid[])))
@@ -83,6 +91,11 @@ WITH done AS (
     RETURNING q.seq, q.id, q.queue, q.tier, q.attempts, q.accepted_at
 ), ends AS (
     INSERT INTO inbox_ends (seq, state, attempts, ended_at) SELECT seq, 'done', attempts, :now FROM done
+), counted AS (
+    INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
+    SELECT :hour::timestamptz, 'ended', queue, 'done', '', -1, :shard::bigint, count(*), 0 FROM done GROUP BY queue
+    ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
+    DO UPDATE SET count = rollups.count + excluded.count
 )
 SELECT id, queue, tier, accepted_at FROM done
 
@@ -144,10 +157,13 @@ INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT new_seq, new_id, :queue, tier, 'waiting', :now FROM asked
 
 -- name: select_history(queue, since, until, kinds, ids, most)
-SELECT id FROM envelopes
-WHERE queue = :queue AND accepted_at >= :since AND accepted_at < :until AND members IS NULL
-    AND (cardinality(:kinds::text[]) = 0 OR kind = ANY(:kinds)) AND (cardinality(:ids::uuid[]) = 0 OR id = ANY(:ids))
-ORDER BY accepted_at, seq LIMIT :most
+-- What has ended, itself and not as the duplicate of another; copies of a replay only when they are named.
+SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
+WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
+    AND x.state <> 'duplicate' AND (e.copy_of IS NULL OR cardinality(:ids::uuid[]) > 0)
+    AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
+    AND (cardinality(:ids::uuid[]) = 0 OR e.id = ANY(:ids))
+ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: delete_inbox(seqs)
 DELETE FROM inbox_ends WHERE seq = ANY(:seqs::bigint[]);

@@ -53,7 +53,13 @@ FROM json_each(:tiers) AS t JOIN inbox_queue q ON q.seq IN (
 )
 ORDER BY q.seq
 
--- name: lease_inbox(seqs, token, until, queue, streaks_json)
+-- name: lease_inbox(seqs, token, until, queue, streaks_json, waits, hour, shard)
+-- The streaks, the leases and the count of the waits: a batch in one block.
+INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
+SELECT :hour, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :shard, value ->> 5, value ->> 6
+FROM json_each(:waits) WHERE true
+ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
+DO UPDATE SET count = rollups.count + excluded.count, total_ms = rollups.total_ms + excluded.total_ms;
 UPDATE queue_state SET streaks_json = :streaks_json WHERE queue = :queue;
 UPDATE inbox_queue SET state = 'leased', lease_token = :token, lease_until = :until, attempts = attempts + 1
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND state = 'waiting';
@@ -61,7 +67,14 @@ SELECT q.seq, q.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_iden
     e.members, e.accepted_at
 FROM json_each(:seqs) AS s JOIN inbox_queue q ON q.seq = s.value JOIN envelopes e ON e.seq = q.seq;
 
--- name: ack_inbox(ids, token, now)
+-- name: ack_inbox(ids, token, now, hour, shard)
+INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
+SELECT :hour, 'ended', q.queue, 'done', '', -1, :shard, count(*), 0
+FROM inbox_queue q WHERE q.seq IN (SELECT seq FROM envelopes WHERE id IN (SELECT value FROM json_each(:ids)))
+    AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now
+GROUP BY q.queue
+ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
+DO UPDATE SET count = rollups.count + excluded.count;
 INSERT INTO inbox_ends (seq, state, attempts, ended_at)
 SELECT q.seq, 'done', q.attempts, :now
 FROM inbox_queue q WHERE q.seq IN (SELECT seq FROM envelopes WHERE id IN (SELECT value FROM json_each(:ids)))
@@ -119,11 +132,13 @@ INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT e.seq, e.id, :queue, e.tier, 'waiting', :now FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 1;
 
 -- name: select_history(queue, since, until, kinds, ids, most)
-SELECT id FROM envelopes
-WHERE queue = :queue AND accepted_at >= :since AND accepted_at < :until AND members IS NULL
-    AND (json_array_length(:kinds) = 0 OR kind IN (SELECT value FROM json_each(:kinds)))
-    AND (json_array_length(:ids) = 0 OR id IN (SELECT value FROM json_each(:ids)))
-ORDER BY accepted_at, seq LIMIT :most
+-- What has ended, itself and not as the duplicate of another; copies of a replay only when they are named.
+SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
+WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
+    AND x.state <> 'duplicate' AND (e.copy_of IS NULL OR json_array_length(:ids) > 0)
+    AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
+    AND (json_array_length(:ids) = 0 OR e.id IN (SELECT value FROM json_each(:ids)))
+ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: delete_inbox(seqs)
 DELETE FROM inbox_ends WHERE seq IN (SELECT value FROM json_each(:seqs));

@@ -1,0 +1,83 @@
+"""Bytes to text, whatever the mail says its charset is: the label is a hint, and wrong hints are repaired.
+
+A label is never handed to Python's codec registry as it stands: the registry imports modules by that name, remembers
+every unknown one for ever, and knows codecs (punycode) that take quadratic time. Only labels of text codecs count.
+"""
+
+import re
+from encodings.aliases import aliases
+from typing import NamedTuple
+
+_NOT_TEXT = frozenset(
+    {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec", "mbcs"}
+)
+_WITHOUT_ALIAS = ("koi8_t", "koi8_u", "cp720", "cp737", "cp856", "cp874", "cp875", "cp1006", "utf_8_sig")
+# What mail calls by these names is, in practice, the larger set on the right.
+_LARGER = {
+    "ascii": "utf_8",
+    "latin_1": "cp1252",
+    "iso8859_9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
+}
+_PUNCTUATION = re.compile(r"[^a-z0-9]")
+_HIGH = bytes(range(0x80, 0x100))
+LONGEST_LABEL = 40
+
+
+class Decoded(NamedTuple):
+    """Text, and whether the label had to be doubted to get it."""
+
+    text: str
+    repaired: bool
+
+
+def _labels() -> dict[str, str]:
+    codecs = {name for name in aliases.values() if name not in _NOT_TEXT} | set(_WITHOUT_ALIAS)
+    named = {name: name for name in codecs} | {label: name for label, name in aliases.items() if name in codecs}
+    return {_PUNCTUATION.sub("", label): _LARGER.get(name, name) for label, name in named.items()} | {
+        "xsjis": "cp932",
+        "xgbk": "gb18030",
+        "windows31j": "cp932",
+        "ansi": "cp1252",
+    }
+
+
+_CODECS = _labels()
+
+
+def codec_of(label: str) -> str | None:
+    """The codec that a charset label means; None when it means none."""
+    return _CODECS.get(_PUNCTUATION.sub("", label[:LONGEST_LABEL].lower()))
+
+
+def decode_text(content: bytes, label: str | None) -> Decoded:
+    """The text; what is in no charset at all comes out with replacement characters, never as an error."""
+    codec = codec_of(label) if label else "utf_8"
+    if codec is None:
+        return Decoded(_guessed(content), repaired=True)
+    try:
+        return Decoded(content.decode(codec), repaired=False)
+    except (UnicodeError, ValueError):
+        pass
+    if codec in ("utf_8", "cp1252"):
+        return Decoded(_guessed(content), repaired=True)
+    try:
+        return Decoded(content.decode("utf_8"), repaired=True)
+    except UnicodeError:
+        return Decoded(content.decode(codec, "replace"), repaired=True)
+
+
+def _guessed(content: bytes) -> str:
+    """UTF-8 with a few broken bytes stays UTF-8; where most of it is broken, it was Windows-1252."""
+    text = content.decode("utf_8", "replace")
+    broken = text.count("\ufffd")
+    if broken * 2 <= len(content) - len(content.translate(None, _HIGH)):
+        return text
+    try:
+        return content.decode("cp1252")
+    except UnicodeError:
+        return content.decode("latin_1")

@@ -1,0 +1,70 @@
+"""Strict models of what comes from outside, and how a refusal of one is told: the field, the problem, the remedy."""
+
+import difflib
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from postroom.core.errors import BadInput
+
+LONGEST_SHOWN = 80
+NOT_ONE_LINE = "is empty, or holds characters that have no place in it"
+
+
+class Strict(BaseModel):
+    """Frozen, and unknown keys are refused, so that a producer's mistake is seen and not silently dropped."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see: str) -> BadInput:
+    """What to tell; `see` is for where nothing better is known. The unknown key before all else: when a name is mistyped, that it is also missing is no news."""
+    found = error.errors(include_url=False, include_input=False)
+    worst = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
+    path = [str(part) for part in worst["loc"]]
+    field = ".".join(_shown(part) for part in path) or model.__name__.lower()
+    match worst["type"]:
+        case "extra_forbidden":
+            above = _model_at(model, path[:-1])
+            near = difflib.get_close_matches(path[-1], list(above.model_fields), n=1) if above else []
+            return BadInput(
+                field, f"is not a field of {schema}", f"did you mean {near[0]!r}?" if near else "leave it out"
+            )
+        case "timezone_aware":
+            return BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
+        case "string_pattern_mismatch":
+            return BadInput(field, NOT_ONE_LINE, _remedy(model, path, see))
+        case _:
+            return BadInput(field, worst["msg"].removeprefix("Value error, "), _remedy(model, path, see))
+
+
+def _remedy(model: type[BaseModel], path: list[str], see: str) -> str:
+    """What the innermost named field on the path may hold, where that is written down."""
+    for length in range(len(path), 0, -1):
+        above = _model_at(model, path[: length - 1])
+        if above is not None and path[length - 1] in above.model_fields:
+            described = above.model_fields[path[length - 1]].description
+            return f"give {described}" if described else see
+    return see
+
+
+def _model_at(model: type[BaseModel], path: list[str]) -> type[BaseModel] | None:
+    for part in path:
+        field = model.model_fields.get(part)
+        inner = _models_in(field.annotation) if field is not None else []
+        if not inner:
+            return None
+        model = inner[0]
+    return model
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models among what an annotation such as `Position | None` allows."""
+    parts = (annotation, *get_args(annotation))
+    return [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
+
+
+def _shown(part: str) -> str:
+    """A name from outside as a message may repeat it: not at any length, and without what moves a cursor."""
+    shown = part if part.isprintable() else ascii(part)
+    return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"

@@ -1,0 +1,333 @@
+"""A thousand messages go through the whole product, and nothing of them is in its logs, metrics or traces."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx2
+import pytest
+import structlog
+from mcp import MCPError
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from prometheus_client.parser import text_string_to_metric_families
+
+from integration.aviary import STRANGER, UNDECIDABLE, UNREADABLE, letter, thousand
+from integration.product import ENDPOINT, OWNER, TOKEN
+from postroom import app
+from postroom.core import metrics
+from postroom.core.metrics import MESSAGE_EVENT, Metric
+from postroom.core.roles import Role
+from postroom.core.tally import Gauges, Tally
+from postroom.export.exporter import exporting
+from postroom.handlers import classify
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.faults import Fault
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.server import running_emulator
+from postroom.settings import Settings
+from postroom.store import acceptance, history, jobs
+from postroom.store.audit import Signature
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.listeners import signalled
+from postroom.store.rules import NewRule, add_rules
+from postroom.store.tokens import create_token, mint
+from postroom.switchboard import dispatcher
+from postroom.tracing import span, tell
+from support.canaries import Canaries, Watch, watching
+
+LETTERS, OVER_HTTP, OVER_MCP = 200, 450, 350
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def canaries() -> Canaries:
+    known = Canaries()
+    known.note("owner", OWNER)
+    known.note("stranger", STRANGER)
+    return known
+
+
+@pytest.fixture
+def watch(canaries: Canaries) -> Iterator[Watch]:
+    with watching(canaries) as running:
+        yield running
+
+
+@pytest.fixture
+def failing_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors that nobody meant, whose words quote the mail."""
+    read_mail, decide = dispatcher.read_mail, classify.decide
+
+    def cannot_read(envelope: Any) -> Any:
+        if UNREADABLE in envelope.payload.normalized_text:
+            raise RuntimeError(f"cannot read {envelope}")
+        return read_mail(envelope)
+
+    def cannot_decide(message: Any, rules: Any) -> Any:
+        if UNDECIDABLE in message.subject.body_text:
+            raise RuntimeError(f"cannot decide {message}")
+        return decide(message, rules)
+
+    monkeypatch.setattr(dispatcher, "read_mail", cannot_read)
+    monkeypatch.setattr(classify, "decide", cannot_decide)
+
+
+@dataclass
+class Running:
+    """The product, as it is reached from outside."""
+
+    database: Database
+    canaries: Canaries
+    address: str
+    http: httpx2.AsyncClient
+
+    async def token(self, role: str, identity: str | None = None) -> str:
+        minted = mint(Role(role), identity)
+        await self.database.run(create_token(minted.token, Signature(new_id(), "test", "admin"), wall_clock()))
+        return self.canaries.note("token", minted.text)
+
+    async def post(self, secret: str, content: object, **headers: str) -> httpx2.Response:
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        given = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", **headers}
+        return await self.http.post(f"{self.address}/v1/ingest", content=body, headers=given)
+
+    @contextlib.asynccontextmanager
+    async def client(self, secret: str) -> AsyncGenerator[Client]:
+        headers = {"Authorization": f"Bearer {secret}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
+            Client(streamable_http_client(f"{self.address}/mcp", http_client=http)) as client,
+        ):
+            yield client
+
+
+@contextlib.asynccontextmanager
+async def running_product(
+    database: Database, folder: Path, gmail: str, watch: Watch, canaries: Canaries
+) -> AsyncGenerator[Running]:
+    """Everything that `postroom serve` runs, in this process."""
+    settings = Settings.model_validate(
+        {
+            "data_dir": folder,
+            "disk_reserve_mib": 0,
+            "web": {"port": 0},
+            "account": {"email": OWNER},
+            "gmail": {"base_url": gmail, "token": TOKEN, "poll_s": 0.1},
+            "telemetry": {"otlp_endpoint": watch.collector.address},
+        }
+    )
+    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+    product = asyncio.create_task(app._run_product(settings, database, stop, address.set_result))
+    try:
+        await asyncio.wait((product, address), return_when=asyncio.FIRST_COMPLETED)
+        async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+            yield Running(database, canaries, await address, http)
+    finally:
+        stop.set()
+        await product
+
+
+async def hand_in_over_http(product: Running, secret: str, envelopes: Sequence[dict[str, Any]]) -> None:
+    """One at a time by several at once, and in batches."""
+    single = envelopes[:150]
+    answers = await asyncio.gather(*(product.post(secret, each) for each in single))
+    assert {answer.status_code for answer in answers} == {200, 400, 409}
+    for at in range(150, len(envelopes), 100):
+        answer = await product.post(secret, envelopes[at : at + 100])
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["refused"] > 0
+
+
+async def hand_in_over_mcp(client: Client, envelopes: Sequence[dict[str, Any]]) -> None:
+    refused = [(await client.call_tool("ingest", {"envelope": each})).is_error for each in envelopes[:50]]
+    assert any(refused)
+    for at in range(50, len(envelopes), 100):
+        answer = await client.call_tool("ingest.batch", {"items": envelopes[at : at + 100]})
+        assert answer.structured_content["refused"] > 0
+
+
+async def be_a_nuisance(product: Running, canaries: Canaries, secret: str, client: Client) -> None:
+    """Whatever can be asked wrongly, with a canary in every place where one fits."""
+    word = canaries.word
+    forged = f"postroom_{'0' * 32}_{word('forged')}"
+    for wrong in (word("bearer"), forged, canaries.note("secret", "x" * 43 + word("secret"))):
+        assert (await product.post(wrong, {})).status_code == 401
+    assert (await product.post(secret, f'{{"{word("brokenjson")}": '.encode())).status_code == 400
+    assert (await product.post(secret, {}, Host=f"{word('host')}.example")).status_code == 421
+    assert (await product.post(secret, {}, Origin=f"https://{word('origin')}.example")).status_code == 403
+    assert (await product.http.get(f"{product.address}/{word('path')}?{word('query')}=1")).status_code == 404
+    with pytest.raises(MCPError):
+        await client.call_tool(word("tool"), {})
+    lost = {"message_id": str(new_id()), "lease_token": str(new_id())}
+    for tool, arguments in (
+        ("queue.peek", {"queue": word("queue")}),
+        ("queue.next", {"queue": "gateway", word("argument"): 1}),
+        ("queue.nack", {**lost, "reason": word("reason")}),
+        ("queue.ack", lost),
+        ("queue.replay", {"queue": "gateway", "since": word("since")}),
+        ("ingest", {"envelope": word("envelope")}),
+    ):
+        assert (await client.call_tool(tool, arguments)).is_error, tool
+
+
+async def report_in(client: Client, canaries: Canaries, endpoint: str) -> None:
+    word = canaries.word
+    connector = {"connector_type": "webhook", "endpoint_identity": endpoint, "instance_id": word("instance")}
+    report = {
+        "schema_version": "connector.heartbeat.v1",
+        "connector": connector,
+        "status": {"state": "error", "uptime_s": 1.0, "error_message": f"cannot read {word('errormessage')}"},
+        "counters": {word("counter"): 1},
+        "checkpoint": {"cursor": word("cursor"), "updated_at": "2026-11-15T08:00:00Z"},
+        "sent_at": "2026-11-15T08:00:00Z",
+    }
+    assert not (await client.call_tool("connector.heartbeat", {"report": report})).is_error
+    foreign = report | {"connector": connector | {"endpoint_identity": word("foreignconnector")}}
+    assert (await client.call_tool("connector.heartbeat", {"report": foreign})).is_error
+
+
+async def consume(client: Client, canaries: Canaries) -> int:
+    """An agent's day: everything is looked at, taken, mostly ended, sometimes given back, and replayed once."""
+    taken, replayed = 0, False
+    while True:
+        await client.call_tool("queue.peek", {"queue": "gateway", "max": 100})
+        answer = await client.call_tool("queue.next", {"queue": "gateway", "max": 100})
+        messages = answer.structured_content["messages"]
+        if not messages and replayed:
+            return taken
+        if not messages:
+            since = {"queue": "gateway", "since": "2020-01-01T00:00:00Z", "max": 50}
+            assert (await client.call_tool("queue.replay", since)).structured_content["replayed"] == 50
+            replayed = True
+            continue
+        taken += len(messages)
+        refs = [{name: each[name] for name in ("message_id", "lease_token")} for each in messages]
+        back = refs[:2] if messages[0]["attempts"] == 1 else []
+        if back:
+            await client.call_tool("queue.nack", {"items": back, "reason": canaries.word("nackreason")})
+        if refs[len(back) :]:
+            await client.call_tool("queue.ack", {"items": refs[len(back) :]})
+
+
+async def settled(database: Database, mailed: int) -> None:
+    """Waits until so much mail has ended in the inbox, and every job was tried at least once."""
+    changed = asyncio.Event()
+    channels = (acceptance.CHANNEL, jobs.CHANNEL)
+    subscriptions = [database.subscribe(each, lambda _message: changed.set()) for each in channels]
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                changed.clear()
+                states = await database.run(history.count_states("email"))
+                live = [state for _, state in states if state in ("waiting", "leased")]
+                fresh = [each for each in await database.run(jobs.list_jobs("queued", limit=2000)) if not each.attempts]
+                busy = await database.run(jobs.list_jobs("running"))
+                if not live and not fresh and not busy and sum(states.values()) >= mailed:
+                    return
+                await signalled(changed, 0.2)
+    finally:
+        for subscription in subscriptions:
+            subscription.close()
+
+
+def counted(text: str, metric: Metric) -> dict[str, float]:
+    """All of one metric, by its attributes joined."""
+    return {
+        ",".join(sample.labels[name] for name in metric.attributes): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == metric.prometheus_name
+    }
+
+
+def events_in(log: str) -> set[str]:
+    return {json.loads(line)["event"] for line in log.splitlines()}
+
+
+@pytest.mark.usefixtures("failing_work")
+async def test_nothing_of_a_thousand_messages_gets_out(
+    database: Database, tmp_path: Path, canaries: Canaries, watch: Watch, capfd: pytest.CaptureFixture[str]
+):
+    endpoint = canaries.word("endpoint")
+    mailbox = Mailbox(OWNER, Random(1))
+    emulator = Emulator(mailbox, TOKEN)
+    emulator.faults.order(Fault(400, path="/modify", times=5))
+    receipts = NewRule(new_id(), "receipts", "", {"subject_contains": "Receipt"}, "apply_label", {"label": "Receipts"})
+    await database.run(add_rules([receipts], wall_clock()))
+
+    def deliver(numbers: range) -> None:
+        for number in numbers:
+            found = mailbox.deliver(letter(canaries, number))
+            canaries.note("gmail id", found.id)
+
+    deliver(range(LETTERS // 2))
+    async with (
+        running_emulator(emulator) as gmail,
+        running_product(database, tmp_path, gmail, watch, canaries) as product,
+    ):
+        connector, admin = await product.token("connector", endpoint), await product.token("admin")
+        await hand_in_over_http(product, admin, list(thousand(canaries, endpoint, OVER_HTTP)))
+        deliver(range(LETTERS // 2, LETTERS))
+        async with product.client(connector) as bound, product.client(admin) as unbound:
+            await hand_in_over_mcp(bound, list(thousand(canaries, endpoint, OVER_MCP)))
+            await report_in(bound, canaries, endpoint)
+            await be_a_nuisance(product, canaries, admin, unbound)
+            assert await consume(unbound, canaries) > 100
+        await settled(database, LETTERS)
+        watch.scraped = (await product.http.get(f"{product.address}/metrics")).text
+    assert watch.leaks(ENDPOINT) == {}
+    assert canaries.found_in("".join(capfd.readouterr())) == set()
+    assert_something_happened(watch)
+
+
+def assert_something_happened(watch: Watch) -> None:
+    """A silent product has no leaks either: what is seldom, and what goes wrong, was there."""
+    text = watch.scraped
+    assert sum(counted(text, metrics.MESSAGE_RECEIVED).values()) > 600
+    assert {"bad_input", "conflict"} <= {
+        name for name, count in counted(text, metrics.MESSAGE_REFUSED).items() if count
+    }
+    assert {"gateway,key", "email,key"} <= set(counted(text, metrics.MESSAGE_DEDUPLICATED))
+    assert counted(text, metrics.ACCESS_REFUSED)["bad_token"] == 3
+    assert counted(text, metrics.ACCESS_REFUSED)["identity"] > 1
+    assert sum(counted(text, metrics.TIER_ASSIGNED).values()) == LETTERS * 9 / 10
+    assert "message.coalesced,gateway,P3" in counted(text, MESSAGE_EVENT)
+    assert {"connector.message_refused", "dispatcher.message_failed", "job.failed", "message.coalesced"} <= events_in(
+        watch.logged
+    )
+    assert b"butlers.switchboard.message_received" in watch.sent_metrics
+    assert b"message.queued" in watch.sent_spans
+    assert b"job action.gmail" in watch.sent_spans
+
+
+@pytest.mark.parametrize("way", ["log", "/metrics", "sent metrics", "sent spans"])
+async def test_a_leak_is_found_wherever_it_is(canaries: Canaries, watch: Watch, way: str):
+    tally, leak = Tally(), f"Re: {canaries.word('subject').upper()}!"
+    settings = Settings.model_validate({"telemetry": {"otlp_endpoint": watch.collector.address}}).telemetry
+    async with exporting(settings, tally, Gauges()) as exporter:
+        with span("ingest"):
+            tell("message.queued", priority=leak if way == "sent spans" else "P1")
+        structlog.get_logger().debug("mail.seen", note=leak if way == "log" else "")
+        if "metrics" in way:
+            tally.count(MESSAGE_EVENT, "message.queued", "email", leak)
+        watch.scraped = exporter.metrics_text().decode() if way == "/metrics" else ""
+    found = watch.leaks()
+    assert way in found
+    assert set(found) <= {way, "sent metrics"}
+    assert {what.partition(":")[0] for words in found.values() for what in words} == {"subject"}
+
+
+async def test_the_endpoint_of_a_connector_may_stand_in_metrics_and_nowhere_else(canaries: Canaries, watch: Watch):
+    watch.scraped = f'tier{{endpoint_identity="{ENDPOINT}"}} 1'
+    assert watch.leaks(ENDPOINT) == {}
+    watch.scraped = f'tier{{sender="{OWNER}"}} 1'
+    structlog.get_logger().info("connector.started", endpoint=ENDPOINT)
+    assert set(watch.leaks(ENDPOINT)) == {"log", "/metrics"}

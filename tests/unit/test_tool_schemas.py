@@ -1,0 +1,47 @@
+"""Arguments are checked by name, and schemas say no more than a reader needs."""
+
+from typing import Any
+
+import pytest
+
+from postroom.core.errors import BadInput
+from postroom.switchboard.tool_schemas import NextArguments, input_schema, output_schema, read_arguments
+from postroom.switchboard.tools import ALL_TOOLS
+
+
+def refusal(given: dict[str, Any] | None) -> BadInput:
+    with pytest.raises(BadInput) as caught:
+        read_arguments("queue.next", NextArguments, given)
+    return caught.value
+
+
+def test_what_is_left_out_has_its_default():
+    read = read_arguments("queue.next", NextArguments, {"queue": "gateway"})
+    assert (read.queue, read.max, read.wait_s) == ("gateway", 1, 0)
+
+
+def test_no_arguments_at_all_are_missing_ones():
+    assert refusal(None).field == "queue"
+
+
+def test_an_unknown_argument_is_named_with_the_nearest_known_one_or_all():
+    assert refusal({"queue": "gateway", "mx": 1}).remedy == "did you mean 'max'?"
+    assert refusal({"queue": "gateway", "zzz": 1}).remedy == "leave it out; queue.next takes queue, max, wait_s"
+
+
+def test_a_name_that_is_no_text_is_refused_as_a_whole():
+    assert refusal({"queue": "gateway", "\ud800": 1}).field == "arguments"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "soon"])
+def test_a_wait_that_is_none_is_refused(value: object):
+    assert refusal({"queue": "gateway", "wait_s": value}).field == "wait_s"
+
+
+def test_schemas_carry_no_titles_and_resolve_within_themselves():
+    for tool in ALL_TOOLS:
+        for schema in (input_schema(tool.arguments), output_schema(tool.answer)):
+            text = str(schema)
+            assert "'title'" not in text, tool.name
+            for name in (part.partition("'")[0] for part in text.split("#/$defs/")[1:]):
+                assert name in schema["$defs"], tool.name
