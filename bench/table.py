@@ -27,7 +27,7 @@ class Line:
         return statistics.median(self.samples) if self.samples and self.error is None else None
 
     def add_latencies(self, seconds: Sequence[float]) -> None:
-        cuts = statistics.quantiles(seconds, n=100)
+        cuts = statistics.quantiles(seconds, n=100, method="inclusive")
         self.p50_ms.append(cuts[49] * 1000)
         self.p99_ms.append(cuts[98] * 1000)
         self.max_ms.append(max(seconds) * 1000)
@@ -116,7 +116,7 @@ def show(lines: Sequence[Line]) -> None:
         table.add_row(*_cells(line, first=line.work != work))
         work = line.work
     # A table cut to the terminal's width would hide the verdicts; as a file it must not depend on a terminal at all.
-    Console(width=200, soft_wrap=True).print(table)
+    Console(width=250, soft_wrap=True).print(table)
 
 
 def _cells(line: Line, *, first: bool) -> list[str]:

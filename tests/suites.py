@@ -12,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SUITES = {"unit": 120, "conformance": 180, "integration": 180, "security": 60, "browser": 90, "chaos": 285}
-SOAKED = {"conformance": 3600, "chaos": 3600}
+SOAKED = {"unit": 900, "conformance": 3600, "chaos": 3600}
 TOTALS = re.compile(r"(\d+) (passed|failed|error|errors|skipped)")
 
 

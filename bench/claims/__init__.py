@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ..rounds import Run
 from ..table import Line
-from . import backlog, drain, enqueue, horizon
+from . import backlog, drain, enqueue, horizon, intake, picker
 
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
@@ -14,4 +14,12 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "backlog-postgres": backlog.postgres,
     "backlog-sqlite": backlog.sqlite,
     "horizon": horizon.postgres,
+    "picker-rate-postgres": picker.rate_postgres,
+    "picker-rate-sqlite": picker.rate_sqlite,
+    "picker-backlog-postgres": picker.backlog_postgres,
+    "picker-backlog-sqlite": picker.backlog_sqlite,
+    "ingest-postgres": intake.rate_postgres,
+    "ingest-sqlite": intake.rate_sqlite,
+    "latency-postgres": intake.latency_postgres,
+    "latency-sqlite": intake.latency_sqlite,
 }

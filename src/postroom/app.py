@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from postroom.core.errors import SettingsError
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from uuid import UUID
 
     from postroom.core.mailbox import Mailbox
@@ -69,12 +70,25 @@ class PostroomApplication:
                 await add_sample_rules(database)
                 await _run_product(prepared, database, stop, ready)
 
-    async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready) -> None:
+    async def sandbox(
+        self,
+        settings: Settings,
+        *,
+        port: int,
+        seed: int,
+        mail: Path | None,
+        user: str | None,
+        units_per_minute: int,
+        search_lag_s: float,
+        ready: Ready,
+        told: Callable[[str], None],
+    ) -> None:
         """Only the Gmail emulator."""
-        from postroom.demo import sandbox_mailbox
+        from postroom.demo import SandboxPlan, sandbox_mailbox
 
         token = await _token(settings)()
-        async with _stoppable() as stop, sandbox_mailbox(seed, token, port) as address:
+        plan = SandboxPlan(port, seed, mail, user, units_per_minute, search_lag_s)
+        async with _stoppable() as stop, sandbox_mailbox(plan, token, told) as address:
             ready(address)
             await stop.wait()
 

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import secrets
 import shutil
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
@@ -14,7 +15,9 @@ from pydantic import SecretStr
 from postroom.sandbox.correspondents import OWNER
 from postroom.sandbox.drip import drip
 from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.loading import load
 from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.quota import NEW_PROJECT
 from postroom.sandbox.sample import arrivals, fill_sample
 from postroom.sandbox.server import running_emulator
 from postroom.settings import DEFAULT_DATA_DIR, Settings
@@ -54,12 +57,34 @@ async def demo_mailbox(seed: int = SEED) -> AsyncGenerator[DemoMailbox]:
             await asyncio.gather(dripping, return_exceptions=True)
 
 
+@dataclass(frozen=True, slots=True)
+class SandboxPlan:
+    """What the emulator alone is started with. `mail` is a path to mail of one's own, in place of the sample."""
+
+    port: int
+    seed: int = SEED
+    mail: Path | None = None
+    user: str | None = None
+    units_per_minute: int = 0
+    search_lag_s: float = 0.0
+
+
 @contextlib.asynccontextmanager
-async def sandbox_mailbox(seed: int, token: str, port: int) -> AsyncGenerator[str]:
-    """The emulator alone, on a sample mailbox."""
-    mailbox = Mailbox(OWNER.address, Random(seed))  # noqa: S311 - a sample, not a secret
-    emulator = Emulator(mailbox, token, fill=lambda each: fill_sample(each, seed))
-    async with running_emulator(emulator, port) as address:
+async def sandbox_mailbox(plan: SandboxPlan, token: str, told: Callable[[str], None]) -> AsyncGenerator[str]:
+    """The emulator alone. What of the mail could not be read is `told`."""
+    rng, lag = Random(plan.seed), timedelta(seconds=plan.search_lag_s)  # noqa: S311 - a sample, not a secret
+    mailbox = Mailbox(plan.user or OWNER.address, rng, search_lag=lag)
+    limits = replace(NEW_PROJECT, per_user_minute=plan.units_per_minute or None)
+
+    def fill(each: Mailbox) -> None:
+        if plan.mail is None:
+            return fill_sample(each, plan.seed)
+        loaded = load(each, plan.mail)
+        told(f"{loaded.messages} messages from {plan.mail}")
+        for problem in loaded.problems:
+            told(f"not loaded: {problem.where}: {problem.why}")
+
+    async with running_emulator(Emulator(mailbox, token, fill, limits=limits, seed=plan.seed), plan.port) as address:
         yield address
 
 

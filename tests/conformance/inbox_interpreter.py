@@ -183,9 +183,8 @@ class InboxInterpreter:
 
     async def _replay(self, a: int, b: int) -> None:
         """One of the past, by its id."""
-        past = [
-            each for each in self.model.messages if each.members is None and each.state not in ("waiting", "leased")
-        ]
+        ended = ("done", "failed", "coalesced", "auto_acked")
+        past = [each for each in self.model.messages if each.members is None and each.state in ended]
         if past:
             chosen = _choose(past, a)
             self.desk.clock.forward(1)

@@ -7,9 +7,10 @@ from uuid import UUID
 import pytest
 
 from conformance.dump import dump
-from conformance.inbox_desk import InboxDesk, check_books, event, kind, mail
+from conformance.inbox_desk import InboxDesk, check_books, event, kind, mail, metadata
 from conftest import ManualClock
 from postroom.core.errors import BadInput
+from postroom.core.queues import EMAIL, Queues
 from postroom.core.tally import Gauges
 from postroom.store import history, inbox
 from postroom.store.audit import list_audit
@@ -95,6 +96,15 @@ async def test_depths_and_stats_say_how_much_waits_since_when(desk: InboxDesk) -
     assert [each.oldest_waiting_at for each in gateway.tiers] == [None, None, start, None]
 
 
+async def test_a_queue_that_the_settings_no_longer_name_is_still_seen(desk: InboxDesk) -> None:
+    await accepted(desk, 2)
+    await desk.next()
+    await desk.restart(Queues([EMAIL]))
+    email, gone = await desk.buffer.stats()
+    assert (email.queue, gone.queue) == ("email", "gateway")
+    assert [(each.tier, each.waiting, each.leased) for each in gone.tiers] == [("P2", 1, 1)]
+
+
 async def test_states_are_counted_by_tier(desk: InboxDesk) -> None:
     await accepted(desk, 3)
     await desk.ack(await desk.next(2))
@@ -141,6 +151,32 @@ async def test_a_replay_is_chosen_by_time_kind_and_id(desk: InboxDesk) -> None:
     assert await replayed(desk, "email") == []
     zone = timezone(timedelta(hours=5))
     assert await originals(since=start.astimezone(zone), until=end.astimezone(zone), most=1) == ids[:1]
+
+
+async def test_what_waits_or_is_held_is_not_past_and_a_duplicate_is_not_replayed(desk: InboxDesk) -> None:
+    same = {"normalized_text": "yes"}
+    ids = await accepted(desk, 3)
+    first, _ = await desk.ingest(event(8, payload=same), event(9, payload=same))
+    found = await desk.next(4)
+    await desk.ack([found[0], found[3]])
+    copies = await replayed(desk)
+    rows = {row.id: row for row in await desk.look()}
+    assert [rows[copy].copy_of for copy in copies] == [ids[0], first.request_id]
+
+
+async def test_a_replay_again_brings_the_same_and_not_the_copies_too(desk: InboxDesk) -> None:
+    await accepted(desk, 3)
+    for _ in range(3):
+        await desk.ack(await desk.next(10))
+        assert len(await replayed(desk)) == 3
+    assert len(await desk.look()) == 12
+
+
+async def test_a_replay_of_what_was_upgraded_brings_the_full_copy(desk: InboxDesk) -> None:
+    await desk.ingest(metadata(event(1)), event(1))
+    await desk.ack(await desk.next(10))
+    await replayed(desk)
+    assert {"number": "1"} in [each.envelope["payload"]["raw"] for each in await desk.next(10)]
 
 
 async def test_a_replay_of_summarised_events_brings_the_events_and_not_the_summary(desk: InboxDesk) -> None:

@@ -195,7 +195,7 @@ async def test_four_consumers_and_restarts_take_in_the_order_of_single_picks(
     print(f"seed {seed}")
     desk = InboxDesk(database, clock)
     crowd = Crowd(desk, queue, Journal(monkeypatch), Random(seed))
-    for _ in range(scale(5, 150)):
+    for _ in range(scale(5, 40)):
         await crowd.arrive(60)
         await crowd.consume()
         crowd.follow()

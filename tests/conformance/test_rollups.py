@@ -106,6 +106,14 @@ def test_a_wait_lies_under_its_power_of_two(seconds: float, bucket: int, ms: int
     assert ms < 2**bucket
 
 
+async def test_what_is_done_is_counted_once_however_often_it_is_acknowledged(desk: InboxDesk) -> None:
+    await desk.ingest(event(1), event(2), event(3))
+    found = await desk.next(3)
+    await desk.ack(found[:2])
+    await desk.ack(found[1:])
+    assert await sums(desk, "ended") == {("gateway", "done"): 3}
+
+
 async def test_what_ends_unprocessed_is_counted_by_its_end(desk: InboxDesk) -> None:
     p3 = [event(n, event={"external_event_id": f"event-{n}", **kind("test.x")}) for n in range(5)]
     await desk.ingest(*p3[:2])

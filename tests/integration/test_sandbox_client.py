@@ -15,7 +15,7 @@ from postroom.gmail.errors import (
     HistoryExpired,
     LabelNotFound,
     MessageNotFound,
-    MissingScope,
+    ScopeMissing,
     RateLimited,
     Refused,
     ServerError,
@@ -187,7 +187,7 @@ async def test_an_ordered_fault_strikes_as_often_as_ordered(sandbox: Sandbox) ->
 
 async def test_faults_reach_the_client_as_the_errors_they_stand_for(sandbox: Sandbox) -> None:
     await sandbox.order(code=403, reason="insufficientPermissions")
-    with pytest.raises(MissingScope):
+    with pytest.raises(ScopeMissing):
         await sandbox.gmail.get_profile()
     await sandbox.order(code=503)
     with pytest.raises(ServerError):

@@ -45,7 +45,7 @@ class Rehearsal:
         self._called("demo", port=port)
         ready("http://127.0.0.1:2/")
 
-    async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready) -> None:
+    async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready, **more: Any) -> None:
         self._called("sandbox", port=port, seed=seed)
         ready("http://127.0.0.1:3/")
 

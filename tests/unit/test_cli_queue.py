@@ -194,16 +194,16 @@ def test_replay_takes_what_is_asked_for_and_no_more(shell: Shell):
 def test_replay_of_nothing_is_told_and_leaves_no_trace(shell: Shell):
     handed_in(shell, [envelope(1)])
     assert shell("queue", "replay", "gateway", "--id", NOBODY) == 0
-    assert shell.out == "0 messages of gateway are queued once more\n"
+    assert shell.out == "queued once more in gateway: 0\n"
     assert shell("audit", "list", "--json") == 0
     assert shell.out == ""
 
 
-def test_replay_tells_people_in_a_sentence(shell: Shell):
+def test_replay_tells_people_how_many(shell: Shell):
     handed_in(shell, [envelope(1), envelope(2)], ago=timedelta(minutes=5))
     assert len(taken(shell, 2, ack=True)) == 2
     assert shell("queue", "replay", "gateway", "--since", "10m") == 0
-    assert shell.out == "2 messages of gateway are queued once more\n"
+    assert shell.out == "queued once more in gateway: 2\n"
 
 
 @pytest.mark.parametrize(

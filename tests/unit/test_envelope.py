@@ -73,6 +73,8 @@ def test_an_event_is_known_by_its_source_and_id_whatever_key_the_producer_gave_i
         ("payload.normalised_text", "x", "payload.normalised_text", "did you mean 'normalized_text'"),
         ("payload.normalized_text", None, "payload.normalized_text", "string"),
         ("payload.raw", [], "payload.raw", "dictionary"),
+        ("payload.raw", {"a": [float("nan")]}, "payload.raw", "JSON"),
+        ("payload.raw", {"a": float("-inf")}, "payload.raw", "JSON"),
         ("payload.attachments", [{"size": -1}], "payload.attachments.0.size", "greater than or equal to 0"),
         ("payload.attachments", [{"size": True}], "payload.attachments.0.size", "integer"),
         ("payload.attachments", [{"bytes": 1}], "payload.attachments.0.bytes", "leave it out"),

@@ -18,9 +18,11 @@ from postroom.gmail.errors import (
     HistoryExpired,
     LabelExists,
     MessageNotFound,
-    MissingScope,
+    NotFromGmail,
+    QuotaExhausted,
     RateLimited,
     Refused,
+    ScopeMissing,
     ServerError,
     Unauthorized,
     Unreachable,
@@ -65,9 +67,13 @@ def saying(**fields: Any) -> Answer:
         (429, "", RateLimited),
         (403, "rateLimitExceeded", RateLimited),
         (403, "userRateLimitExceeded", RateLimited),
-        (403, "dailyLimitExceeded", RateLimited),
-        (403, "insufficientPermissions", MissingScope),
-        (403, "", MissingScope),
+        (403, "dailyLimitExceeded", QuotaExhausted),
+        (403, "quotaExceeded", QuotaExhausted),
+        (429, "quotaExceeded", QuotaExhausted),
+        (403, "insufficientPermissions", ScopeMissing),
+        (403, "ACCESS_TOKEN_SCOPE_INSUFFICIENT", ScopeMissing),
+        (403, "", Forbidden),
+        (403, "somethingNew", Forbidden),
         (403, "accessNotConfigured", Forbidden),
         (403, "domainPolicy", Forbidden),
         (404, "notFound", MessageNotFound),
@@ -75,7 +81,8 @@ def saying(**fields: Any) -> Answer:
         (408, "", ServerError),
         (500, "backendError", ServerError),
         (503, "backendError", ServerError),
-        (302, "", Refused),
+        (302, "", NotFromGmail),
+        (304, "", NotFromGmail),
     ],
 )
 async def test_every_status_has_its_error(status: int, reason: str, expected: type[GmailError]) -> None:
@@ -102,7 +109,7 @@ async def test_a_409_of_a_new_label_means_that_it_exists() -> None:
 
 
 async def test_a_missing_scope_is_named() -> None:
-    with pytest.raises(MissingScope, match=r"https://www\.googleapis\.com/auth/gmail\.modify") as caught:
+    with pytest.raises(ScopeMissing, match=r"https://www\.googleapis\.com/auth/gmail\.modify") as caught:
         await client(answering(403, "insufficientPermissions")).modify_message("18c2", add=["STARRED"])
     assert caught.value.scope == "https://www.googleapis.com/auth/gmail.modify"
 

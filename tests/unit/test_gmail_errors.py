@@ -12,9 +12,9 @@ from postroom.gmail.errors import (
     HistoryExpired,
     LabelNotFound,
     MessageNotFound,
-    MissingScope,
     RateLimited,
     Refused,
+    ScopeMissing,
     ServerError,
     Unauthorized,
     Unreachable,
@@ -24,7 +24,7 @@ from postroom.gmail.errors import (
 SCOPE = "https://www.googleapis.com/auth/gmail.modify"
 FATAL: list[GmailError] = [
     MessageNotFound("18c2"),
-    MissingScope("messages.modify", "insufficientPermissions", SCOPE),
+    ScopeMissing("messages.modify", "insufficientPermissions", SCOPE),
     Forbidden("messages.modify", "domainPolicy", "ask the administrator"),
     Refused("messages.modify", 400, "invalidArgument", "check the values"),
     LabelNotFound("Work"),

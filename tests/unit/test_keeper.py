@@ -16,7 +16,7 @@ from conformance.inbox_desk import select
 from conftest import ManualClock
 from postroom.core.errors import DatabaseFull, DatabaseUnavailable, StoreError
 from postroom.core.metrics import QUEUE_DEPTH
-from postroom.core.queues import EMAIL, GATEWAY, Queues
+from postroom.core.queues import EMAIL, GATEWAY, Policy, Queues, Route
 from postroom.core.tally import Gauges
 from postroom.store import history, rollups
 from postroom.store.database import Database
@@ -95,16 +95,23 @@ async def test_what_waits_in_a_tier_that_is_no_more_is_adopted_by_the_lowest_in_
     assert [each.message_id for each in peeked] == [usual, *strays]
 
 
-async def test_a_stray_that_was_held_at_the_start_is_adopted_when_it_comes_back(house: House):
+async def test_a_stray_in_the_hands_of_a_consumer_is_adopted_too_and_stays_his(house: House):
     await house.intake(OF_OLD).ingest(envelope("held"))
-    assert await house.buffer(OF_OLD).next("gateway")
-    keeper = house.keeper()
-    await keeper.adopt_strays()
-    house.clock.forward(GATEWAY.lease.total_seconds() + 1)
-    await house.buffer().sweep()
-    assert await house.depths() == {("gateway", "P5", "waiting"): 1}
-    await keeper.prune()
-    assert await house.depths() == {("gateway", "P3", "waiting"): 1}
+    [held] = await house.buffer(OF_OLD).next("gateway")
+    await house.keeper().prune()
+    assert await house.depths() == {("gateway", "P3", "leased"): 1}
+    assert await house.buffer().ack([LeaseRef(held.message_id, held.lease_token)]) == [None]
+
+
+async def test_what_lies_in_a_queue_that_is_no_more_is_told_of_and_left_alone(house: House):
+    alarms = Policy("alarms", {"loud": 10}, otherwise="loud")
+    await house.intake(Queues((EMAIL, GATEWAY, alarms), [Route("alarms", "webhook")])).ingest(envelope(1))
+    with capture_logs() as told:
+        await house.keeper().adopt_strays()
+    [line] = [line for line in told if line["event"] == "queue.not_in_settings"]
+    assert (line["queue"], line["tier"], line["messages"], line["log_level"]) == ("alarms", "loud", 1, "error")
+    assert await house.depths() == {("alarms", "loud", "waiting"): 1}
+    assert [each.queue for each in await house.buffer().stats()] == ["email", "gateway", "alarms"]
 
 
 async def test_the_depth_of_every_tier_is_shown_and_the_empty_ones_as_zero(house: House):

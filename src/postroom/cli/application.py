@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import typer
 
     from postroom.settings import Settings
@@ -36,8 +38,20 @@ class Application(Protocol):
         """The same on a sandbox mailbox of its own, in which mail keeps arriving."""
         ...
 
-    async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready) -> None:
-        """Only the Gmail emulator, on the sample mailbox of this seed."""
+    async def sandbox(
+        self,
+        settings: Settings,
+        *,
+        port: int,
+        seed: int,
+        mail: Path | None,
+        user: str | None,
+        units_per_minute: int,
+        search_lag_s: float,
+        ready: Ready,
+        told: Callable[[str], None],
+    ) -> None:
+        """Only the Gmail emulator, on the sample mailbox of this seed or on the mail at a path."""
         ...
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:

@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": "Run Postroom: pages, mailbox and worker in one process.",
     "worker": "Run jobs only, beside other processes on the same PostgreSQL.",
     "sandbox": "Run the Gmail emulator alone.",
+    "preview": "Show what Postroom would do with mail in files, touching nothing.",
     "migrate": "Bring the database up to date.",
     "queue": "Look at the queues, and replay what went through them.",
     "jobs": "Look at jobs, retry or cancel them.",

@@ -1,5 +1,6 @@
 """`postroom sandbox`: the Gmail emulator alone."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,14 +16,35 @@ app = one_command()
 def sandbox(
     context: typer.Context,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")] = 8026,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the sample mailbox.")] = 2026,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the sample mailbox and of faults.")] = 2026,
+    mail: Annotated[
+        Path | None,
+        typer.Option("--mail", help="Mail of your own instead of the sample: an mbox, a Maildir or a folder of .eml."),
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="The address of the mailbox's owner.")] = None,
+    units_per_minute: Annotated[
+        int, typer.Option("--units-per-minute", min=0, help="Google's quota for a user; 0 is without end.")
+    ] = 6000,
+    search_lag_s: Annotated[
+        float, typer.Option("--search-lag", min=0, help="Seconds until a search finds new mail.")
+    ] = 2.0,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the Gmail emulator alone, on a sample mailbox. Point `gmail.base_url` at the address it prints.
+    """Run the Gmail emulator alone, on a sample mailbox or on mail of your own.
 
-    It answers to the access token in `gmail.token`.
+    Point `gmail.base_url` at the address it prints. It answers to the access token in `gmail.token`.
     """
     settings = settings_for(data_dir)
-    ready = announce("The sandbox mailbox is at", as_json)
-    run_until_stopped(application_of(context).sandbox(settings, port=port, seed=seed, ready=ready))
+    work = application_of(context).sandbox(
+        settings,
+        port=port,
+        seed=seed,
+        mail=mail,
+        user=user,
+        units_per_minute=units_per_minute,
+        search_lag_s=search_lag_s,
+        ready=announce("The sandbox mailbox is at", as_json),
+        told=lambda text: typer.echo(text, err=True),
+    )
+    run_until_stopped(work)

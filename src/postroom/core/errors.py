@@ -8,6 +8,10 @@ PostroomError
 ├── SettingsError         a setting is missing, unknown or out of range
 ├── NotFound              what was named does not exist
 ├── IllegalMove           the lifecycle does not allow this transition
+├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
+├── VaultError            a secret cannot be sealed or opened
+│   ├── KeyMissing            the key that sealed it is not here
+│   └── SealBroken            it was changed, or belongs to something else
 ├── StoreError            the database could not do what was asked
 │   ├── DatabaseUnavailable   unreachable for longer than we wait
 │   ├── DatabaseReadOnly
@@ -65,6 +69,28 @@ class NotFound(PostroomError):
 
 class IllegalMove(PostroomError):
     """The lifecycle does not allow this transition."""
+
+
+class AccountUnusable(PostroomError):
+    """Nothing can be done with the account until a person has acted. `state` is the account's."""
+
+    def __init__(self, state: str, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}; {remedy}")
+        self.state = state
+        self.problem = problem
+        self.remedy = remedy
+
+
+class VaultError(PostroomError):
+    """A secret cannot be sealed or opened."""
+
+
+class KeyMissing(VaultError):
+    """The key that sealed it is not here."""
+
+
+class SealBroken(VaultError):
+    """What was sealed was changed, or belongs to something else."""
 
 
 class StoreError(PostroomError):

@@ -8,7 +8,7 @@ moves, and each of them may only make a move that stands here.
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
     delivery  queued → sending → delivered | bounced | unknown, with deferral
-    account   active ⇄ paused ⇄ needs_consent → removed
+    account   active ⇄ paused ⇄ needs_consent → removed                 removed → active when it is connected anew
 """
 
 from collections.abc import Mapping
@@ -124,7 +124,7 @@ ACCOUNT = Lifecycle(
         active="paused needs_consent removed",
         paused="active needs_consent removed",
         needs_consent="active paused removed",
-        removed="",
+        removed="active",
     ),
 )
 

@@ -5,8 +5,9 @@ pick from any tier below T. When a streak has reached its guard and something be
 the highest waiting tier below. If several are due, the highest decides and the others stay due.
 
 Counting only unbroken runs of one tier, as one would at first, lets the lowest starve: with three full tiers, every
-tenth pick of the top goes to the middle and breaks its run, so the bottom is never due. A streak that only picks from
-below can break gives a waiting tier at depth d a turn within (guard + 1)^d picks.
+tenth pick of the top goes to the middle and breaks its run, so the bottom is never due. With a streak that only picks
+from below can break, and all tiers full, a tier at depth d has its turn within about (guard + 1)^d picks; somewhat
+later when tiers run empty and fill again at a bad moment.
 
 **Aging** is computed where it matters, at the head of a tier, which is its oldest: a head that has waited too long
 counts one tier higher, among whose messages the one accepted first goes first. Nothing is rewritten, and a streak

@@ -18,7 +18,10 @@ class Strict(BaseModel):
 
 
 def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see: str) -> BadInput:
-    """What to tell; `see` is for where nothing better is known. The unknown key before all else: when a name is mistyped, that it is also missing is no news."""
+    """What to tell; `see` is for where nothing better is known.
+
+    The unknown key comes before all else: when a name is mistyped, that it is also missing is no news.
+    """
     found = error.errors(include_url=False, include_input=False)
     worst = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
     path = [str(part) for part in worst["loc"]]

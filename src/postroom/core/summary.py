@@ -1,5 +1,6 @@
 """Many small events as one: what an agent reads instead of each of them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -16,11 +17,13 @@ def summarise(
 ) -> Envelope:
     """An envelope that stands for its members: how many of each kind, and the words of the first few."""
     total = sum(kinds.values())
-    named = {kind or "event": count for kind, count in list(kinds.items())[:MOST_KINDS]}
+    named: Counter[str] = Counter()
+    for kind, count in list(kinds.items())[:MOST_KINDS]:
+        named[kind or "event"] += count
     headline = f"{total} events: " + ", ".join(f"{count} × {kind}" for kind, count in named.items())
     lines = [f"- {_line(sample)}" for sample in samples]
     rest = [f"- and {total - len(samples)} more"] if total > len(samples) else []
-    raw = {"kinds": named, "total": total, "since": since.isoformat(), "until": now.isoformat()}
+    raw = {"kinds": dict(named), "total": total, "since": since.isoformat(), "until": now.isoformat()}
     return Envelope(
         schema_version="ingest.v1",
         source=SOURCE,

@@ -1,16 +1,44 @@
-"""The priority tier of a Gmail message: ordered rules, the first that matches decides (seed 000, section 2)."""
+"""The priority tier of a mail message: ordered rules, the first that matches decides.
 
+1. `known_contact`: a sender is a known contact → `high_priority`.
+2. `reply_to_outbound`: In-Reply-To names a message that the user sent → `high_priority`.
+3. `direct_correspondence`: the user is in To, and nothing marks the message as bulk → `interactive`.
+4. `fallback_default` → `default`.
+
+Addresses and ids are compared in one form (core/addresses.py, `message_ids`); an absent header never matches.
+`assign_tier` looks at headers that are read already; `assign_tier_from_raw` takes a raw message and reads no more of it
+than the rules ask for. Both decide by the same rules and come to the same result.
+"""
+
+import re
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from email.utils import getaddresses
 from typing import NamedTuple
 
+from postroom.core.addresses import LONGEST_VALUE, addresses, canonical
 from postroom.core.envelope import PolicyTier
+from postroom.core.mime_headers import Headers, head_of, raw_values, values, with_line_ends
 
-LONGEST_VALUE = 16_384
+__all__ = [
+    "Assignment",
+    "Headers",
+    "Known",
+    "addressed_to_user",
+    "assign_tier",
+    "assign_tier_from_raw",
+    "is_bulk",
+    "message_ids",
+    "sender_address",
+    "values",
+]
+
 BULK_PRECEDENCE = frozenset({"bulk", "list", "junk"})
+_WORDS = re.compile(r"[a-z_-]+")
+_IDS = re.compile(r"\((?:[^()\\]|\\.)*+\)|<([^<>]*+)>")
 
-Headers = tuple[tuple[str, str], ...]
+Find = Callable[[str], list[str]]
+"""Gives every value of the header of this lower-case name."""
 
 
 class Assignment(NamedTuple):
@@ -22,43 +50,81 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the connector knows about the user: addresses lower-cased, ids as they stand in headers."""
+    """What the connector knows about the user.
+
+    `contacts` are in the form of `canonical`, and may be many: `Known.of` puts them into it. `sent_ids` are as
+    `message_ids` gives them, in their angle brackets; only membership is asked of it, so it may be an index on disk.
+    """
 
     user_addresses: AbstractSet[str]
     contacts: AbstractSet[str] = frozenset()
     sent_ids: AbstractSet[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "user_addresses", _canonical_set(self.user_addresses))
+
+    @classmethod
+    def of(cls, user_addresses: Iterable[str], contacts: Iterable[str] = (), sent_ids: Iterable[str] = ()) -> "Known":
+        """From addresses and ids in any form; what is none is left out."""
+        ids = frozenset(id for value in sent_ids for id in message_ids(value))
+        return cls(_canonical_set(user_addresses), _canonical_set(contacts), ids)
+
 
 def assign_tier(headers: Headers, known: Known) -> Assignment:
-    """The first rule that matches; an absent header never matches."""
-    if _addresses(headers, "from") & known.contacts:
+    """The first rule that matches."""
+    return _decide(lambda name: values(headers, name), known)
+
+
+def assign_tier_from_raw(raw: bytes, known: Known) -> Assignment:
+    """The same from the bytes of a message, or of its head alone."""
+    block = head_of(with_line_ends(raw)).block
+    lowered = block.lower()
+    return _decide(lambda name: raw_values(lowered, block, name.encode()), known)
+
+
+def sender_address(headers: Headers) -> str:
+    """The first address in From, in the form in which addresses are compared; empty when there is none."""
+    return next((address for value in values(headers, "from") for address in addresses(value)), "")
+
+
+def addressed_to_user(headers: Headers, known: Known) -> bool:
+    """Whether one of the user's addresses is in To."""
+    return _among(values(headers, "to"), known.user_addresses)
+
+
+def is_bulk(headers: Headers) -> bool:
+    """Whether it says itself that it goes to many."""
+    return _is_bulk(lambda name: values(headers, name))
+
+
+def message_ids(value: str) -> list[str]:
+    """The ids in a Message-ID, In-Reply-To or References, each as `<id>`: without blanks, folds and comments."""
+    value = value[:LONGEST_VALUE]
+    if "<" in value:
+        return [f"<{''.join(id.split())}>" for id in _IDS.findall(value) if id.strip()]
+    return [f"<{word}>" for word in value.split() if "@" in word]
+
+
+def _decide(find: Find, known: Known) -> Assignment:
+    if known.contacts and _among(find("from"), known.contacts):
         return Assignment("high_priority", "known_contact")
-    if any(id in known.sent_ids for value in values(headers, "in-reply-to") for id in value.split()):
+    if any(id in known.sent_ids for value in find("in-reply-to") for id in message_ids(value)):
         return Assignment("high_priority", "reply_to_outbound")
-    if _addresses(headers, "to") & known.user_addresses and not _is_bulk(headers):
+    if not _is_bulk(find) and _among(find("to"), known.user_addresses):
         return Assignment("interactive", "direct_correspondence")
     return Assignment("default", "fallback_default")
 
 
-def values(headers: Headers, name: str) -> list[str]:
-    """Every value of a header, whatever the case of its name."""
-    return [value for key, value in headers if key.lower() == name]
+def _among(found: list[str], known: AbstractSet[str]) -> bool:
+    return any(address in known for value in found for address in addresses(value))
 
 
-def sender_address(headers: Headers) -> str:
-    """The lower-cased address in From; empty when there is none."""
-    return next(iter(sorted(_addresses(headers, "from"))), "")
+def _is_bulk(find: Find) -> bool:
+    """That List-Unsubscribe is there is enough, whatever it says."""
+    if find("list-unsubscribe"):
+        return True
+    return any(BULK_PRECEDENCE.intersection(_WORDS.findall(value.lower())) for value in find("precedence"))
 
 
-def _addresses(headers: Headers, name: str) -> frozenset[str]:
-    """Mail is hostile: what the parser chokes on (nested comments without end) counts as no address."""
-    try:
-        pairs = getaddresses([value[:LONGEST_VALUE] for value in values(headers, name)])
-    except (RecursionError, IndexError, ValueError):
-        return frozenset()
-    return frozenset(address.strip().lower() for _, address in pairs if "@" in address)
-
-
-def _is_bulk(headers: Headers) -> bool:
-    precedence = {value.strip().lower() for value in values(headers, "precedence")}
-    return bool(values(headers, "list-unsubscribe")) or bool(precedence & BULK_PRECEDENCE)
+def _canonical_set(given: Iterable[str]) -> frozenset[str]:
+    return frozenset(address for each in given if (address := canonical(each)))

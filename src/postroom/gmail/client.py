@@ -1,79 +1,96 @@
 """A client of Gmail's REST API: one method per call, typed results, every failure one of `errors`.
 
-It does not retry, wait or refresh: a failed job comes back by itself, and the token is asked for anew at every call.
+With a `Quota` it waits for its turn, and calls that Gmail's rate limit refused are made again, a few times. Without one
+it neither waits nor repeats. Every other failure is the caller's to repeat, who knows whether it may.
 """
 
-import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Literal, cast
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from copy import copy
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx2
-import orjson
 
 from postroom.core.errors import BadInput
-from postroom.gmail.errors import BadAnswer, GmailError, HistoryExpired, LabelExists, MessageNotFound, Unreachable
+from postroom.gmail import batch, calls
+from postroom.gmail.calls import Call, Format, HistoryType
+from postroom.gmail.errors import AnswerTooLarge, GmailError, RateLimited
+from postroom.gmail.methods import Method
+from postroom.gmail.paging import MOST_PAGES, pages
+from postroom.gmail.quota import Quota, Ticket
 from postroom.gmail.refusals import refusal
 from postroom.gmail.resources import (
-    Fields,
+    Draft,
+    DraftPage,
+    DraftRef,
     HistoryPage,
     Label,
     Message,
     MessagePage,
+    MessageRef,
     Profile,
-    read_history_page,
-    read_label,
-    read_labels,
-    read_message,
-    read_message_page,
-    read_message_ref,
-    read_profile,
+    Thread,
+    Watch,
 )
+from postroom.gmail.scopes import READONLY
+from postroom.gmail.terms import Use
+from postroom.gmail.tokens import PlainTokens, Token, TokenProvider
+from postroom.gmail.wire import DEADLINE, Request, Wire
 
 GOOGLE = "https://gmail.googleapis.com"
+API = "/gmail/v1/users/"
+PARTS = 25
+# How often a call is made whose answer is a rate limit.
+TRIES = 6
 
-Format = Literal["full", "metadata", "minimal", "raw"]
-HistoryType = Literal["messageAdded", "messageDeleted", "labelAdded", "labelRemoved"]
-Parameters = Mapping[str, str | int | list[str]]
+T = TypeVar("T")
 
-READONLY = "https://www.googleapis.com/auth/gmail.readonly"
-MODIFY = "https://www.googleapis.com/auth/gmail.modify"
-LABELS = "https://www.googleapis.com/auth/gmail.labels"
-
-_MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]+")
-
-
-@dataclass(frozen=True)
-class Method:
-    """A method of the API by the name that Google gives it, and the narrowest scope of ours that allows it."""
-
-    name: str
-    verb: Literal["GET", "POST"]
-    scope: str
-
-
-GET_PROFILE = Method("users.getProfile", "GET", READONLY)
-LIST_MESSAGES = Method("messages.list", "GET", READONLY)
-GET_MESSAGE = Method("messages.get", "GET", READONLY)
-MODIFY_MESSAGE = Method("messages.modify", "POST", MODIFY)
-LIST_LABELS = Method("labels.list", "GET", READONLY)
-CREATE_LABEL = Method("labels.create", "POST", LABELS)
-LIST_HISTORY = Method("history.list", "GET", READONLY)
+_BATCH = Method(batch.NAME, "POST", READONLY)
 
 
 class GmailClient:
     """Gmail's API for one mailbox."""
 
     def __init__(
-        self, http: httpx2.AsyncClient, base_url: str, token: Callable[[], Awaitable[str]], user: str = "me"
+        self,
+        http: httpx2.AsyncClient,
+        base_url: str,
+        token: TokenProvider | Token,
+        user: str = "me",
+        *,
+        quota: Quota | None = None,
+        use: Use = "live",
+        parts: int = PARTS,
+        deadline: timedelta = DEADLINE,
     ) -> None:
-        self._http = http
-        self._root = f"{base_url.rstrip('/')}/gmail/v1/users/{quote(user, safe='@')}"
-        self._token = token
+        if not 1 <= parts <= batch.MOST_PARTS:
+            raise BadInput("parts", f"{parts} calls in a batch are not possible", f"use 1 to {batch.MOST_PARTS}")
+        tokens = PlainTokens(token) if callable(token) else token
+        self._wire = Wire(http, base_url, tokens, deadline)
+        self._root = f"{API}{quote(user, safe='@')}"
+        self._quota = quota
+        self._use: Use = use
+        self._parts = parts
+
+    def for_use(self, use: Use) -> "GmailClient":
+        """The same client, its calls admitted as `use`."""
+        other = copy(self)
+        other._use = use
+        return other
 
     async def get_profile(self) -> Profile:
-        return read_profile(await self._call(GET_PROFILE, "/profile"))
+        return await self.run(calls.get_profile())
+
+    async def watch(self, topic: str, label_ids: Collection[str] = (), exclude: bool = False) -> Watch:
+        """Has Gmail tell of changes through the Pub/Sub topic, for seven days at most."""
+        return await self.run(calls.watch(topic, label_ids, exclude))
+
+    async def stop(self) -> None:
+        """Has Gmail tell of changes no more."""
+        await self.run(calls.stop())
 
     async def list_messages(
         self,
@@ -81,32 +98,94 @@ class GmailClient:
         label_ids: Collection[str] = (),
         page_token: str | None = None,
         max_results: int = 100,
+        include_spam_trash: bool = False,
     ) -> MessagePage:
         """One page, newest first."""
-        parameters = _given(q=q, labelIds=sorted(label_ids), pageToken=page_token, maxResults=max_results)
-        return read_message_page(await self._call(LIST_MESSAGES, "/messages", parameters))
+        return await self.run(calls.list_messages(q, label_ids, page_token, max_results, include_spam_trash))
 
-    async def get_message(self, message_id: str, format: Format = "full") -> Message:
-        path = f"/messages/{_in_path(message_id)}"
-        missing = MessageNotFound(message_id)
-        return read_message(await self._call(GET_MESSAGE, path, {"format": format}, on={404: missing}))
+    def message_pages(
+        self,
+        q: str = "",
+        label_ids: Collection[str] = (),
+        max_results: int = 100,
+        include_spam_trash: bool = False,
+        page_token: str | None = None,
+        most: int = MOST_PAGES,
+    ) -> AsyncGenerator[MessagePage]:
+        """Every page, newest first. Raises EndlessPages."""
+
+        async def fetch(token: str | None) -> MessagePage:
+            return await self.list_messages(q, label_ids, token, max_results, include_spam_trash)
+
+        return pages(fetch, page_token, most)
+
+    async def get_message(
+        self, message_id: str, format: Format = "full", metadata_headers: Collection[str] = ()
+    ) -> Message:
+        return await self.run(calls.get_message(message_id, format, metadata_headers))
+
+    async def get_messages(
+        self, message_ids: Sequence[str], format: Format = "full", metadata_headers: Collection[str] = ()
+    ) -> list[Message | GmailError]:
+        """Many messages, in batches, in the order of the ids; each is there or has its own error."""
+        return await self.batch([calls.get_message(each, format, metadata_headers) for each in message_ids])
 
     async def modify_message(
         self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()
     ) -> frozenset[str]:
         """Adds and removes labels by their ids. Returns the labels that the message has now."""
-        path = f"/messages/{_in_path(message_id)}/modify"
-        body = {"addLabelIds": sorted(add), "removeLabelIds": sorted(remove)}
-        missing = MessageNotFound(message_id)
-        return read_message_ref(await self._call(MODIFY_MESSAGE, path, body=body, on={404: missing})).label_ids
+        return (await self.run(calls.modify_message(message_id, add, remove))).label_ids
 
-    async def list_labels(self) -> tuple[Label, ...]:
-        return read_labels(await self._call(LIST_LABELS, "/labels"))
+    async def batch_modify(
+        self, message_ids: Sequence[str], add: Collection[str] = (), remove: Collection[str] = ()
+    ) -> None:
+        """The same change to up to a thousand messages. Gmail does not tell what came of each."""
+        await self.run(calls.batch_modify(message_ids, add, remove))
 
-    async def create_label(self, name: str) -> Label:
-        body = {"name": name, "labelListVisibility": "labelShow", "messageListVisibility": "show"}
-        exists = LabelExists(CREATE_LABEL.name, 409, "aborted", "use the label that is there, or choose another name")
-        return read_label(await self._call(CREATE_LABEL, "/labels", body=body, on={409: exists}))
+    async def batch_delete(self, message_ids: Sequence[str]) -> None:
+        """Deletes up to a thousand messages for good. Gmail does not tell what came of each."""
+        await self.run(calls.batch_delete(message_ids))
+
+    async def trash_message(self, message_id: str) -> frozenset[str]:
+        return (await self.run(calls.trash_message(message_id))).label_ids
+
+    async def untrash_message(self, message_id: str) -> frozenset[str]:
+        return (await self.run(calls.untrash_message(message_id))).label_ids
+
+    async def delete_message(self, message_id: str) -> None:
+        """Deletes for good, past the trash."""
+        await self.run(calls.delete_message(message_id))
+
+    async def send_message(self, raw: bytes, thread_id: str | None = None) -> MessageRef:
+        """Sends a mail, to which Gmail gives a Message-ID of its own. After Unreachable it may have been sent."""
+        return await self.run(calls.send_message(raw, thread_id))
+
+    async def get_attachment(self, message_id: str, attachment_id: str) -> bytes:
+        return await self.run(calls.get_attachment(message_id, attachment_id))
+
+    async def create_draft(self, raw: bytes, thread_id: str | None = None) -> DraftRef:
+        return await self.run(calls.create_draft(raw, thread_id))
+
+    async def get_draft(self, draft_id: str, format: Format = "full") -> Draft:
+        return await self.run(calls.get_draft(draft_id, format))
+
+    async def list_drafts(self, q: str = "", page_token: str | None = None, max_results: int = 100) -> DraftPage:
+        return await self.run(calls.list_drafts(q, page_token, max_results))
+
+    def draft_pages(self, q: str = "", max_results: int = 100, most: int = MOST_PAGES) -> AsyncGenerator[DraftPage]:
+        return pages(lambda token: self.list_drafts(q, token, max_results), most=most)
+
+    async def send_draft(self, draft_id: str) -> MessageRef:
+        """Sends a draft, which is then gone. After Unreachable, a draft that is still there was not sent."""
+        return await self.run(calls.send_draft(draft_id))
+
+    async def delete_draft(self, draft_id: str) -> None:
+        await self.run(calls.delete_draft(draft_id))
+
+    async def get_thread(
+        self, thread_id: str, format: Format = "full", metadata_headers: Collection[str] = ()
+    ) -> Thread:
+        return await self.run(calls.get_thread(thread_id, format, metadata_headers))
 
     async def list_history(
         self,
@@ -114,64 +193,127 @@ class GmailClient:
         page_token: str | None = None,
         history_types: Collection[HistoryType] = (),
         label_id: str | None = None,
+        max_results: int | None = None,
     ) -> HistoryPage:
         """The changes after `start_history_id`, oldest first. Raises HistoryExpired when Gmail has forgotten them."""
-        parameters = _given(
-            startHistoryId=str(start_history_id),
-            pageToken=page_token,
-            historyTypes=sorted(history_types),
-            labelId=label_id,
-        )
-        expired = HistoryExpired(start_history_id)
-        return read_history_page(await self._call(LIST_HISTORY, "/history", parameters, on={404: expired}))
+        return await self.run(calls.list_history(start_history_id, page_token, history_types, label_id, max_results))
 
-    async def _call(
+    def history_pages(
         self,
-        method: Method,
-        path: str,
-        parameters: Parameters | None = None,
-        body: Mapping[str, object] | None = None,
-        on: Mapping[int, GmailError] | None = None,
-    ) -> Fields:
-        """The answer's fields. `on` says which error a status means for this call, where it is a special one."""
-        response = await self._send(method, path, parameters, body)
-        if response.is_success:
-            return _fields(response.content)
-        raise (on or {}).get(response.status_code) or refusal(method.name, method.scope, response)
+        start_history_id: int,
+        history_types: Collection[HistoryType] = (),
+        label_id: str | None = None,
+        max_results: int | None = None,
+        most: int = MOST_PAGES,
+    ) -> AsyncGenerator[HistoryPage]:
+        """Every page of changes, oldest first. Raises HistoryExpired, EndlessPages."""
 
-    async def _send(
-        self, method: Method, path: str, parameters: Parameters | None, body: Mapping[str, object] | None
-    ) -> httpx2.Response:
-        try:
-            return await self._http.request(
-                method.verb,
-                self._root + path,
-                params=parameters,
-                json=body,
-                headers={"Authorization": f"Bearer {await self._token()}"},
-            )
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            # Only the kind of failure is kept, and no cause: a protocol error can quote the Authorization header.
-            failure = type(error).__name__
-        raise Unreachable(method.name, failure)
+        async def fetch(token: str | None) -> HistoryPage:
+            return await self.list_history(start_history_id, token, history_types, label_id, max_results)
+
+        return pages(fetch, most=most)
+
+    async def list_labels(self) -> tuple[Label, ...]:
+        return await self.run(calls.list_labels())
+
+    async def get_label(self, label_id: str) -> Label:
+        """A label with its numbers of messages."""
+        return await self.run(calls.get_label(label_id))
+
+    async def create_label(
+        self, name: str, label_list_visibility: str = "labelShow", message_list_visibility: str = "show"
+    ) -> Label:
+        return await self.run(calls.create_label(name, label_list_visibility, message_list_visibility))
+
+    async def update_label(self, label: Label, name: str | None = None) -> Label:
+        """Writes the label as it is given, under a new name if there is one."""
+        return await self.run(calls.update_label(label if name is None else replace(label, name=name)))
+
+    async def delete_label(self, label_id: str) -> None:
+        await self.run(calls.delete_label(label_id))
+
+    async def run(self, call: Call[T]) -> T:
+        """The result of one call; its error is raised."""
+        request = self._request(call)
+        for last in _tries(self._quota):
+            async with self._admitted(call.method.name, [call]) as ticket:
+                verdict = call.verdict(await self._wire.send(request))
+                if isinstance(verdict, RateLimited):
+                    self._slow_down(ticket, verdict)
+            if not isinstance(verdict, GmailError):
+                return verdict
+            if last or not isinstance(verdict, RateLimited):
+                raise verdict
+        raise AssertionError("there is always a last try")
+
+    async def batch(self, wanted: Sequence[Call[T]]) -> list[T | GmailError]:
+        """The outcome of each call, in their order: its result or its error. An error of the whole is raised."""
+        outcomes: list[T | GmailError] = []
+        while len(outcomes) < len(wanted):
+            group = self._affordable(wanted[len(outcomes) : len(outcomes) + self._parts])
+            outcomes += await self._batch(group)
+        return outcomes
+
+    async def _batch(self, wanted: Sequence[Call[T]]) -> list[T | GmailError]:
+        """One batch. What the rate limit refused is asked for again, and nothing else."""
+        outcomes: dict[int, T | GmailError] = {}
+        left = list(range(len(wanted)))
+        for last in _tries(self._quota):
+            group = [wanted[number] for number in left]
+            try:
+                async with self._admitted(batch.NAME, group) as ticket:
+                    found = await self._exchange(group, ticket)
+            except AnswerTooLarge as error:
+                middle = len(group) // 2
+                found = [error] if not middle else await self._batch(group[:middle]) + await self._batch(group[middle:])
+            outcomes.update(zip(left, found, strict=True))
+            left = [number for number in left if isinstance(outcomes[number], RateLimited)]
+            if last or not left:
+                break
+        return [outcomes[number] for number in range(len(wanted))]
+
+    async def _exchange(self, group: Sequence[Call[T]], ticket: Ticket | None) -> list[T | GmailError]:
+        answer = await self._wire.send(batch.batch_request(group, self._root), batch.refuses_token)
+        if answer.status == 200:
+            found: list[T | GmailError] = batch.verdicts(group, answer)
+        else:
+            error = refusal(_BATCH, answer.status, answer.headers, answer.content)
+            if not isinstance(error, RateLimited):
+                raise error
+            found = [error] * len(group)
+        limits = [each for each in found if isinstance(each, RateLimited)]
+        if limits:
+            self._slow_down(ticket, max(limits, key=lambda each: each.retry_after or timedelta(0)))
+        return found
+
+    def _request(self, call: Call[Any]) -> Request:
+        path = f"/upload{self._root}{call.path}" if call.is_upload else self._root + call.path
+        method = call.method
+        return Request(method.name, method.verb, path, method.largest, call.parameters, call.content, call.content_type)
+
+    def _admitted(self, name: str, group: Sequence[Call[Any]]) -> AbstractAsyncContextManager[Ticket | None]:
+        if self._quota is None:
+            return nullcontext()
+        return self._quota.admitted(name, self._price(group), self._use)
+
+    def _affordable(self, group: Sequence[Call[T]]) -> Sequence[Call[T]]:
+        """As many of the first as a minute's units allow; a single call always fits the terms."""
+        if self._quota is None:
+            return group
+        most = self._quota.terms.allowance(self._use)
+        while len(group) > 1 and self._price(group) > most:
+            group = group[: len(group) // 2]
+        return group
+
+    def _price(self, group: Sequence[Call[Any]]) -> int:
+        quota = self._quota
+        return 0 if quota is None else sum(quota.price(call.method.name) for call in group)
+
+    def _slow_down(self, ticket: Ticket | None, error: RateLimited) -> None:
+        if self._quota is not None and ticket is not None:
+            self._quota.limited(ticket, error)
 
 
-def _given(**parameters: str | int | list[str] | None) -> dict[str, str | int | list[str]]:
-    """The parameters that have a value."""
-    return {name: value for name, value in parameters.items() if value not in (None, "", [])}
-
-
-def _in_path(message_id: str) -> str:
-    if not _MESSAGE_ID.fullmatch(message_id):
-        raise BadInput("message_id", f"{message_id!r} is not an id of Gmail", "give the id as Gmail lists it")
-    return message_id
-
-
-def _fields(content: bytes) -> Fields:
-    try:
-        answer: object = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        answer = None
-    if not isinstance(answer, dict):
-        raise BadAnswer("it is not a JSON object")
-    return cast("Fields", answer)
+def _tries(quota: Quota | None) -> list[bool]:
+    """For each try, whether it is the last."""
+    return [True] if quota is None else [*[False] * (TRIES - 1), True]

@@ -2,18 +2,27 @@
 
     PostroomError
     └── GmailError
-        ├── Unauthorized        401: the access token is not accepted
-        ├── RateLimited         429, or 403 for a quota reason; carries Google's own waiting time
+        ├── Unauthorized        401: the access token is not accepted, not even a new one
+        ├── ConsentLost         the user's consent is gone: only the user can give it again
+        ├── TokenUnavailable    no access token can be had for now
+        ├── RateLimited         429, or 403 for a rate; carries Google's own waiting time
+        │   └── QuotaExhausted      the day's or the project's quota is used up: a long wait
         ├── Forbidden           403 for a reason that no new consent cures
-        │   └── MissingScope        any other 403; names the scope that the user has not granted
-        ├── MessageNotFound     404 for a message
+        │   └── ScopeMissing        names the scope that the user has not granted, and the level that has it
+        ├── NotThere            404
+        │   ├── MessageNotFound
+        │   ├── DraftNotFound
+        │   └── ThreadNotFound
         ├── HistoryExpired      404 for history.list; the caller answers with a full resync
-        ├── LabelNotFound       no label has this name
+        ├── LabelNotFound       no label has this name, or this id
         ├── Refused             any other 4xx
         │   └── LabelExists         409 for labels.create
         ├── ServerError         5xx, and 408
-        ├── Unreachable         no answer came
-        └── BadAnswer           an answer came that is not Gmail's
+        ├── Unreachable         no answer came, or not the whole of it
+        └── BadAnswer           an answer came that Gmail does not give
+            ├── NotFromGmail        not even JSON, or a redirection: something else answers in Gmail's place
+            ├── AnswerTooLarge      more bytes than any answer of Gmail has
+            └── EndlessPages        page tokens that lead in a circle, or never end
 
 No message quotes an access token, a header we sent, or anything out of a mail. Google's own error text may quote what
 it was sent, so only its `reason`, one word, is kept.
@@ -21,7 +30,11 @@ it was sent, so only its `reason`, one word, is kept.
 
 from datetime import timedelta
 
-from postroom.core.errors import Fatal, JobError, PostroomError, Retryable
+from postroom.core.errors import Fatal, Parked, PostroomError, Retryable
+from postroom.gmail.scopes import level_for
+
+# While an app's consent screen is in "Testing", Google ends every consent after seven days.
+TESTING_LIFE = timedelta(days=7)
 
 
 class GmailError(PostroomError):
@@ -38,17 +51,53 @@ class Unauthorized(GmailError):
         )
 
 
+class ConsentLost(GmailError):
+    """The user's consent is gone. `age` is how long it lived, where that is known."""
+
+    def __init__(self, account: str, reason: str = "invalid_grant", age: timedelta | None = None) -> None:
+        why = "it was withdrawn, the password was changed, or it was not used for six months"
+        if age is not None and TESTING_LIFE <= age < TESTING_LIFE + timedelta(days=1):
+            why = (
+                'the app is in "Testing", where Google ends every consent after 7 days: publish the app in the '
+                "Google Cloud console under OAuth consent screen"
+            )
+        super().__init__(
+            f"Google no longer lets Postroom into {account} ({reason}): {why}; "
+            "connect the account again with `postroom account add gmail`, and what waits goes on by itself"
+        )
+        self.account = account
+        self.reason = reason
+
+
+class TokenUnavailable(GmailError):
+    """No access token can be had for now."""
+
+    def __init__(self, problem: str, retry_after: timedelta | None = None) -> None:
+        super().__init__(
+            f"no access token could be had: {problem}; it is tried again, "
+            "and if this goes on, check the network connection and the account with `postroom account list`"
+        )
+        self.retry_after = retry_after
+
+
 class RateLimited(GmailError):
     """Too much was asked of Gmail in too short a time. `retry_after` is Google's own waiting time, when it gave one."""
 
+    what = "Gmail's rate limit"
+    remedy = "if this happens often, lower the account's quota settings"
+
     def __init__(self, call: str, reason: str, retry_after: timedelta | None = None) -> None:
         wait = "later" if retry_after is None else f"in {retry_after.total_seconds():.0f} s"
-        super().__init__(
-            f"{call}: Gmail's rate limit is reached ({reason}); it is tried again {wait}, "
-            "and if this happens often, lower the account's quota settings"
-        )
+        super().__init__(f"{call}: {self.what} is reached ({reason}); it is tried again {wait}, and {self.remedy}")
         self.reason = reason
         self.retry_after = retry_after
+
+
+class QuotaExhausted(RateLimited):
+    """The quota of the day, or of the whole project, is used up. Hurrying does not help."""
+
+    what = "a quota of Gmail"
+    remedy = "if this happens often, look at the project's quotas in the Google Cloud console"
 
 
 class Forbidden(GmailError):
@@ -59,23 +108,53 @@ class Forbidden(GmailError):
         self.reason = reason
 
 
-class MissingScope(Forbidden):
+class ScopeMissing(Forbidden):
     """The user has not granted the scope that this call needs."""
 
     def __init__(self, call: str, reason: str, scope: str) -> None:
-        super().__init__(call, reason, f"connect the account again and grant the scope {scope}")
-        self.scope = scope
-
-
-class MessageNotFound(GmailError):
-    """The message is no longer in the mailbox."""
-
-    def __init__(self, message_id: str) -> None:
+        level = level_for(scope)
         super().__init__(
-            f"message {message_id} is not in the mailbox (404): it was deleted there, so nothing can be done with it; "
+            call,
+            reason,
+            f"it needs the scope {scope}: run `postroom account add gmail --level {level}` and grant it",
+        )
+        self.scope = scope
+        self.level = level
+
+
+class NotThere(GmailError):
+    """What was named by its id is not in the mailbox."""
+
+    kind = "what was asked for"
+
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"{self.kind} {id} is not in the mailbox (404): it was deleted there, so nothing can be done with it; "
             "dismiss what still refers to it"
         )
-        self.message_id = message_id
+        self.id = id
+
+
+class MessageNotFound(NotThere):
+    """The message is no longer in the mailbox."""
+
+    kind = "message"
+
+    @property
+    def message_id(self) -> str:
+        return self.id
+
+
+class DraftNotFound(NotThere):
+    """The draft was sent or deleted."""
+
+    kind = "draft"
+
+
+class ThreadNotFound(NotThere):
+    """The thread is no longer in the mailbox."""
+
+    kind = "thread"
 
 
 class HistoryExpired(GmailError):
@@ -87,7 +166,7 @@ class HistoryExpired(GmailError):
 
 
 class LabelNotFound(GmailError):
-    """No label of the mailbox has this name."""
+    """No label of the mailbox has this name, or this id."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the mailbox has no label {name!r}; create it in Gmail or correct the name")
@@ -120,7 +199,7 @@ class ServerError(GmailError):
 
 
 class Unreachable(GmailError):
-    """No answer came from Gmail."""
+    """No answer came from Gmail, or not the whole of it. What was asked for may have been done nevertheless."""
 
     def __init__(self, call: str, failure: str) -> None:
         super().__init__(
@@ -139,18 +218,46 @@ class BadAnswer(GmailError):
         )
 
 
-def job_error(context: str, error: GmailError) -> JobError:
+class NotFromGmail(BadAnswer):
+    """Something else answered in Gmail's place, as the sign-in page of a hotel does."""
+
+
+class AnswerTooLarge(BadAnswer):
+    """The answer has more bytes than any of Gmail's."""
+
+    def __init__(self, call: str, largest: int) -> None:
+        super().__init__(f"{call} was answered with more than {largest >> 20} MiB")
+
+
+class EndlessPages(BadAnswer):
+    """The pages of a list lead in a circle, or never end."""
+
+
+def consent_key(account: str) -> str:
+    """Under which jobs wait for an account's consent; whoever gets the consent releases it."""
+    return f"consent:{account}"
+
+
+def job_error_of(error: GmailError, context: str = "") -> Fatal | Retryable | Parked:
     """How a job ends after `error`.
 
-    An expired history is neither fatal nor cured by trying again: it is raised, for the sync to start anew.
+    An expired history is no failure of the mailbox's: who syncs catches it and starts anew. Should it come here all the
+    same, another try is right and an end is not.
     """
-    message = f"{context}: {error}"
+    message = f"{context}: {error}" if context else str(error)
     match error:
-        case HistoryExpired():
-            raise error
-        case RateLimited() | ServerError():
+        case ConsentLost():
+            return Parked(consent_key(error.account), message)
+        case RateLimited() | ServerError() | TokenUnavailable():
             return Retryable(message, after=error.retry_after)
-        case Unauthorized() | Unreachable():
+        case Unauthorized() | Unreachable() | NotFromGmail() | HistoryExpired():
             return Retryable(message)
         case _:
             return Fatal(message)
+
+
+def job_error(context: str, error: GmailError) -> Fatal | Retryable | Parked:
+    """As `job_error_of`, for jobs that have no history to start anew from: there an expired one is raised."""
+    if isinstance(error, HistoryExpired):
+        raise error
+    return job_error_of(error, context)

@@ -1,7 +1,8 @@
 """A mailbox at Gmail, behind the port that actions use."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from postroom.gmail.calls import MOST_IDS
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import LabelExists, LabelNotFound
 
@@ -20,6 +21,25 @@ class GmailMailbox:
             # Gmail refuses a change that changes nothing.
             return await self.labels_of(message_id)
         return await self._client.modify_message(message_id, add, remove)
+
+    async def batch_modify(
+        self, message_ids: Sequence[str], add: Collection[str] = (), remove: Collection[str] = ()
+    ) -> None:
+        """The same change to many. Nothing is told of each, so whoever needs to know reads them again."""
+        if not add and not remove:
+            return
+        for start in range(0, len(message_ids), MOST_IDS):
+            await self._client.batch_modify(message_ids[start : start + MOST_IDS], add, remove)
+
+    async def trash(self, message_id: str) -> frozenset[str]:
+        return await self._client.trash_message(message_id)
+
+    async def untrash(self, message_id: str) -> frozenset[str]:
+        return await self._client.untrash_message(message_id)
+
+    async def delete(self, message_id: str) -> None:
+        """Deletes for good: there is no way back."""
+        await self._client.delete_message(message_id)
 
     async def label_id(self, name: str, create: bool = True) -> str:
         found = await self._find(name)

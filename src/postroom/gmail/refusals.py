@@ -1,65 +1,97 @@
-"""Reads a refusal of Google's API: which error of ours an HTTP status and Google's error object mean."""
+"""Reads a refusal of Google's: which error of ours an HTTP status and Google's error object mean."""
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import cast
 
-import httpx2
 import orjson
 
 from postroom.gmail.errors import (
+    ConsentLost,
     Forbidden,
     GmailError,
-    MissingScope,
+    NotFromGmail,
+    QuotaExhausted,
     RateLimited,
     Refused,
+    ScopeMissing,
     ServerError,
+    TokenUnavailable,
     Unauthorized,
 )
+from postroom.gmail.methods import Method
 
-QUOTA_REASONS = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "dailyLimitExceeded", "quotaExceeded"})
+RATE_REASONS = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"})
+EXHAUSTED_REASONS = frozenset({"dailyLimitExceeded", "quotaExceeded"})
+SCOPE_REASONS = frozenset({"insufficientPermissions", "ACCESS_TOKEN_SCOPE_INSUFFICIENT"})
 
-# The 403 reasons that are not about a scope, with what helps against each.
+# The other 403 reasons, with what helps against each.
 FORBIDDEN_REMEDIES = {
     "accessNotConfigured": "enable the Gmail API for the Google Cloud project",
     "SERVICE_DISABLED": "enable the Gmail API for the Google Cloud project",
     "domainPolicy": "ask the administrator of the domain to allow apps to use Gmail",
     "forbidden": "check that the token belongs to the mailbox that is named",
 }
+FORBIDDEN = "look up this reason in Google's guide to resolving Gmail API errors; trying again does not help"
 
 LONGEST_WAIT = timedelta(days=1)
+EXHAUSTED_WAIT = timedelta(hours=1)
+# Quotas of a day are filled up at midnight in California, which is never later than this.
+NEW_DAY_UTC = timedelta(hours=8)
 
 _REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _RETRY_AFTER_IN_TEXT = re.compile(r"Retry after (\S{1,40})", re.IGNORECASE)
 
 
-def refusal(call: str, scope: str, response: httpx2.Response) -> GmailError:
+def refusal(method: Method, status: int, headers: Mapping[str, str], content: bytes) -> GmailError:
     """The error for an answer whose status is not a success. What a 404 means, the caller knows better."""
-    status = response.status_code
-    error = _error_object(response.content)
+    error = _error_object(content)
     reason = _reason(error)
+    call = method.name
+    if status < 400:
+        return NotFromGmail(f"it sends us elsewhere ({status}), where no access token of Gmail's belongs")
     if status == 401:
         return Unauthorized(call)
-    if status == 429 or (status == 403 and reason in QUOTA_REASONS):
-        return RateLimited(call, reason or "too many requests", _retry_after(response.headers, error))
-    if status == 403 and reason in FORBIDDEN_REMEDIES:
-        return Forbidden(call, reason, FORBIDDEN_REMEDIES[reason])
+    if status in (403, 429) and reason in EXHAUSTED_REASONS:
+        return QuotaExhausted(call, reason, _retry_after(headers, error) or _until_new_quota(reason, headers))
+    if status == 429 or (status == 403 and reason in RATE_REASONS):
+        return RateLimited(call, reason or "too many requests", _retry_after(headers, error))
+    if status == 403 and reason in SCOPE_REASONS:
+        return ScopeMissing(call, reason, method.scope)
     if status == 403:
-        return MissingScope(call, reason or "no reason given", scope)
+        return Forbidden(call, reason or "no reason given", FORBIDDEN_REMEDIES.get(reason, FORBIDDEN))
     if status == 408 or status >= 500:
-        return ServerError(call, status, _retry_after(response.headers, error))
+        return ServerError(call, status, _retry_after(headers, error))
     return Refused(call, status, reason or "no reason given", "check the API address and the values that were sent")
 
 
+def token_refusal(
+    account: str, status: int, headers: Mapping[str, str], content: bytes, age: timedelta | None = None
+) -> GmailError:
+    """The error for an answer of the token endpoint that brings no token. `age` is how old the consent is."""
+    answer = _object(content)
+    error = answer.get("error")
+    reason = error if isinstance(error, str) and _REASON.fullmatch(error) else "no reason given"
+    if reason == "invalid_grant":
+        return ConsentLost(account, reason, age)
+    if status == 408 or status == 429 or status >= 500 or status < 400 or not answer:
+        return TokenUnavailable(f"Google answered {status} ({reason})", _retry_after(headers, {}))
+    return Refused("token", status, reason, "check the client id and secret of the Google Cloud project")
+
+
 def _error_object(content: bytes) -> Mapping[str, object]:
+    error = _object(content).get("error")
+    return cast("dict[str, object]", error) if isinstance(error, dict) else {}
+
+
+def _object(content: bytes) -> Mapping[str, object]:
     try:
         answer: object = orjson.loads(content)
     except orjson.JSONDecodeError:
         return {}
-    error = cast("dict[str, object]", answer).get("error") if isinstance(answer, dict) else None
-    return cast("dict[str, object]", error) if isinstance(error, dict) else {}
+    return cast("dict[str, object]", answer) if isinstance(answer, dict) else {}
 
 
 def _reason(error: Mapping[str, object]) -> str:
@@ -80,7 +112,7 @@ def _retry_after(headers: Mapping[str, str], error: Mapping[str, object]) -> tim
     A moment is compared with the answer's own Date, so that a wrong clock on our side does not matter.
     """
     header = headers.get("Retry-After", "").strip()
-    if header.isascii() and header.isdigit():
+    if header.isascii() and header.isdigit() and len(header) <= 20:
         return min(timedelta(seconds=min(int(header), 10**9)), LONGEST_WAIT)
     text = error.get("message")
     found = _RETRY_AFTER_IN_TEXT.search(text) if isinstance(text, str) else None
@@ -91,13 +123,22 @@ def _retry_after(headers: Mapping[str, str], error: Mapping[str, object]) -> tim
     return min(until - answered, LONGEST_WAIT)
 
 
+def _until_new_quota(reason: str, headers: Mapping[str, str]) -> timedelta:
+    answered = _moment(headers.get("Date", ""))
+    if reason != "dailyLimitExceeded" or answered is None:
+        return EXHAUSTED_WAIT
+    midnight = answered.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    new_day = midnight + NEW_DAY_UTC
+    return new_day - answered if answered < new_day else new_day + timedelta(days=1) - answered
+
+
 def _moment(text: str) -> datetime | None:
-    """An HTTP date or an ISO time; None for anything else, and for a time without a zone."""
+    """An HTTP date or an ISO time; None for anything else, for a time without a zone, and for one out of all reason."""
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             moment = parse(text)
         except (ValueError, IndexError, OverflowError, TypeError):
             continue
-        if moment.tzinfo is not None:
+        if moment.tzinfo is not None and 2000 <= moment.year < 2200:
             return moment
     return None

@@ -17,6 +17,8 @@ Fields = Mapping[str, object]
 
 # Hostile mail nests multiparts by the hundred. What lies deeper than any real mail is left out, not recursed into.
 DEEPEST_PART = 64
+# A 64-bit number, written out.
+LONGEST_NUMBER = 20
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,15 @@ class Profile:
 
 @dataclass(frozen=True)
 class Label:
+    """A label. The numbers come with labels.get alone."""
+
     id: str
     name: str
     type: Literal["system", "user"]
+    label_list_visibility: str | None = None
+    message_list_visibility: str | None = None
+    messages_total: int | None = None
+    messages_unread: int | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,49 @@ class MessagePage:
     next_page_token: str | None
     result_size_estimate: int
 
+    def __len__(self) -> int:
+        return len(self.messages)
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A conversation, its messages in Gmail's order, oldest first."""
+
+    id: str
+    history_id: int
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class DraftRef:
+    """A draft as drafts.create and drafts.list name it."""
+
+    id: str
+    message: MessageRef
+
+
+@dataclass(frozen=True)
+class Draft:
+    id: str
+    message: Message
+
+
+@dataclass(frozen=True)
+class DraftPage:
+    drafts: tuple[DraftRef, ...]
+    next_page_token: str | None
+
+    def __len__(self) -> int:
+        return len(self.drafts)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Until when Gmail tells of changes, and from where in the history on."""
+
+    history_id: int
+    expires_at: datetime
+
 
 @dataclass(frozen=True)
 class LabelChange:
@@ -120,6 +171,9 @@ class HistoryPage:
     history_id: int
     next_page_token: str | None
 
+    def __len__(self) -> int:
+        return len(self.records)
+
 
 def read_profile(fields: Fields) -> Profile:
     return Profile(
@@ -133,7 +187,15 @@ def read_profile(fields: Fields) -> Profile:
 def read_label(fields: Fields) -> Label:
     # Google leaves `type` out of the answer to labels.create: what was created is the user's.
     kind = "system" if _text(fields, "type", "user") == "system" else "user"
-    return Label(id=_text(fields, "id"), name=_text(fields, "name"), type=kind)
+    return Label(
+        id=_text(fields, "id"),
+        name=_text(fields, "name"),
+        type=kind,
+        label_list_visibility=_text(fields, "labelListVisibility", "") or None,
+        message_list_visibility=_text(fields, "messageListVisibility", "") or None,
+        messages_total=_number(fields, "messagesTotal") if "messagesTotal" in fields else None,
+        messages_unread=_number(fields, "messagesUnread") if "messagesUnread" in fields else None,
+    )
 
 
 def read_labels(fields: Fields) -> tuple[Label, ...]:
@@ -166,6 +228,37 @@ def read_message(fields: Fields) -> Message:
         payload=None if payload is None else _part(payload, depth=0),
         raw=None if raw is None else _bytes(fields, "raw"),
     )
+
+
+def read_attachment(fields: Fields) -> bytes:
+    return _bytes(fields, "data") if fields.get("data") is not None else b""
+
+
+def read_thread(fields: Fields) -> Thread:
+    return Thread(
+        id=_text(fields, "id"),
+        history_id=_number(fields, "historyId", 0),
+        messages=tuple(read_message(message) for message in _objects(fields, "messages")),
+    )
+
+
+def read_draft_ref(fields: Fields) -> DraftRef:
+    return DraftRef(_text(fields, "id"), read_message_ref(_object(fields, "message") or {}))
+
+
+def read_draft(fields: Fields) -> Draft:
+    return Draft(_text(fields, "id"), read_message(_object(fields, "message") or {}))
+
+
+def read_draft_page(fields: Fields) -> DraftPage:
+    return DraftPage(
+        drafts=tuple(read_draft_ref(draft) for draft in _objects(fields, "drafts")),
+        next_page_token=_text(fields, "nextPageToken", "") or None,
+    )
+
+
+def read_watch(fields: Fields) -> Watch:
+    return Watch(_number(fields, "historyId"), _moment(fields, "expiration"))
 
 
 def read_history_page(fields: Fields) -> HistoryPage:
@@ -228,7 +321,7 @@ def _texts(fields: Fields, key: str) -> frozenset[str]:
 def _number(fields: Fields, key: str, default: int | None = None) -> int:
     """Google writes 64-bit numbers as strings, for readers that have only floating point."""
     value = fields.get(key, default)
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= LONGEST_NUMBER:
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadAnswer(f"its field {key} is {'missing' if value is None else 'not a number'}")

@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -101,8 +102,8 @@ async def _until_gone(receive: Receive) -> None:
 
 
 def _transport(scope: Scope) -> asyncio.Transport | None:
-    found: object = (scope.get("extensions") or {}).get(TRANSPORT)
-    return found if isinstance(found, asyncio.Transport) else None
+    extensions = cast("dict[str, asyncio.Transport]", scope.get("extensions") or {})
+    return extensions.get(TRANSPORT)
 
 
 async def _bomb(fault: Fault, send: Send) -> None:

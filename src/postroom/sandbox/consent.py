@@ -1,7 +1,7 @@
 """Google's side of OAuth: consents, the codes, refresh and access tokens that follow from them, and how they end.
 
-    asked -> granted (some scopes may be withheld) -> code, once, within 10 minutes -> refresh token
-    refresh token -> access token of an hour, again and again, until revoked; in "testing" for 7 days
+asked -> granted (some scopes may be withheld) -> code, once, within 10 minutes -> refresh token
+refresh token -> access token of an hour, again and again, until revoked; in "testing" for 7 days
 """
 
 import base64
@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from postroom.core.errors import PostroomError
 from postroom.sandbox.methods import ALL_SCOPES
 
+CLIENT_ID = "postroom-sandbox.apps.googleusercontent.com"
+CLIENT_SECRET = "sandbox-secret"  # noqa: S105 - everybody may know it
 ACCESS_LIFE = timedelta(hours=1)
 CODE_LIFE = timedelta(minutes=10)
 TESTING_LIFE = timedelta(days=7)
@@ -101,7 +103,7 @@ class Consents:
     """All consents of the emulator."""
 
     clock: Callable[[], datetime]
-    clients: dict[str, Client] = field(default_factory=dict[str, Client])
+    clients: dict[str, Client] = field(default_factory=lambda: {CLIENT_ID: Client(CLIENT_ID, CLIENT_SECRET)})
     behaviour: Behaviour = field(default_factory=Behaviour)
     grants: list[Grant] = field(default_factory=list[Grant])
     _codes: dict[str, Asked] = field(default_factory=dict[str, Asked])
@@ -116,7 +118,7 @@ class Consents:
         """A token of a test's own choice, which never expires."""
         self._access[token] = Access(token, user, frozenset(scopes), None)
 
-    def issue(self, user: str, scopes: Collection[str] = ALL_SCOPES, client_id: str = "sandbox-client") -> Issued:
+    def issue(self, user: str, scopes: Collection[str] = ALL_SCOPES, client_id: str = CLIENT_ID) -> Issued:
         """A consent without the way through the browser: both tokens at once."""
         return self._tokens(self._grant(user, client_id, frozenset(scopes)), with_refresh=True)
 

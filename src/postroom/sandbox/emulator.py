@@ -1,187 +1,148 @@
-"""Gmail's REST API over a mailbox in memory, as an ASGI application.
+"""Gmail's REST API over mailboxes in memory, as an ASGI application, with Google's OAuth, batch, quota and Pub/Sub.
 
 It answers what the real one would, errors included, and holds itself to Google's discovery document. Under `/sandbox/`
-is what Google does not have: mail can be delivered, faults ordered, everything set back.
+is what Google does not have: mail can be delivered, faults ordered, counters read, everything set back.
 """
 
+import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
-from http import HTTPStatus
-from itertools import islice
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
-import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
+from postroom.sandbox.account import Account
+from postroom.sandbox.batch import Batch
+from postroom.sandbox.connection import Sleep, SpoiltConnections
+from postroom.sandbox.consent import Consents, Issued
 from postroom.sandbox.control import Control
-from postroom.sandbox.faults import Faults
+from postroom.sandbox.faults import SEED, Faults
+from postroom.sandbox.gmail_api import GmailApi, json_response, refused
 from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.refusal import Refusal, delegation_denied, invalid, missing, unauthenticated
-from postroom.sandbox.requests import Parameters, json_body, page_token, place_in, text_in, texts_in
+from postroom.sandbox.methods import ALL_SCOPES
+from postroom.sandbox.oauth_api import OauthApi
+from postroom.sandbox.outgoing import Outgoing
+from postroom.sandbox.pubsub import Pubsub
+from postroom.sandbox.pubsub_api import PubsubApi
+from postroom.sandbox.quota import Limits, Quota
+from postroom.sandbox.refusal import Refusal, missing, unauthenticated
+from postroom.sandbox.requests import PageTokens
+from postroom.sandbox.signing import Signer
+from postroom.sandbox.watch import Watcher
 
 Json = dict[str, Any]
-Endpoint = Callable[[Request], Awaitable[Json]]
-
-HISTORY_TYPES = frozenset({"messageAdded", "messageDeleted", "labelAdded", "labelRemoved"})
-LABEL_LOOK = ("labelListVisibility", "messageListVisibility", "color")
 
 
 class Emulator:
-    """The API of one mailbox, for whoever has `token`. `fill` puts in what is there at the beginning."""
+    """Google, for one mailbox and as many more as are added.
 
-    def __init__(self, mailbox: Mailbox, token: str, fill: Callable[[Mailbox], None] = lambda mailbox: None) -> None:
+    `token` opens the first mailbox, never expires, and is the only one that the controls take. `fill` puts in what is
+    there at the beginning. Time is the first mailbox's clock.
+    """
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        token: str,
+        fill: Callable[[Mailbox], None] = lambda mailbox: None,
+        *,
+        limits: Limits | None = None,
+        sleep: Sleep = asyncio.sleep,
+        seed: int = SEED,
+    ) -> None:
         self.mailbox = mailbox
-        self.faults = Faults()
+        self.accounts: dict[str, Account] = {}
+        self.faults = Faults(mailbox.clock, seed)
+        self.quota = Quota(mailbox.clock, limits)
+        self.consents = Consents(mailbox.clock)
+        self.signer = Signer()
+        self.pubsub = Pubsub(mailbox.clock, self.signer, sleep)
+        self._pages = PageTokens()
         self._token = token
-        self._control = Control(mailbox, self.faults, fill)
+        self._fill = fill
+        self._sleep = sleep
+        self._control = Control(self)
+        self.add(mailbox, token)
         fill(mailbox)
 
-    def app(self) -> Starlette:
-        user = "/gmail/v1/users/{userId}"
-        control = self._control
-        google: list[tuple[str, str, Endpoint]] = [
-            ("GET", "/profile", self._get_profile),
-            ("GET", "/messages", self._list_messages),
-            ("GET", "/messages/{id}", self._get_message),
-            ("DELETE", "/messages/{id}", self._delete_message),
-            ("POST", "/messages/{id}/modify", self._modify_message),
-            ("GET", "/labels", self._list_labels),
-            ("POST", "/labels", self._create_label),
-            ("GET", "/labels/{id}", self._get_label),
-            ("DELETE", "/labels/{id}", self._delete_label),
-            ("GET", "/history", self._list_history),
-        ]
-        ours: list[tuple[str, str, Endpoint]] = [
-            ("POST", "/sandbox/messages", control.deliver),
-            ("GET", "/sandbox/faults", control.list_faults),
-            ("POST", "/sandbox/faults", control.order_fault),
-            ("POST", "/sandbox/reset", control.reset),
-        ]
-        routes = [Route(user + path, self._guarded(self._for_owner(end)), methods=[verb]) for verb, path, end in google]
-        routes += [Route(path, self._guarded(endpoint), methods=[verb]) for verb, path, endpoint in ours]
-        return Starlette(routes=routes, exception_handlers={HTTPException: _unknown_address})
+    def add(self, mailbox: Mailbox, token: str | None = None) -> Account:
+        """Another user, with a mailbox and, if wanted, a token that never expires."""
+        outgoing = Outgoing(mailbox, self._post)
+        account = Account(mailbox, outgoing, Watcher(mailbox, self.pubsub), self._pages)
+        self.accounts[mailbox.owner] = account
+        if token is not None:
+            self.consents.admit(token, mailbox.owner)
+        return account
 
-    def _guarded(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
-        """The endpoint behind the token, with refusals in Google's form."""
+    def issue_token(self, user: str | None = None, scopes: Collection[str] = ALL_SCOPES) -> Issued:
+        """An access and a refresh token, as if the user had gone through the browser."""
+        return self.consents.issue(user or self.mailbox.owner, scopes)
+
+    def reset(self) -> None:
+        self.faults.clear()
+        self.quota.reset()
+        self.accounts[self.mailbox.owner].outgoing.forget()
+        self.mailbox.clear()
+        self._fill(self.mailbox)
+
+    def app(self) -> ASGIApp:
+        routes = GmailApi(self.accounts, self.consents, self.quota, self.faults).routes()
+        routes += OauthApi(self.accounts, self.consents, self.signer).routes()
+        routes += PubsubApi(self.pubsub, self.consents).routes()
+        google = Starlette(routes=routes, exception_handlers={HTTPException: _unknown_address})
+        batch = Batch(google, self.quota)
+        ours = [Route(path, batch.answer, methods=["POST"]) for path in ("/batch", "/batch/gmail/v1")]
+        whole = Starlette(
+            routes=[*ours, *self._control_routes(), *routes], exception_handlers={HTTPException: _unknown_address}
+        )
+        return SpoiltConnections(whole, self.faults, self._sleep)
+
+    def _control_routes(self) -> list[Route]:
+        control = self._control
+        offered: list[tuple[str, str, Callable[[Request], Awaitable[Json]]]] = [
+            ("POST", "messages", control.deliver),
+            ("GET", "faults", control.list_faults),
+            ("POST", "faults", control.order_fault),
+            ("DELETE", "faults", control.clear_faults),
+            ("POST", "reset", control.reset),
+            ("POST", "history/expire", control.expire_history),
+            ("GET", "counters", control.counters),
+            ("DELETE", "counters", control.reset_counters),
+            ("POST", "quota", control.set_quota),
+            ("POST", "tokens", control.issue_token),
+            ("POST", "tokens/revoke", control.revoke),
+            ("POST", "consent", control.set_consent),
+            ("POST", "accounts", control.add_account),
+        ]
+        return [Route(f"/sandbox/{path}", self._guarded(end), methods=[verb]) for verb, path, end in offered]
+
+    def _guarded(self, endpoint: Callable[[Request], Awaitable[Json]]) -> Callable[[Request], Awaitable[Response]]:
+        """A control behind the emulator's own token, which no fault and no revocation takes away."""
 
         async def answer(request: Request) -> Response:
             try:
-                self._check_token(request)
-                return _json(await endpoint(request))
+                scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+                if scheme.lower() != "bearer" or not secrets.compare_digest(
+                    given.strip().encode(), self._token.encode()
+                ):
+                    raise unauthenticated()
+                return json_response(await endpoint(request))
             except Refusal as refusal:
-                return _json(refusal.as_json(), refusal.code, refusal.headers())
+                return refused(refusal)
 
         return answer
 
-    def _for_owner(self, endpoint: Endpoint) -> Endpoint:
-        async def answer(request: Request) -> Json:
-            user = request.path_params["userId"]
-            if user not in ("me", self.mailbox.owner):
-                raise delegation_denied(user)
-            self.faults.strike(request.url.path)
-            return await endpoint(request)
-
-        return answer
-
-    def _check_token(self, request: Request) -> None:
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not secrets.compare_digest(given.strip().encode(), self._token.encode()):
-            raise unauthenticated()
-
-    async def _get_profile(self, request: Request) -> Json:
-        Parameters(request).only()
-        return {
-            "emailAddress": self.mailbox.owner,
-            "messagesTotal": len(self.mailbox),
-            "threadsTotal": self.mailbox.threads,
-            "historyId": str(self.mailbox.history_id),
-        }
-
-    async def _list_messages(self, request: Request) -> Json:
-        asked = Parameters(request).only("q", "labelIds", "pageToken", "maxResults", "includeSpamTrash")
-        token = asked.text("pageToken")
-        shown, following, estimate = self.mailbox.page(
-            asked.page_size(),
-            asked.text("q"),
-            asked.texts("labelIds"),
-            asked.flag("includeSpamTrash"),
-            place_in(token) if token else None,
-        )
-        answer: Json = {"resultSizeEstimate": estimate}
-        if shown:
-            answer["messages"] = [message.reference() for message in shown]
-        if following:
-            answer["nextPageToken"] = page_token(*following)
-        return answer
-
-    async def _get_message(self, request: Request) -> Json:
-        asked = Parameters(request).only("format", "metadataHeaders")
-        only = frozenset(name.lower() for name in asked.texts("metadataHeaders"))
-        return self.mailbox.get(request.path_params["id"]).as_json(asked.text("format").lower() or "full", only)
-
-    async def _delete_message(self, request: Request) -> Json:
-        Parameters(request).only()
-        self.mailbox.delete(request.path_params["id"])
-        return {}
-
-    async def _modify_message(self, request: Request) -> Json:
-        Parameters(request).only()
-        fields = await json_body(request, "addLabelIds", "removeLabelIds")
-        add, remove = texts_in(fields, "addLabelIds"), texts_in(fields, "removeLabelIds")
-        if not add and not remove:
-            raise invalid("No label add or removes specified")
-        message = self.mailbox.modify(request.path_params["id"], add, remove)
-        return {**message.reference(), "labelIds": sorted(message.labels)}
-
-    async def _list_labels(self, request: Request) -> Json:
-        Parameters(request).only()
-        return {"labels": [label.as_json() for label in self.mailbox.labels.all()]}
-
-    async def _create_label(self, request: Request) -> Json:
-        Parameters(request).only()
-        fields = await json_body(request, "name", *LABEL_LOOK)
-        look = {name: fields[name] for name in LABEL_LOOK if name in fields}
-        created = self.mailbox.labels.create(text_in(fields, "name"), look)
-        return {"id": created.id, "name": created.name, **created.look}
-
-    async def _get_label(self, request: Request) -> Json:
-        Parameters(request).only()
-        return self.mailbox.count(self.mailbox.labels.get(request.path_params["id"]))
-
-    async def _delete_label(self, request: Request) -> Json:
-        Parameters(request).only()
-        self.mailbox.delete_label(request.path_params["id"])
-        return {}
-
-    async def _list_history(self, request: Request) -> Json:
-        asked = Parameters(request).only("startHistoryId", "historyTypes", "labelId", "pageToken", "maxResults")
-        kinds, token = asked.texts("historyTypes"), asked.text("pageToken")
-        if unknown := sorted(kinds - HISTORY_TYPES):
-            raise invalid(f"Invalid value at 'history_types': {unknown[0]}")
-        if not asked.text("startHistoryId"):
-            raise invalid("Missing/invalid startHistoryId")
-        start = place_in(token)[0] if token else asked.number("startHistoryId")
-        size = asked.page_size()
-        found = list(islice(self.mailbox.changes_since(start, kinds, asked.text("labelId") or None), size + 1))
-        answer: Json = {"historyId": str(self.mailbox.history_id)}
-        if found:
-            answer["history"] = [change.as_json() for change in found[:size]]
-        if len(found) > size:
-            answer["nextPageToken"] = page_token(found[size - 1].id)
-        return answer
-
-
-def _json(content: Json, code: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Google answers a success that has nothing to say with 204 and no body."""
-    if code == HTTPStatus.OK and not content:
-        return Response(status_code=HTTPStatus.NO_CONTENT)
-    return Response(orjson.dumps(content), code, headers, media_type="application/json; charset=UTF-8")
+    def _post(self, address: str, raw: bytes) -> None:
+        """Hands a sent mail over, if its recipient lives here."""
+        for owner, account in self.accounts.items():
+            if owner.lower() == address:
+                account.mailbox.deliver(raw)
 
 
 async def _unknown_address(request: Request, error: Exception) -> Response:
-    refusal = missing()
-    return _json(refusal.as_json(), refusal.code)
+    return refused(missing())

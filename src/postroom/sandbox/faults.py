@@ -1,7 +1,7 @@
 """Failures that a test or a demo orders from the emulator: the calls that match fail as they would at Google.
 
-Some faults change the answer of a call (`refuse`, `revoke`, `loop_pages`, `missing_fields`); they also reach the parts of a
-batch. The others spoil the connection (`delay`, `reset`, `drop_reply`, `truncate`, `gzip_bomb`) and so a whole request.
+Some faults change the answer of a call (`refuse`, `revoke`, `loop_pages`, `missing_fields`); they also reach the parts
+of a batch. The others spoil the connection (`delay`, `reset`, `drop_reply`, `truncate`, `gzip_bomb`) of a request.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,15 +36,16 @@ STATUSES = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to calls whose path contains `path`: to `times` of them (none: to all), or while `seconds` last.
+    """What happens to calls whose path contains `path`: to `times` of them, or while `seconds` last.
 
     Of those that match, a `share` is struck. `method` narrows to one of Google's methods, `user` to one mailbox.
+    Without `times`, it is one call, or with `seconds` or a `share` any number of them.
     """
 
     code: int = 0
     reason: str = "backendError"
     path: str = "/gmail/"
-    times: int | None = 1
+    times: int | None = None
     retry_after: int | None = None
     kind: Kind = "refuse"
     method: str = ""
@@ -83,9 +84,9 @@ class Faults:
         return iter([replace(each.fault, times=each.left) for each in self._waiting])
 
     def order(self, fault: Fault) -> None:
-        """With `seconds`, it holds for that time and, unless `times` was given too, for any number of calls."""
         ends_at = None if fault.seconds is None else self._clock() + timedelta(seconds=fault.seconds)
-        self._waiting.append(_Ordered(fault, ends_at, fault.times))
+        once = fault.seconds is None and fault.share >= 1
+        self._waiting.append(_Ordered(fault, ends_at, 1 if fault.times is None and once else fault.times))
 
     def clear(self) -> None:
         self._waiting.clear()

@@ -92,7 +92,7 @@ class Mailbox:
     ) -> Message:
         """Puts a mail into the mailbox, as one that has just come, or as one that came at `received_at`.
 
-        It joins `thread_id` if it answers something in there, or is `staying` there; else the thread of what it answers.
+        It joins `thread_id` if it answers something there, or is `staying` there; else the thread of what it answers.
         """
         wanted = frozenset(labels)
         self.labels.check_known(wanted)

@@ -1,7 +1,7 @@
 """The methods of Gmail's API that the sandbox has: their addresses, the scopes that allow them, and their prices.
 
-Scopes are those of Google's discovery document; a test compares them. Prices are for projects made since May 2026; those
-that are not known to have changed then are the older ones.
+Scopes are those of Google's discovery document; a test compares them. Prices are for projects made since May 2026;
+those that are not known to have changed then are the older ones.
 """
 
 from dataclasses import dataclass

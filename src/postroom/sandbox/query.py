@@ -1,11 +1,11 @@
 """Gmail's search language, as much of it as the sandbox understands.
 
-    either = all ("OR" all)*          all = term+          term = "-"? (group | "{" term* "}" | operator? value)
+    all = either+    either = term ("OR" term)*    term = "-"? (operator ":")? (word | "(" all ")" | "{" term* "}")
 
-Terms beside each other must all be met; OR binds more tightly than that: `a OR b c` is `(a or b) and c`. Braces are an OR
-of what is in them; parentheses group, also behind an operator: `subject:(dinner movie)`. A leading minus negates, quotes
-hold words together. An operator that is not known here is refused instead of ignored: a search that silently finds too
-much proves nothing.
+Terms beside each other must all be met; OR binds more tightly than that: `a OR b c` is `(a or b) and c`. Braces are an
+OR of what is in them; parentheses group, also behind an operator: `subject:(dinner movie)`. A leading minus negates,
+quotes hold words together. An operator that is not known here is refused instead of ignored: a search that silently
+finds too much proves nothing.
 """
 
 import re

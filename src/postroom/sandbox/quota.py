@@ -4,7 +4,8 @@ What was spent is counted whether or not there is a limit, so that a test can ho
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -98,20 +99,29 @@ class Quota:
     def __init__(self, clock: Callable[[], datetime], limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.counters = Counters()
-        self.running: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
         self._clock = clock
         self._users: dict[str, _Spent] = {}
         self._project = _Spent(MINUTE)
         self._day = _Spent(DAY)
 
-    def charge(self, user: str, method: str) -> None:
-        now, price = self._clock(), self.limits.prices.get(method, 1)
+    @contextmanager
+    def running(self, user: str, method: str, beside: int = 0) -> Generator[None]:
+        """Counts a call while it runs, `beside` others of the same batch."""
         self.counters.calls[method] += 1
+        self._running[user] += 1 + beside
         try:
-            self._check(user, price, now)
+            yield
         except Refusal as refusal:
             self.counters.refused[refusal.reason] += 1
             raise
+        finally:
+            self._running[user] -= 1 + beside
+
+    def charge(self, user: str, method: str) -> None:
+        """Takes the price of a call, or refuses it, which costs nothing."""
+        now, price = self._clock(), self.limits.prices.get(method, 1)
+        self._check(user, price, now)
         self.counters.units[method] += price
         for spent in (self._of(user), self._project, self._day):
             spent.add(now, price)
@@ -134,7 +144,7 @@ class Quota:
 
     def _check(self, user: str, price: int, now: datetime) -> None:
         limits, mine = self.limits, self._of(user)
-        if limits.concurrent is not None and self.running[user] > limits.concurrent:
+        if limits.concurrent is not None and self._running[user] > limits.concurrent:
             raise Refusal(429, "RESOURCE_EXHAUSTED", "rateLimitExceeded", "Too many concurrent requests for user.")
         if limits.per_day is not None and self._day.at(now) + price > limits.per_day:
             raise _exceeded(403, "dailyLimitExceeded", "Queries per day")

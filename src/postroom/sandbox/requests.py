@@ -89,11 +89,7 @@ async def json_body(request: Request, *known: str) -> Json:
 
 
 def json_fields(content: bytes, *known: str) -> Json:
-    try:
-        body: object = orjson.loads(content or b"{}")
-    except orjson.JSONDecodeError:
-        raise invalid("Invalid JSON payload received.") from None
-    return known_fields(body, *known)
+    return known_fields(_fields(content), *known)
 
 
 def known_fields(body: object, *known: str) -> Json:
@@ -107,7 +103,7 @@ def known_fields(body: object, *known: str) -> Json:
 
 
 async def uploaded(request: Request) -> tuple[Json, bytes | None]:
-    """A JSON body, and the raw message where it was uploaded beside it (multipart/related) or alone (message/rfc822)."""
+    """A JSON body, and the raw message if it was uploaded, beside it (multipart/related) or alone (message/rfc822)."""
     content = await body_of(request)
     kind = request.headers.get("Content-Type", "application/json")
     if kind.lower().startswith("message/"):
@@ -115,10 +111,10 @@ async def uploaded(request: Request) -> tuple[Json, bytes | None]:
     if not kind.lower().startswith("multipart/related"):
         return _fields(content), None
     whole = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + content)
-    parts = whole.get_payload() if whole.is_multipart() else []
-    if not isinstance(parts, list) or len(parts) != 2:
+    parts = cast("list[Message[str, str]]", whole.get_payload()) if whole.is_multipart() else []
+    if len(parts) != 2:
         raise invalid("Missing end boundary in multipart body.")
-    about, media = (_inside(cast("Message[str, str]", part)) for part in parts)
+    about, media = (_inside(part) for part in parts)
     return _fields(about), media
 
 

@@ -1,13 +1,17 @@
 """Serves the emulator on a loopback address of this machine, inside the running process."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
+from typing import cast
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from postroom.core.errors import BadInput
+from postroom.sandbox.connection import TRANSPORT
 from postroom.sandbox.emulator import Emulator
 
 LOOPBACK = "127.0.0.1"
@@ -29,12 +33,21 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _OpenProtocol(HttpToolsProtocol):
+    """Lets the application reach the connection itself, so that it can break it on order."""
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["extensions"] = {TRANSPORT: cast("dict[object, object]", self.transport)}
+
+
 @asynccontextmanager
 async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[str]:
     """Yields the base URL while the emulator runs. Port 0 takes any free one."""
     with _listening(port) as listener:
         config = uvicorn.Config(
             emulator.app(),
+            http=_OpenProtocol,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -44,6 +57,7 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
         server = _Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         ready = asyncio.create_task(server.ready.wait())
+        pushing = asyncio.create_task(emulator.pubsub.push_forever())
         try:
             await asyncio.wait({serving, ready}, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
@@ -51,6 +65,9 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
             yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
         finally:
             ready.cancel()
+            pushing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await pushing
             server.should_exit = True
             await serving
 

@@ -1,4 +1,4 @@
-"""Google's signing key: tokens that say who somebody is, or that a push comes from Google, and the keys to check them."""
+"""Google's signing key: tokens that say who somebody is, or that a push is Google's, and the keys to check them."""
 
 import base64
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ transaction has them in hand, so that of any number of writers with the same mes
     texts   (where the queue says so) taken, or said before: kept as a duplicate, linked to the first
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -69,10 +69,16 @@ class _Group:
 
 @dataclass(slots=True)
 class _Batch:
+    """One round of a batch: the places of its items, none of which contradicts another."""
+
     items: Sequence[Incoming]
+    places: list[int] = field(default_factory=list[int])
     outcomes: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
     known_keys: set[str] = field(default_factory=set[str])
     groups: dict[str, _Group] = field(default_factory=dict[str, _Group])
+
+    def present(self) -> Iterable[Incoming]:
+        return (self.items[place] for place in self.places)
 
     def conflict(self, place: int, field_name: str, taken_by: str) -> None:
         mine = self.items[place]
@@ -84,54 +90,74 @@ class _Batch:
 
 @transaction
 def accept_many(items: Sequence[Incoming], now: datetime) -> Script[list[Outcome]]:
-    """Persists what is new and recognises what is not; one outcome for each, in order."""
-    batch = _Batch(items)
-    yield from _check_keys(batch)
-    _form_groups(batch)
-    yield from _check_events(batch)
-    yield from _check_texts(batch, now)
-    yield from _insert(batch, now)
-    _conclude(batch)
-    yield from adding(_counts(batch), now, items[0].id.int)
-    return [batch.outcomes[place] for place in range(len(items))]
+    """Persists what is new and recognises what is not; one outcome for each, in order.
+
+    Those that contradict each other within the batch are decided one round after another: who came first may itself
+    be refused, and must not drag the rightful one along.
+    """
+    outcomes: dict[int, Outcome] = {}
+    left = list(range(len(items)))
+    while left:
+        batch, left = _round(items, left)
+        yield from _check_keys(batch)
+        _form_groups(batch)
+        yield from _check_events(batch)
+        yield from _check_texts(batch, now)
+        yield from _insert(batch, now)
+        _conclude(batch)
+        outcomes |= batch.outcomes
+    yield from adding(_counts(items, outcomes), now, items[0].id.int)
+    return [outcomes[place] for place in range(len(items))]
+
+
+def _round(items: Sequence[Incoming], places: Sequence[int]) -> tuple[_Batch, list[int]]:
+    """The first of all that contradict each other, with everyone who agrees with them; and who has to wait."""
+    batch, left = _Batch(items), list[int]()
+    events: dict[str, str] = {}
+    senders: dict[str, str] = {}
+    for place in places:
+        item = items[place]
+        event_key, sender = item.envelope.event_key, item.envelope.sender.identity
+        meant = events.get(item.key, event_key) if item.key is not None else event_key
+        if meant != event_key or senders.get(event_key, sender) != sender:
+            left.append(place)
+            continue
+        if item.key is not None:
+            events[item.key] = event_key
+        senders[event_key] = sender
+        batch.places.append(place)
+    return batch, left
 
 
 def _check_keys(batch: _Batch) -> Script[None]:
     """Drops those whose key stands for another event."""
-    meant: dict[str, int] = {}
-    for place, item in enumerate(batch.items):
-        if item.key is not None:
-            first = batch.items[meant.setdefault(item.key, place)]
-            if first.envelope.event_key != item.envelope.event_key:
-                batch.conflict(place, "control.idempotency_key", first.envelope.identity)
+    meant = {item.key: item.envelope.event_key for item in batch.present() if item.key is not None}
     if not meant:
         return
-    pairs = [(key, batch.items[place].envelope.event_key) for key, place in meant.items()]
-    taken = yield sql("take_inbox_keys", rows_text(pairs))
+    taken = yield sql("take_inbox_keys", rows_text(sorted(meant.items())))
     batch.known_keys = meant.keys() - {key for (key,) in taken}
     if not batch.known_keys:
         return
     for key, event_key, inbox_id, sender in (yield sql("select_inbox_keys", sorted(batch.known_keys))):
-        for place, item in enumerate(batch.items):
-            if item.key == key and item.envelope.event_key != event_key and place not in batch.outcomes:
+        for place in batch.places:
+            item = batch.items[place]
+            if item.key == key and item.envelope.event_key != event_key:
                 batch.conflict(place, "control.idempotency_key", _named(event_key, sender, inbox_id))
 
 
 def _form_groups(batch: _Batch) -> None:
-    for place, item in enumerate(batch.items):
+    for place in batch.places:
         if place in batch.outcomes:
             continue
+        item = batch.items[place]
         event_key = item.envelope.event_key
         group = batch.groups.get(event_key)
         if group is None:
             batch.groups[event_key] = _Group(event_key, [place], item, item.id)
-        elif group.leader.envelope.sender != item.envelope.sender:
-            batch.conflict(place, "event.external_event_id", group.leader.envelope.identity)
-        else:
-            group.places.append(place)
-            if _is_full(item) and not _is_full(group.leader):
-                group.leader = item
-                group.first_id = item.id
+            continue
+        group.places.append(place)
+        if _is_full(item) and not _is_full(group.leader):
+            group.leader, group.first_id = item, item.id
 
 
 def _is_full(item: Incoming) -> bool:
@@ -234,9 +260,9 @@ def _known_by(batch: _Batch, group: _Group, item: Incoming) -> str:
     return "key" if item.key is not None and item.key in batch.known_keys else "event"
 
 
-def _counts(batch: _Batch) -> Iterable[Count]:
-    for place, item in enumerate(batch.items):
-        match batch.outcomes[place]:
+def _counts(items: Sequence[Incoming], outcomes: Mapping[int, Outcome]) -> Iterable[Count]:
+    for place, item in enumerate(items):
+        match outcomes[place]:
             case Accepted(_, duplicate, known_by) if duplicate and known_by is not None:
                 yield Count("duplicate", item.policy.queue, known_by)
             case Accepted():

@@ -276,12 +276,12 @@ def give_up(leased: Leased, reason: str, now: datetime) -> Script[None]:
 
 @transaction
 def adopt_strays(policy: Policy) -> Script[int]:
-    """What waits in a tier that the settings no longer name goes to the lowest: nothing is stranded."""
+    """What lies in a tier that the settings no longer name goes where anything unknown goes: nothing is stranded."""
     rows = yield sql("select_strays", policy.queue, 1000)
     moved = 0
     for (tier,) in rows:
         if tier not in policy.guards:
-            moved += len((yield sql("move_tier", policy.queue, tier, policy.tiers[-1])))
+            moved += len((yield sql("move_tier", policy.queue, tier, policy.otherwise or policy.tiers[-1])))
     return moved
 
 

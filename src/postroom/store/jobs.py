@@ -176,9 +176,15 @@ def _cancel_if_asked(rows: Rows, now: datetime) -> Script[None]:
 
 @transaction
 def park(claim: Claim, key: str, reason: str, now: datetime) -> Script[bool]:
-    """Back to the queue without having used an attempt, asleep until `unpark(key)`."""
+    """Back to the queue without having used an attempt, asleep until `unpark(key)`.
+
+    An account that was made usable again after the handler looked has released its jobs before this one could wait.
+    """
+    account = yield sql("lock_parking", key)
     rows = yield sql("park_job", *claim, key, reason, now)
     yield from _cancel_if_asked(rows, now)
+    if rows and any(state == "active" for (state,) in account):
+        yield from _made_claimable((yield sql("unpark_jobs", key, now)))
     return bool(rows)
 
 
@@ -345,9 +351,9 @@ def show_job(id: UUID) -> Script[JobView | None]:
 
 
 @query
-def live_among(ids: Sequence[UUID]) -> Script[set[UUID]]:
-    """Which of these jobs have not ended."""
-    rows = yield sql("select_live_jobs", list(ids))
+def active_among(ids: Sequence[UUID]) -> Script[set[UUID]]:
+    """Which of these jobs run or could be run now: not those that have ended, sleep or are parked."""
+    rows = yield sql("select_active_jobs", list(ids))
     return {as_uuid(id) for (id,) in rows}
 
 

@@ -1,7 +1,8 @@
 """The dispatcher: takes mail from the buffer in tier order and hands it to `classify`.
 
 It hands over only while few are outstanding. The job queue keeps its own order, so whatever is handed over early has
-left the tiers behind; urgent mail must still find room near the front.
+left the tiers behind; urgent mail must still find room near the front. Jobs that sleep until a retry are nobody's
+way: they do not count.
 """
 
 import asyncio
@@ -76,7 +77,7 @@ class Dispatcher:
     async def tick(self) -> int:
         """One round: hands over as many as there is room for, and says how many."""
         if self._outstanding:
-            self._outstanding = await self._database.run(jobs.live_among(sorted(self._outstanding)))
+            self._outstanding = await self._database.run(jobs.active_among(sorted(self._outstanding)))
         room = self._most - len(self._outstanding)
         if room <= 0:
             return 0

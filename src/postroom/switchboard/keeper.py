@@ -54,7 +54,7 @@ class Keeper:
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
     async def adopt_strays(self) -> None:
-        """Tiers that the settings no longer name are emptied into the lowest; queues of that sort are told of."""
+        """Tiers that the settings no longer name are emptied; queues of that sort are told of."""
         for name in self._queues.names:
             if moved := await self._database.run(inbox.adopt_strays(self._queues[name])):
                 log.warning("queue.strays_adopted", queue=name, messages=moved)

@@ -149,21 +149,21 @@ class GmailLive:
             try:
                 ready.append(to_envelope(message, self._endpoint_identity, known, self._clock()))
             except (ValueError, RecursionError) as error:
-                self._refused(message.id, error)
+                self._refused(error)
         return sum([await self._hand_in_batch(ready[at : at + BATCH]) for at in range(0, len(ready), BATCH)])
 
     async def _hand_in_batch(self, batch: Sequence[tuple[dict[str, Any], Assignment]]) -> int:
         """What is refused for good is noted and left; what is refused for now is raised, and all is tried again."""
         fresh = 0
         results = await self._switchboard.ingest_batch([envelope for envelope, _ in batch])
-        for (envelope, assignment), result in zip(batch, results, strict=True):
+        for (_, assignment), result in zip(batch, results, strict=True):
             match result:
                 case Receipt(_, duplicate):
                     fresh += not duplicate
                     if not duplicate:
                         self._count(assignment)
                 case BadInput():
-                    self._refused(envelope["event"]["external_event_id"], result)
+                    self._refused(result)
                 case PostroomError():
                     raise result
         return fresh
@@ -174,9 +174,9 @@ class GmailLive:
         self._vitals.counters[f"tier.{assignment.tier}"] += 1
         self._vitals.counters[f"rule.{assignment.rule}"] += 1
 
-    def _refused(self, message_id: str, error: Exception) -> None:
+    def _refused(self, error: Exception) -> None:
         self._vitals.counters["refused"] += 1
-        log.error("connector.message_refused", message=message_id, error=type(error).__name__)
+        log.error("connector.message_refused", error=type(error).__name__)
 
     def _reached(self, history_id: int) -> None:
         """Everything up to here is with the switchboard."""

@@ -194,7 +194,7 @@ class RedisSource:
             await self._wait_out("switchboard", failure, stop)
 
     async def _move_aside(self, entry_id: str, fields: Fields, problem: BadInput) -> None:
-        log.warning("redis.entry_refused", entry=entry_id, field=problem.field, moved_to=self._stream.refused)
+        log.warning("redis.entry_refused", error=type(problem).__name__, moved_to=self._stream.refused)
         await self._stream.refuse(entry_id, fields, str(problem), self._clock())
         self._vitals.counters["refused"] += 1
 

@@ -22,7 +22,7 @@ VALUES (:id, :account_id, :thread_id, :inbox_id, :provider_message_id, :ingestio
     :subject, :headers_json, :labels_json, :snippet, :body_text, :has_attachment, :sent_at, :now, :now)
 -- A full copy takes the place of what was known by its metadata only.
 ON CONFLICT (account_id, provider_message_id) DO UPDATE
-SET inbox_id = excluded.inbox_id, ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier,
+SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier,
     sender = excluded.sender, subject = excluded.subject, headers_json = excluded.headers_json,
     labels_json = excluded.labels_json, snippet = excluded.snippet, body_text = excluded.body_text,
     has_attachment = excluded.has_attachment, sent_at = excluded.sent_at, updated_at = excluded.updated_at
@@ -94,7 +94,8 @@ WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
 SELECT i.id, i.seq, i.accepted_at, i.tier, i.sender, m.subject,
     CASE WHEN m.id IS NULL THEN i.envelope_json END, i.state, i.reason,
     d.action_type, d.parameters_json, d.source, d.rule_name, d.rationale, a.state, a.error
-FROM (SELECT * FROM inbox WHERE queue = 'email' ORDER BY accepted_at DESC, seq DESC LIMIT :most) AS i
+FROM (SELECT * FROM inbox WHERE queue = 'email' AND copy_of IS NULL
+    ORDER BY accepted_at DESC, seq DESC LIMIT :most) AS i
 LEFT JOIN messages m ON m.inbox_id = i.id
 LEFT JOIN decisions d ON d.message_id = m.id AND NOT d.shadow
     AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = m.id AND NOT shadow)

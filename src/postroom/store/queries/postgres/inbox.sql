@@ -160,7 +160,9 @@ SELECT new_seq, new_id, :queue, tier, 'waiting', :now FROM asked
 -- What has ended, itself and not as the duplicate of another; copies of a replay only when they are named.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
-    AND x.state <> 'duplicate' AND (e.copy_of IS NULL OR cardinality(:ids::uuid[]) > 0)
+    AND x.state <> 'duplicate' AND (cardinality(:ids::uuid[]) > 0 OR NOT EXISTS (
+        SELECT 1 FROM envelopes o WHERE o.id = e.copy_of AND o.ingestion_tier = e.ingestion_tier
+    ))
     AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
     AND (cardinality(:ids::uuid[]) = 0 OR e.id = ANY(:ids))
 ORDER BY e.accepted_at, e.seq LIMIT :most

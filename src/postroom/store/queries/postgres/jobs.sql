@@ -235,8 +235,8 @@ UNION ALL SELECT state, count(*) FROM job_ends GROUP BY state
 -- name: select_next_due()
 SELECT min(not_before) FROM job_queue WHERE NOT ready
 
--- name: select_live_jobs(ids)
-SELECT b.id FROM job_bodies b JOIN job_queue q ON q.seq = b.seq WHERE b.id = ANY(:ids::uuid[])
+-- name: select_active_jobs(ids)
+SELECT b.id FROM job_bodies b JOIN job_queue q ON q.seq = b.seq WHERE b.id = ANY(:ids::uuid[]) AND q.ready
 
 -- name: disown_jobs(token, known, now)
 UPDATE job_queue SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now

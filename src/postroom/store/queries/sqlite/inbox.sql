@@ -135,7 +135,9 @@ SELECT e.seq, e.id, :queue, e.tier, 'waiting', :now FROM json_each(:rows) AS r J
 -- What has ended, itself and not as the duplicate of another; copies of a replay only when they are named.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
-    AND x.state <> 'duplicate' AND (e.copy_of IS NULL OR json_array_length(:ids) > 0)
+    AND x.state <> 'duplicate' AND (json_array_length(:ids) > 0 OR NOT EXISTS (
+        SELECT 1 FROM envelopes o WHERE o.id = e.copy_of AND o.ingestion_tier = e.ingestion_tier
+    ))
     AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
     AND (json_array_length(:ids) = 0 OR e.id IN (SELECT value FROM json_each(:ids)))
 ORDER BY e.accepted_at, e.seq LIMIT :most

@@ -147,8 +147,8 @@ SELECT state, count(*) FROM jobs GROUP BY state
 -- name: select_next_due()
 SELECT min(not_before) FROM jobs WHERE state = 'queued' AND ready = 0
 
--- name: select_live_jobs(ids)
-SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(:ids)) AND finished_at IS NULL
+-- name: select_active_jobs(ids)
+SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(:ids)) AND finished_at IS NULL AND ready = 1
 
 -- name: disown_jobs(token, known, now)
 UPDATE jobs SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now

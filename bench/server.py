@@ -1,0 +1,148 @@
+"""The servers of the intake claims: `python -m bench.server ours TARGET`, `python -m bench.server bare`.
+
+Ours is the product's own front: its pages, doors, telemetry and keeper on one port, without a mailbox and a worker,
+so that nothing is consumed while it is measured. The bare one is uvicorn and Starlette with the same settings; it
+parses the JSON of a request and answers. Each prints its address and a token as one line, and ends on SIGTERM.
+"""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import orjson
+import uvicorn
+import uvloop
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from postroom.core.queues import Queues
+from postroom.core.roles import Role
+from postroom.core.tally import Gauges, Tally
+from postroom.dashboard.serve import serving
+from postroom.dashboard.store_feed import StoreFeed
+from postroom.dashboard.web import create_dashboard
+from postroom.export.exporter import exporting
+from postroom.settings import load_settings
+from postroom.store.audit import Signature
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.tokens import create_token, mint
+from postroom.switchboard.buffer import Buffer
+from postroom.switchboard.disk import DiskReserve
+from postroom.switchboard.http import running_mcp, switchboard_routes
+from postroom.switchboard.intake import Intake
+from postroom.switchboard.keeper import Keeper
+from postroom.switchboard.services import Services
+from postroom.switchboard.token_check import TokenCheck
+
+from .messages import IDENTITY
+from .order import Target
+from .ours import opened
+
+LOOPBACK = "127.0.0.1"
+
+
+async def serve_ours(target: Target) -> None:
+    settings = load_settings(environ={})
+    hosts = settings.web.allowed_hosts
+    async with opened(target) as database:
+        services, gauges = _services(database, target, settings.disk_reserve_mib), Gauges()
+        keep = timedelta(days=settings.inbox.keep_days)
+        keeper = Keeper(database, services.queues, services.buffer, gauges, keep=keep, keep_rollups=keep)
+        async with (
+            exporting(settings.telemetry, services.tally, gauges) as exporter,
+            running_mcp(services, hosts) as mcp,
+            _beside(keeper),
+        ):
+            routes = [*switchboard_routes(services, mcp), Route("/metrics", exporter.metrics_endpoint)]
+            dashboard = create_dashboard(
+                StoreFeed(database), allowed_hosts=hosts, account="bench", started_at=datetime.now(UTC), routes=routes
+            )
+            async with serving(dashboard, host=LOOPBACK, port=0, before_stop=mcp.stop_waiting) as address:
+                await _until_told(address, await _token(database))
+        await services.token_check.close()
+
+
+def _services(database: Database, target: Target, reserve_mib: int) -> Services:
+    on_sqlite = target.database == "sqlite"
+    reserve = DiskReserve(Path(target.address).parent, reserve_mib) if on_sqlite else None
+    queues, tally = Queues(), Tally()
+    return Services(
+        intake=Intake(database, reserve, queues=queues, tally=tally),
+        buffer=Buffer(database, queues, tally=tally),
+        database=database,
+        queues=queues,
+        token_check=TokenCheck(database, wall_clock),
+        tally=tally,
+        clock=wall_clock,
+    )
+
+
+async def _token(database: Database) -> str:
+    minted = mint(Role.CONNECTOR, IDENTITY)
+    await database.run(create_token(minted.token, Signature(new_id(), "bench", "admin"), wall_clock()))
+    return minted.text
+
+
+@contextlib.asynccontextmanager
+async def _beside(keeper: Keeper) -> AsyncGenerator[None]:
+    keeping = asyncio.create_task(keeper.run())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        await asyncio.wait({keeping})
+
+
+async def serve_bare() -> None:
+    async def parse(request: Request) -> Response:
+        orjson.loads(await request.body())
+        return JSONResponse({"status": "accepted"})
+
+    app = Starlette(routes=[Route(path, parse, methods=["POST"]) for path in ("/mcp", "/v1/ingest")])
+    config = uvicorn.Config(
+        app, port=0, log_config=None, access_log=False, server_header=False, proxy_headers=False, lifespan="off"
+    )
+    server = _Bare(config)
+    serving_bare = asyncio.create_task(server.serve())
+    await server.ready.wait()
+    port = server.servers[0].sockets[0].getsockname()[1]
+    await _until_told(f"http://{LOOPBACK}:{port}", "")
+    server.should_exit = True
+    await serving_bare
+
+
+class _Bare(uvicorn.Server):
+    """Says when it is ready, and leaves signals to us."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self):
+        yield
+
+    async def startup(self, sockets: object = None) -> None:
+        await super().startup()
+        self.ready.set()
+
+
+async def _until_told(address: str, token: str) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    print(json.dumps({"address": address, "token": token}), flush=True)
+    await stop.wait()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve_ours(Target(**json.loads(sys.argv[2]))) if sys.argv[1] == "ours" else serve_bare())

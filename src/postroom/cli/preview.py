@@ -1,0 +1,159 @@
+"""`postroom preview`: what Postroom would do with mail that lies in files. It touches nothing."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from postroom.cli.options import AsJson, DataDir, one_command
+from postroom.cli.output import cell, show_json
+from postroom.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from postroom.core.tiers import Known
+    from postroom.mailfiles import MailFile
+
+app = one_command()
+
+PROGRESS_EVERY = 250
+COLUMNS = "{:<13}  {:<21}  {:<9}  {:<24}  {}"
+
+
+class Previewed(NamedTuple):
+    """One line of `--json`: exactly these keys."""
+
+    path: str
+    policy_tier: str
+    assignment_rule: str
+    ingestion_tier: str
+    categories: list[str]
+    problem: str | None
+
+
+@app.command()
+def preview(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one.")],
+    user: Annotated[
+        list[str], typer.Option("--user", metavar="ADDRESS", help="Your address; may be repeated if you have several.")
+    ],
+    contacts: Annotated[
+        Path | None, typer.Option("--contacts", metavar="FILE", help="Your contacts: a vCard or CSV export.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what Postroom would do with the mail in an mbox, a Maildir or a folder of .eml files, touching nothing.
+
+    For each message: its tier and the rule that gives it, how much of it is taken in, its categories, and what is wrong
+    with it. Replies to mail that you sent are recognised when that mail is there too.
+    """
+    from postroom.mailfiles import mail_in
+
+    known = what_is_known(path, user, contacts)
+    counts: Counter[tuple[str, str]] = Counter()
+    if not as_json:
+        typer.echo(COLUMNS.format("TIER", "RULE", "TAKEN IN", "CATEGORIES", "MESSAGE"))
+    for number, mail in enumerate(mail_in(path), 1):
+        seen = look_at(mail, known)
+        _count(seen, counts)
+        show_json(seen._asdict()) if as_json else _show(seen)
+        _progress(f"{number:,} messages", number)
+    _progress("", 0)
+    if not as_json:
+        _summarise(counts)
+
+
+def what_is_known(path: Path, users: list[str], contacts: Path | None) -> "Known":
+    """The user's addresses, contacts, and the ids of the mail among these files that the user sent."""
+    from postroom.core.addresses import canonical
+    from postroom.core.tiers import Known
+
+    mine = frozenset(_address(each, canonical(each)) for each in users)
+    return Known(mine, _contacts(contacts) if contacts else frozenset(), frozenset(_sent_ids(path, mine)))
+
+
+def look_at(mail: "MailFile", known: "Known") -> Previewed:
+    """What Postroom would do with one message."""
+    from postroom.core.categories import categories_of
+    from postroom.core.ingestion import DEFAULT_POLICY, Facts
+    from postroom.core.mime import read_letter
+    from postroom.core.tiers import assign_tier
+
+    letter = read_letter(mail.raw)
+    facts = Facts.of(letter)
+    tier, rule = assign_tier(letter.headers, known)
+    problem = mail.problem or "; ".join(letter.problems) or None
+    extent = DEFAULT_POLICY.decide(facts).tier
+    return Previewed(mail.path, tier, rule, extent, categories_of(facts, known), problem)
+
+
+def _address(given: str, found: str | None) -> str:
+    if found is None:
+        raise BadInput("--user", f"{given!r} is no address", "give yours, such as mara@lindqvist.example")
+    return found
+
+
+def _contacts(path: Path) -> frozenset[str]:
+    from postroom.core.contacts import LARGEST_FILE, read_contacts
+
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise BadInput(
+            "--contacts", f"{str(path)!r} cannot be read ({error.strerror})", "give a vCard or CSV"
+        ) from None
+    read = read_contacts(content)
+    for problem in read.problems:
+        typer.echo(f"{cell(str(path))}: {cell(problem)}", err=True)
+    return read.addresses
+
+
+def _sent_ids(path: Path, mine: frozenset[str]) -> Iterator[str]:
+    """A first look, at the heads only."""
+    from postroom.core.mime_headers import head_of, read_head, values
+    from postroom.core.tiers import message_ids, sender_address
+    from postroom.mailfiles import mail_in
+
+    for number, mail in enumerate(mail_in(path), 1):
+        headers, _ = read_head(head_of(mail.raw))
+        if sender_address(headers) in mine:
+            for value in values(headers, "message-id"):
+                yield from message_ids(value)
+        _progress(f"looking for your own mail: {number:,} messages", number)
+
+
+def _show(seen: Previewed) -> None:
+    where = cell(seen.path) + (f"  ({cell(seen.problem)})" if seen.problem else "")
+    typer.echo(
+        COLUMNS.format(
+            seen.policy_tier, seen.assignment_rule, seen.ingestion_tier, cell(seen.categories), where
+        ).rstrip()
+    )
+
+
+def _count(seen: Previewed, counts: Counter[tuple[str, str]]) -> None:
+    counts["", "messages"] += 1
+    counts["tier", seen.policy_tier] += 1
+    counts["rule", seen.assignment_rule] += 1
+    counts["taken in", seen.ingestion_tier] += 1
+    counts.update(("category", name) for name in seen.categories)
+    counts["", "with a problem"] += seen.problem is not None
+
+
+def _summarise(counts: Counter[tuple[str, str]]) -> None:
+    total = counts["", "messages"]
+    typer.echo()
+    typer.echo(f"{total:,} messages, {counts['', 'with a problem']:,} with a problem")
+    for kind in ("tier", "rule", "taken in", "category"):
+        found = [(name, count) for (of, name), count in counts.most_common() if of == kind]
+        typer.echo(f"{kind:<9} {', '.join(f'{name} {n:,} ({n / total:.0%})' for name, n in found) or '-'}")
+
+
+def _progress(text: str, number: int) -> None:
+    """One line on a terminal, written over; an empty text takes it away."""
+    if sys.stderr.isatty() and number % PROGRESS_EVERY == 0:
+        typer.echo(f"\r\x1b[K{text}", nl=False, err=True)

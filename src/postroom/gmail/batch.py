@@ -1,0 +1,106 @@
+"""Many calls in one request: Google's multipart batch, written and read.
+
+A mail cannot forge a part: what comes from mail stands inside JSON, where a line's end is escaped.
+"""
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx2
+
+from postroom.core.errors import BadInput
+from postroom.gmail.calls import Call
+from postroom.gmail.errors import GmailError, NotFromGmail, Unreachable
+from postroom.gmail.methods import LARGEST_MAIL
+from postroom.gmail.wire import Answer, Request
+
+PATH = "/batch/gmail/v1"
+NAME = "batch"
+# Google takes a hundred, and warns that more than fifty run into rate limits.
+MOST_PARTS = 100
+
+_BOUNDARY = re.compile(r'boundary="?([^\s";,]{1,200})', re.IGNORECASE)
+_NUMBER = re.compile(rb"^content-id:[^\r\n]*response-item-(\d{1,3})\b", re.IGNORECASE | re.MULTILINE)
+_STATUS = re.compile(rb"HTTP/\d\.\d (\d{3})\b")
+_PART_401 = re.compile(rb"^HTTP/\d\.\d 401\b", re.MULTILINE)
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+
+
+def batch_request(calls: Sequence[Call[Any]], root: str) -> Request:
+    """The request for all of these. `root` is what stands before the path of each."""
+    if not 1 <= len(calls) <= MOST_PARTS:
+        raise BadInput("calls", f"{len(calls)} were given", f"a batch has 1 to {MOST_PARTS}")
+    boundary = f"batch_{secrets.token_hex(16)}"
+    parts = [_part(number, call, root, boundary) for number, call in enumerate(calls)]
+    content = b"".join([*parts, f"--{boundary}--\r\n".encode()])
+    return Request(
+        NAME, "POST", PATH, LARGEST_MAIL, content=content, content_type=f"multipart/mixed; boundary={boundary}"
+    )
+
+
+def _part(number: int, call: Call[Any], root: str, boundary: str) -> bytes:
+    if call.is_upload:
+        raise BadInput("calls", f"{call.method.name} with a large mail cannot be part of a batch", "send it alone")
+    query = f"?{urlencode(call.parameters, doseq=True)}" if call.parameters else ""
+    head = (
+        f"--{boundary}\r\nContent-Type: application/http\r\nContent-ID: <item-{number}>\r\n\r\n"
+        f"{call.method.verb} {root}{call.path}{query} HTTP/1.1\r\n"
+    )
+    if call.content is None:
+        return f"{head}\r\n\r\n".encode()
+    size = f"Content-Type: {call.content_type}\r\nContent-Length: {len(call.content)}\r\n\r\n"
+    return b"".join((head.encode(), size.encode(), call.content, b"\r\n"))
+
+
+def verdicts(calls: Sequence[Call[Any]], answer: Answer) -> list[Any]:
+    """What came of each call, in their order: its result, or its error."""
+    answers = batch_answers(answer)
+    return [_verdict(call, answers.get(number)) for number, call in enumerate(calls)]
+
+
+def _verdict(call: Call[Any], answer: Answer | None) -> object | GmailError:
+    if answer is None:
+        return Unreachable(call.method.name, "the batch's answer leaves this part out")
+    return call.verdict(answer)
+
+
+def refuses_token(answer: Answer) -> bool:
+    """Whether the token is refused, to the batch itself or to each of its parts."""
+    if answer.status != 200 or not _PART_401.search(answer.content):
+        return answer.status == 401
+    try:
+        answers = batch_answers(answer)
+    except NotFromGmail:
+        return False
+    return bool(answers) and all(each.status == 401 for each in answers.values())
+
+
+def batch_answers(answer: Answer) -> Mapping[int, Answer]:
+    """The answers by the numbers of their calls: Google may give them in any order."""
+    boundary = _BOUNDARY.search(answer.headers.get("Content-Type", ""))
+    if boundary is None:
+        raise NotFromGmail("it is not the answer to a batch")
+    # The first piece is what stands before the first boundary, the last one what follows the end.
+    pieces = (b"\r\n" + answer.content).split(f"\n--{boundary.group(1)}".encode())[1:-1]
+    found = (_read_part(piece) for piece in pieces)
+    return {number: part for number, part in found if part is not None}
+
+
+def _read_part(piece: bytes) -> tuple[int, Answer | None]:
+    """A part's number and its answer; no answer where the part makes no sense."""
+    outer, *rest = _BLANK_LINE.split(piece, maxsplit=1)
+    number = _NUMBER.search(outer)
+    inner = rest[0].lstrip() if rest else b""
+    status = _STATUS.match(inner)
+    if number is None or status is None:
+        return -1, None
+    head, *body = _BLANK_LINE.split(inner, maxsplit=1)
+    return int(number.group(1)), Answer(int(status.group(1)), _headers(head), body[0] if body else b"")
+
+
+def _headers(head: bytes) -> httpx2.Headers:
+    lines = [line.partition(b":") for line in head.splitlines()[1:]]
+    return httpx2.Headers([(name.strip(), value.strip()) for name, colon, value in lines if colon])

@@ -1,0 +1,95 @@
+"""Waits on this machine for the browser to come back from Google's page, and shows that it may be closed.
+
+A server for one visitor on a free port of 127.0.0.1. Whoever else comes, without the state that only the asked browser
+knows, is shown out and changes nothing.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from html import escape
+from urllib.parse import urlsplit
+
+from postroom.gmail.errors import GmailError
+from postroom.gmail.oauth import ConsentRequest, answer_in
+
+LARGEST_REQUEST = 16_384
+SLOWEST_S = 10.0
+FINISHED = "Postroom has the consent. You can close this page."
+
+
+class Loopback:
+    """The address to come back to, and the code that comes."""
+
+    def __init__(self, port: int) -> None:
+        self.redirect_uri = f"http://127.0.0.1:{port}/"
+        self._request: ConsentRequest | None = None
+        self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def code_for(self, request: ConsentRequest) -> str:
+        """The code that the browser brings. Raises ConsentRefused when it brings a no."""
+        self._request = request
+        return await self._code
+
+    async def visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            async with asyncio.timeout(SLOWEST_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(_page(*self._answer(head.partition(b"\r\n")[0].decode("latin-1"))))
+                await writer.drain()
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    def _answer(self, line: str) -> tuple[int, str]:
+        verb, _, rest = line.partition(" ")
+        where = urlsplit(rest.partition(" ")[0])
+        if verb != "GET":
+            return 405, "Only GET is answered here."
+        if where.path != "/" or not where.query or self._request is None:
+            return 404, "There is nothing here."
+        if f"state={self._request.state}" not in where.query.split("&"):
+            return 400, "This answer belongs to another question."
+        return self._arrived(self._request, f"?{where.query}")
+
+    def _arrived(self, request: ConsentRequest, query: str) -> tuple[int, str]:
+        try:
+            code, error = answer_in(request, query), None
+        except GmailError as refused:
+            code, error = "", refused
+        if not self._code.done():
+            self._code.set_exception(error) if error else self._code.set_result(code)
+        return (400, str(error)) if error else (200, FINISHED)
+
+
+@contextlib.asynccontextmanager
+async def listening() -> AsyncGenerator[Loopback]:
+    """The server, while the block runs."""
+    visits: set[asyncio.Task[None]] = set()
+
+    async def visited(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        visit = asyncio.ensure_future(loopback.visited(reader, writer))
+        visits.add(visit)
+        await asyncio.wait({visit})
+        visits.discard(visit)
+
+    server = await asyncio.start_server(visited, "127.0.0.1", 0, limit=LARGEST_REQUEST)
+    loopback = Loopback(server.sockets[0].getsockname()[1])
+    try:
+        yield loopback
+    finally:
+        server.close()
+        if visits:
+            await asyncio.wait(visits)
+        await server.wait_closed()
+
+
+def _page(status: int, text: str) -> bytes:
+    body = f"<!doctype html><meta charset=utf-8><title>Postroom</title><p>{escape(text)}</p>\n".encode()
+    words = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+    head = (
+        f"HTTP/1.1 {status} {words[status]}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
+        "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"
+        "Content-Security-Policy: default-src 'none'\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body

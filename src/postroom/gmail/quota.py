@@ -1,0 +1,283 @@
+"""Keeps one user's calls within Google's quota: who may call when, and how many at once.
+
+**The minute.** Google counts units over a minute, where our calls arrive. A call takes its units when it is admitted,
+and gives them back a minute after its *answer*: whenever in between Google counted it, no minute of Google's ever sees
+more than the terms allow, however long a request was on its way.
+
+**Live before bulk.** Within a use, first come, first served. Bulk is admitted only while live keeps its reserve free,
+and leaves one of the places that run at once. So that bulk does not wait for ever beside a busy mailbox, one bulk call
+becomes due when none was admitted for a minute, and then goes first; even then bulk stays within its own allowance.
+
+**Slower when told.** How many run at once grows by one per round of answers, and is halved when Google says that it was
+too much. Then nobody calls until Google's own waiting time is over, or one of ours that doubles, with jitter. Calls
+that were already on their way when this happened are not counted a second time. If the wait is longer than patience
+allows, whoever waits gets the error with the time in it, instead of holding a job's lease for an hour.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from random import Random
+from typing import Protocol
+
+from postroom.core.errors import BadInput
+from postroom.gmail.errors import QuotaExhausted, RateLimited
+from postroom.gmail.terms import NEW_PROJECT, Terms, Use
+
+MINUTE = 60.0
+START_AT_ONCE = 4.0
+FIRST_BACKOFF = 1.0
+LONGEST_BACKOFF = 64.0
+# A day's quota is looked at again every hour, in case somebody has raised it.
+LONGEST_HOLD = 3_600.0
+JITTER = 0.1
+# Gmail limits how much a user sends apart from everything else: who may not send for hours may still read.
+SENDING = frozenset({"messages.send", "drafts.send"})
+PATIENCE = timedelta(seconds=90)
+
+
+class Alarm(Protocol):
+    def cancel(self) -> object: ...
+
+
+@dataclass(eq=False)
+class Ticket:
+    """A call that was admitted."""
+
+    call: str
+    units: int
+    use: Use
+    admitted_at: float
+    was_limited: bool = False
+
+
+@dataclass(eq=False)
+class _Waiter:
+    call: str
+    units: int
+    use: Use
+    since: float
+    ticket: asyncio.Future[Ticket] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Spent:
+    """Units of the last minute, and of calls that are still under way."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.bulk = 0
+        self._answered: deque[tuple[float, Ticket]] = deque()
+
+    def take(self, ticket: Ticket) -> None:
+        self._add(ticket, ticket.units)
+
+    def answered(self, ticket: Ticket, now: float) -> None:
+        self._answered.append((now, ticket))
+
+    def forget_before(self, now: float) -> None:
+        while self._answered and self._answered[0][0] + MINUTE <= now:
+            ticket = self._answered.popleft()[1]
+            self._add(ticket, -ticket.units)
+
+    def next_return(self) -> float | None:
+        """When the next units come back, as far as that is known."""
+        return self._answered[0][0] + MINUTE if self._answered else None
+
+    def _add(self, ticket: Ticket, units: int) -> None:
+        self.total += units
+        if ticket.use == "bulk":
+            self.bulk += units
+
+
+class Quota:
+    """One user's quota. The clock is monotonic; `call_later` is the event loop's own unless a test gives another."""
+
+    def __init__(
+        self,
+        terms: Terms = NEW_PROJECT,
+        *,
+        rng: Random | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        call_later: Callable[[float, Callable[[], None]], Alarm] | None = None,
+        patience: timedelta = PATIENCE,
+    ) -> None:
+        self.terms = terms
+        self._rng = rng or Random()  # noqa: S311 - jitter is no secret
+        self._clock = clock
+        self._call_later = call_later
+        self._patience = patience.total_seconds()
+        self._spent = Spent()
+        self._waiting: dict[Use, deque[_Waiter]] = {"live": deque(), "bulk": deque()}
+        self._running = 0
+        self._at_once = min(START_AT_ONCE, float(terms.most_at_once))
+        self._held_until = 0.0
+        self._hold: RateLimited | None = None
+        self._slowed_at = float("-inf")
+        self._troubles = 0
+        self._last_bulk = float("-inf")
+        self._alarm: Alarm | None = None
+
+    @property
+    def at_once(self) -> int:
+        """How many requests may run at the same time now."""
+        return int(self._at_once)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting["live"]) + len(self._waiting["bulk"])
+
+    def spent(self) -> int:
+        """Units of the last minute, with those of calls under way."""
+        self._spent.forget_before(self._clock())
+        return self._spent.total
+
+    def price(self, method: str) -> int:
+        return self.terms.prices[method]
+
+    @asynccontextmanager
+    async def admitted(self, call: str, units: int, use: Use = "live") -> AsyncGenerator[Ticket]:
+        """Waits until the call may be made, and is over when its answer is there.
+
+        Raises RateLimited when Google has asked for a longer wait than patience allows.
+        """
+        if units > self.terms.allowance(use):
+            remedy = f"ask for less at once: {use} may spend {self.terms.allowance(use)} units a minute"
+            raise BadInput("units", f"{call} would cost {units}", remedy)
+        ticket = await self._admission(call, units, use)
+        try:
+            yield ticket
+        finally:
+            self._finish(ticket)
+
+    def limited(self, ticket: Ticket, error: RateLimited) -> None:
+        """Google has answered this call with a rate limit."""
+        now = self._clock()
+        is_news = not ticket.was_limited and ticket.admitted_at >= self._slowed_at
+        ticket.was_limited = True
+        if is_news:
+            self._slowed_at = now
+            self._at_once = max(1.0, self._at_once / 2)
+            self._troubles += 1
+        elif not error.retry_after:
+            return
+        self._held_until = max(self._held_until, now + self._pause(ticket.call, error))
+        self._hold = error
+        self._dismiss_the_impatient(now)
+
+    async def _admission(self, call: str, units: int, use: Use) -> Ticket:
+        now = self._clock()
+        if (left := self._held_until - now) > self._patience:
+            raise self._told_to_wait(call, left)
+        waiter = _Waiter(call, units, use, now)
+        self._waiting[use].append(waiter)
+        self._admit_all()
+        try:
+            return await waiter.ticket
+        except asyncio.CancelledError:
+            if waiter.ticket.done() and not waiter.ticket.cancelled() and waiter.ticket.exception() is None:
+                self._give_back(waiter.ticket.result())
+            elif waiter in self._waiting[use]:
+                self._waiting[use].remove(waiter)
+                self._admit_all()
+            raise
+
+    def _finish(self, ticket: Ticket) -> None:
+        self._running -= 1
+        self._spent.answered(ticket, self._clock())
+        if not ticket.was_limited:
+            self._at_once = min(float(self.terms.most_at_once), self._at_once + 1 / self._at_once)
+            if ticket.admitted_at >= self._slowed_at:
+                self._troubles = 0
+        self._admit_all()
+
+    def _give_back(self, ticket: Ticket) -> None:
+        """It was admitted, but never sent."""
+        self._running -= 1
+        self._spent.take(replace(ticket, units=-ticket.units))
+        self._admit_all()
+
+    def _admit_all(self) -> None:
+        now = self._clock()
+        self._spent.forget_before(now)
+        while (waiter := self._next(now)) is not None:
+            self._waiting[waiter.use].popleft()
+            ticket = Ticket(waiter.call, waiter.units, waiter.use, now)
+            self._running += 1
+            self._spent.take(ticket)
+            if waiter.use == "bulk":
+                self._last_bulk = now
+            waiter.ticket.set_result(ticket)
+        self._set_alarm(now)
+
+    def _next(self, now: float) -> _Waiter | None:
+        """Whoever is to be admitted now. The first in line is never passed by one that needs less."""
+        live, bulk = self._waiting["live"], self._waiting["bulk"]
+        for line in (live, bulk):
+            while line and line[0].ticket.done():
+                # Canceled, but its task has not yet come round to leave the line.
+                line.popleft()
+        if now < self._held_until:
+            return None
+        if bulk and self._is_due(bulk[0], now):
+            return bulk[0] if self._has_room(bulk[0].units) else None
+        if live:
+            return live[0] if self._has_room(live[0].units) else None
+        if bulk and self._has_room(bulk[0].units + self.terms.reserve, places_kept=1):
+            return bulk[0]
+        return None
+
+    def _has_room(self, units: int, places_kept: int = 0) -> bool:
+        places = max(1, self.at_once - places_kept)
+        return self._running < places and self._spent.total + units <= self.terms.per_minute
+
+    def _is_due(self, waiter: _Waiter, now: float) -> bool:
+        """A bulk call that has waited for its turn too long, within what bulk may spend."""
+        fits = self._spent.bulk + waiter.units <= self.terms.allowance("bulk")
+        return fits and now >= self._due_at(waiter)
+
+    def _due_at(self, waiter: _Waiter) -> float:
+        return max(waiter.since, self._last_bulk) + MINUTE
+
+    def _pause(self, call: str, error: RateLimited) -> float:
+        """How long to be silent: Google's time and a little more, or ours, doubled with every trouble in a row."""
+        if error.retry_after:
+            longest = LONGEST_BACKOFF if call in SENDING else LONGEST_HOLD
+            return min(longest, error.retry_after.total_seconds()) * (1 + self._rng.uniform(0, JITTER))
+        backoff = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(self._troubles - 1, 16))
+        return backoff * self._rng.uniform(0.5, 1)
+
+    def _dismiss_the_impatient(self, now: float) -> None:
+        left = self._held_until - now
+        if left <= self._patience:
+            return
+        for line in self._waiting.values():
+            while line:
+                waiter = line.popleft()
+                if not waiter.ticket.done():
+                    waiter.ticket.set_exception(self._told_to_wait(waiter.call, left))
+
+    def _told_to_wait(self, call: str, left: float) -> RateLimited:
+        kind = QuotaExhausted if isinstance(self._hold, QuotaExhausted) else RateLimited
+        reason = self._hold.reason if self._hold else "too many requests"
+        return kind(call, reason, timedelta(seconds=left))
+
+    def _set_alarm(self, now: float) -> None:
+        """Looks again when something changes by itself: a hold ends, units come back, a bulk call becomes due."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        moments = [self._held_until, self._spent.next_return()]
+        if self._waiting["bulk"]:
+            moments.append(self._due_at(self._waiting["bulk"][0]))
+        coming = [moment for moment in moments if moment is not None and moment > now]
+        if self.waiting and coming:
+            later = self._call_later or asyncio.get_running_loop().call_later
+            self._alarm = later(min(coming) - now, self._rung)
+
+    def _rung(self) -> None:
+        self._alarm = None
+        self._admit_all()

@@ -1,0 +1,84 @@
+"""What Google's quota allows one user: units a minute, and what each method costs in units."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal
+
+from postroom.core.errors import BadInput
+
+# Live is what a person waits for; bulk is what may take its time, such as reading years of old mail.
+Use = Literal["live", "bulk"]
+
+# Units by method, for projects made since 1 May 2026.
+PRICES: Mapping[str, int] = {
+    "getProfile": 1,
+    "watch": 100,
+    "stop": 50,
+    "messages.list": 5,
+    "messages.get": 20,
+    "messages.modify": 5,
+    "messages.batchModify": 50,
+    "messages.batchDelete": 50,
+    "messages.trash": 20,
+    "messages.untrash": 5,
+    "messages.delete": 10,
+    "messages.send": 100,
+    "messages.attachments.get": 5,
+    "drafts.create": 10,
+    "drafts.get": 5,
+    "drafts.list": 5,
+    "drafts.send": 100,
+    "drafts.delete": 10,
+    "threads.get": 10,
+    "history.list": 2,
+    "labels.list": 1,
+    "labels.get": 1,
+    "labels.create": 5,
+    "labels.update": 5,
+    "labels.delete": 5,
+}
+OLDER_PRICES: Mapping[str, int] = {**PRICES, "messages.get": 5, "messages.trash": 5}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """`reserve` is what bulk leaves untouched for live; `most_at_once` is how many requests may run together."""
+
+    per_minute: int = 6_000
+    reserve: int = 1_200
+    prices: Mapping[str, int] = field(default_factory=lambda: PRICES)
+    most_at_once: int = 8
+
+    def __post_init__(self) -> None:
+        for method, price in self.prices.items():
+            if method not in PRICES:
+                near = get_close_matches(method, PRICES, n=1)
+                raise BadInput("prices", f"Gmail has no method {method!r}", _suggestion(near))
+            if price < 0:
+                raise BadInput("prices", f"{price} for {method} is negative", "use 0 or more")
+        if missing := sorted(PRICES.keys() - self.prices.keys()):
+            raise BadInput("prices", f"{missing[0]} has none", "give the units of every method")
+        if self.most_at_once < 1:
+            raise BadInput("most_at_once", f"{self.most_at_once} is not positive", "use 1 or more")
+        if self.reserve < 0:
+            raise BadInput("reserve", f"{self.reserve} is negative", "use 0 or more")
+        dearest = max(self.prices, key=lambda method: self.prices[method])
+        if self.allowance("bulk") < self.prices[dearest]:
+            raise BadInput(
+                "reserve",
+                f"{self.per_minute} units a minute less {self.reserve} are not enough for one {dearest}",
+                f"leave at least {self.prices[dearest]} units",
+            )
+
+    def allowance(self, use: Use) -> int:
+        """The units that this use may ever spend within a minute."""
+        return self.per_minute if use == "live" else self.per_minute - self.reserve
+
+
+def _suggestion(near: list[str]) -> str:
+    return f"did you mean {near[0]}?" if near else "use the names of Google's reference, such as messages.get"
+
+
+NEW_PROJECT = Terms()
+OLDER_PROJECT = Terms(per_minute=15_000, reserve=3_000, prices=OLDER_PRICES)

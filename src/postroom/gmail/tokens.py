@@ -1,0 +1,101 @@
+"""Access tokens for Gmail: fetched when needed, shared by all who ask at once, replaced when Gmail refuses one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from postroom.gmail.errors import ConsentLost, GmailError
+
+# Google's tokens live an hour. One that ends within this time is replaced before it does.
+EARLY = timedelta(minutes=5)
+
+
+class TokenProvider(Protocol):
+    """Whoever has the access tokens of one mailbox."""
+
+    async def token(self) -> str:
+        """A token that should be good. Raises ConsentLost, or TokenUnavailable when there is none for now."""
+        ...
+
+    def refused(self, token: str) -> None:
+        """Gmail did not accept this token: it is not to be given out again."""
+        ...
+
+
+Token = Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class AccessToken:
+    value: str = field(repr=False)
+    expires_at: datetime
+
+
+class Tokens:
+    """Keeps the current token of one mailbox, and fetches the next one once, however many wait for it."""
+
+    def __init__(
+        self,
+        fetch: Callable[[], Awaitable[AccessToken]],
+        clock: Callable[[], datetime],
+        early: timedelta = EARLY,
+    ) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._early = early
+        self._current: AccessToken | None = None
+        self._fetching: asyncio.Task[AccessToken] | None = None
+
+    async def token(self) -> str:
+        current = self._current
+        if current is not None and self._clock() < current.expires_at - self._early:
+            return current.value
+        try:
+            return (await self._next()).value
+        except ConsentLost:
+            raise
+        except GmailError:
+            # Replaced early, so that a short failure of the token endpoint is not felt.
+            if current is not None and current is self._current and self._clock() < current.expires_at:
+                return current.value
+            raise
+
+    def refused(self, token: str) -> None:
+        """Nothing happens for a token that was replaced already: it was refused to many calls at once."""
+        if self._current is not None and self._current.value == token:
+            self._current = None
+
+    async def _next(self) -> AccessToken:
+        """The one fetch under way, or a new one. It is not canceled with any one of those who wait for it."""
+        if self._fetching is None:
+            self._fetching = asyncio.ensure_future(self._fetched())
+            self._fetching.add_done_callback(_seen)
+        return await asyncio.shield(self._fetching)
+
+    async def _fetched(self) -> AccessToken:
+        try:
+            self._current = await self._fetch()
+            return self._current
+        finally:
+            self._fetching = None
+
+
+class PlainTokens:
+    """A token from a function that knows of no refusal, as a setting is."""
+
+    def __init__(self, give: Token) -> None:
+        self._give = give
+
+    async def token(self) -> str:
+        return await self._give()
+
+    def refused(self, token: str) -> None:
+        pass
+
+
+def _seen(task: asyncio.Task[AccessToken]) -> None:
+    """Whoever waited has the error; if nobody did any more, it is not reported as forgotten."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,107 @@
+"""One request to Gmail and its whole answer: with the token, within a time and a size, and never followed elsewhere."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import httpx2
+
+from postroom.gmail.errors import AnswerTooLarge, NotFromGmail, TokenUnavailable, Unreachable
+from postroom.gmail.tokens import PlainTokens, TokenProvider
+
+# For one request from its first byte to the last of the answer: the timeouts of the HTTP client are for each byte.
+DEADLINE = timedelta(seconds=60)
+
+_TOKEN = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is sent. `call` is the method's name, for errors."""
+
+    call: str
+    verb: str
+    path: str
+    largest: int
+    parameters: Mapping[str, str | int | list[str]] = field(default_factory=dict[str, "str | int | list[str]"])
+    content: bytes | None = field(default=None, repr=False)
+    content_type: str = "application/json"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    content: bytes = field(repr=False)
+
+
+def is_401(answer: Answer) -> bool:
+    return answer.status == 401
+
+
+class Wire:
+    """The way to Gmail for one mailbox."""
+
+    def __init__(
+        self, http: httpx2.AsyncClient, base_url: str, tokens: TokenProvider, deadline: timedelta = DEADLINE
+    ) -> None:
+        self._http = http
+        self._base_url = base_url.rstrip("/")
+        self._tokens = tokens
+        self._deadline = deadline
+
+    async def send(self, request: Request, refuses_token: Callable[[Answer], bool] = is_401) -> Answer:
+        """The answer, whatever its status. A refused token is replaced, and the request sent once more."""
+        token = await self._token()
+        answer = await self._exchange(request, token)
+        if not refuses_token(answer):
+            return answer
+        self._tokens.refused(token)
+        if isinstance(self._tokens, PlainTokens):
+            return answer
+        return await self._exchange(request, await self._token())
+
+    async def _token(self) -> str:
+        token = await self._tokens.token()
+        if not _TOKEN.fullmatch(token):
+            raise TokenUnavailable("what was given as one holds characters that no token has")
+        return token
+
+    async def _exchange(self, request: Request, token: str) -> Answer:
+        try:
+            async with asyncio.timeout(self._deadline.total_seconds()):
+                return await self._answer(request, token)
+        except TimeoutError:
+            failure = f"it was not whole after {self._deadline.total_seconds():.0f} s"
+        except httpx2.DecodingError:
+            failure = ""
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
+            # Only the kind of failure is kept, and no cause: a protocol error can quote the Authorization header.
+            failure = type(error).__name__
+        if not failure:
+            raise NotFromGmail("its compression is damaged")
+        raise Unreachable(request.call, failure)
+
+    async def _answer(self, request: Request, token: str) -> Answer:
+        headers = {"Authorization": f"Bearer {token}"}
+        if request.content is not None:
+            headers["Content-Type"] = request.content_type
+        message = self._http.build_request(
+            request.verb,
+            self._base_url + request.path,
+            params=request.parameters or None,
+            content=request.content,
+            headers=headers,
+        )
+        response = await self._http.send(message, stream=True, auth=None, follow_redirects=False)
+        async with contextlib.aclosing(response):
+            content = bytearray()
+            # Decompressed piece by piece, so that what unpacks to gigabytes is given up in time.
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > request.largest:
+                    raise AnswerTooLarge(request.call, request.largest)
+        return Answer(response.status_code, response.headers, bytes(content))

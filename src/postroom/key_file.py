@@ -1,0 +1,143 @@
+"""The file of secret keys: made when the first is needed, readable by its owner only, changed as a whole or not at all.
+
+    {"keys": [{"id": "3f2a…", "created_at": "2026-11-15T08:00:00+00:00", "key": "base64 of 32 bytes"}]}
+
+The newest key stands last. Two processes that need the first key at once both end up with the one that was there first.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from postroom.core.errors import VaultError
+
+NAME = "keys.json"
+KEY_BYTES = 32
+_ID_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class SecretKey:
+    """A key with the name it has everywhere: the beginning of its hash, from which nobody learns the key."""
+
+    secret: bytes = field(repr=False)
+    created_at: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(b"postroom key\0" + self.secret).hexdigest()[:_ID_DIGITS]
+
+
+def read_key(text: str) -> bytes:
+    """The key in base64, in either alphabet. Raises ValueError, which quotes nothing."""
+    plain = text.strip().replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        secret = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        secret = b""
+    if len(secret) != KEY_BYTES:
+        raise ValueError("32 random bytes in base64, as `openssl rand -base64 32` makes them")
+    return secret
+
+
+class KeyFile:
+    """The keys of one data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / NAME
+
+    def read(self) -> list[SecretKey]:
+        """All keys, the newest last; none when there is no file. Refused when others may read it."""
+        try:
+            with self.path.open("rb") as file:
+                self._check_mode(os.fstat(file.fileno()).st_mode)
+                content = file.read()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise VaultError(f"{self.path}: cannot be read ({error.strerror}); restore it from a backup") from None
+        try:
+            return [_key(entry) for entry in json.loads(content)["keys"]]
+        except (ValueError, KeyError, TypeError):
+            raise VaultError(f"{self.path}: this is no file of keys; restore it from a backup") from None
+
+    def add(self, now: datetime, *, only_first: bool = False) -> SecretKey:
+        """A new key, from now on the newest. With `only_first`, the one that is there already is as good."""
+        with self._locked():
+            keys = self.read()
+            if keys and only_first:
+                return keys[-1]
+            new = SecretKey(secrets.token_bytes(KEY_BYTES), now)
+            self._write([*keys, new])
+            return new
+
+    def drop(self, ids: Collection[str]) -> list[str]:
+        """Forgets these keys; says which of them were here."""
+        with self._locked():
+            keys = self.read()
+            dropped = [key.id for key in keys if key.id in ids]
+            if dropped:
+                self._write([key for key in keys if key.id not in ids])
+            return dropped
+
+    def _check_mode(self, mode: int) -> None:
+        if mode & 0o077:
+            raise VaultError(
+                f"{self.path}: others than its owner may read it (mode {mode & 0o777:03o}); "
+                f"run `chmod 600 {self.path}`, and if others could have read it, `postroom key rotate`"
+            )
+
+    def _write(self, keys: list[SecretKey]) -> None:
+        """Beside the old file first, on disk, then in its place."""
+        content = json.dumps({"keys": [_entry(key) for key in keys]}, indent=1).encode() + b"\n"
+        beside = self.path.with_name(f".{NAME}.{secrets.token_hex(4)}")
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        """One process changes the file at a time; the kernel lets go of a lock whose process died."""
+        import fcntl
+
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path.with_name(f".{NAME}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+
+def _entry(key: SecretKey) -> dict[str, Any]:
+    created_at = None if key.created_at is None else key.created_at.isoformat()
+    return {"id": key.id, "created_at": created_at, "key": base64.b64encode(key.secret).decode()}
+
+
+def _key(entry: dict[str, Any]) -> SecretKey:
+    created_at = None if entry["created_at"] is None else datetime.fromisoformat(entry["created_at"])
+    key = SecretKey(read_key(entry["key"]), created_at)
+    if key.id != entry["id"]:
+        raise ValueError("the id is not that of the key")
+    return key

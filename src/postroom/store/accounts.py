@@ -1,0 +1,249 @@
+"""The verbs of accounts: what a user consented to, whether the account is used, and the sealed secrets behind it.
+
+    connect_account ──► active ⇄ paused          (pause_account, resume_account)
+                          │  ▲      │
+                lose_consent │      │            jobs that meet a paused account, or one without consent, are parked;
+                          ▼  │      ▼            whatever makes it active again releases them
+                     needs_consent ──► removed   (remove_account: secrets wiped, history kept)
+
+A secret comes in sealed: nothing here, nor in the database, could open it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postroom.core.accounts import gmail_endpoint, parking_key
+from postroom.core.errors import Conflict, NotFound
+from postroom.core.lifecycle import ACCOUNT
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.jobs import unpark
+from postroom.store.secret_keys import using_key
+from postroom.vault import Sealed
+
+CHANNEL = "accounts"
+REFRESH_TOKEN = "refresh_token"  # noqa: S105 - the name of a field
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the user agreed to. `refreshed_at` is when the provider last honoured it."""
+
+    client_id: str
+    level: str
+    scopes: frozenset[str]
+    granted_at: datetime
+    refreshed_at: datetime | None = None
+    dies_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountView:
+    """An account with its consent, which one that was never connected, or was removed, does not have."""
+
+    id: UUID
+    provider: str
+    endpoint_identity: str
+    email: str
+    state: str
+    state_reason: str | None
+    created_at: datetime
+    updated_at: datetime
+    consent: Consent | None
+
+
+class Held(NamedTuple):
+    """An account, and its sealed secret, if it has one."""
+
+    account: AccountView
+    sealed: Sealed | None
+
+
+@transaction
+def connect_account(
+    id: UUID, email: str, consent: Consent, sealed: Sealed, renew: bool, signed: Signature, now: datetime
+) -> Script[AccountView]:
+    """Keeps the consent to a Gmail mailbox, and lets its jobs go on. `id` is the account's, or that of a new one.
+
+    One that is connected and in use is refused, unless this is to `renew` its consent.
+    """
+    found = [each for each in (yield from _with_address(email)) if each.provider == "gmail"]
+    before = found[0].state if found else None
+    if found:
+        yield from _check_connectable(found[0], id, renew)
+        yield from _move(id, "active", None, now)
+    elif not (yield sql("insert_new_account", id, "gmail", gmail_endpoint(email), email, now)):
+        raise Conflict("email", f"{email} is just being connected by someone else", "look at `postroom account list`")
+    yield from using_key(sealed.key_id, now)
+    scopes = json_text(sorted(consent.scopes))
+    yield sql("upsert_consent", id, consent.client_id, consent.level, scopes, consent.granted_at, consent.dies_at)
+    yield sql("upsert_credential", id, REFRESH_TOKEN, *sealed, now)
+    yield from unpark.script(parking_key(id), now)
+    after = {"state": "active", "email": email, "level": consent.level, "scopes": sorted(consent.scopes)}
+    yield from auditing(signed.under("account.connect", "account", str(id), before=_state(before), after=after), now)
+    yield Notify(CHANNEL, str(id))
+    return (yield from _view(id))
+
+
+def _check_connectable(found: AccountView, id: UUID, renew: bool) -> Script[None]:
+    yield from _lock(found.id)
+    if found.id != id:
+        raise Conflict("email", f"{found.email} was connected meanwhile", "look at `postroom account list`")
+    if found.consent is not None and found.state in ("active", "paused") and not renew:
+        raise already_connected(found)
+
+
+def already_connected(found: AccountView) -> Conflict:
+    level = "" if found.consent is None else f", level {found.consent.level}"
+    return Conflict(
+        "email",
+        f"{found.email} is connected already (account {found.id}{level})",
+        f"to renew or widen its consent, run `postroom account add gmail --email {found.email} --renew`",
+    )
+
+
+@transaction
+def pause_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
+    """The user wants it left alone for a while: its jobs wait."""
+    return (yield from _moved(id, "paused", signed.reason, "account.pause", signed, now))
+
+
+@transaction
+def resume_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
+    """It is used again, and its jobs go on. One that lost its consent may be tried once more like this."""
+    view = yield from _moved(id, "active", None, "account.resume", signed, now)
+    yield from unpark.script(parking_key(id), now)
+    return view
+
+
+@transaction
+def remove_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
+    """Its secrets are gone for good; its mail and its history stay. Jobs that waited end by themselves."""
+    view = yield from _moved(id, "removed", signed.reason, "account.remove", signed, now)
+    yield sql("delete_credentials", id)
+    yield sql("delete_consent", id)
+    yield from unpark.script(parking_key(id), now)
+    return view
+
+
+@transaction
+def lose_consent(id: UUID, granted_at: datetime, reason: str, signed: Signature, now: datetime) -> Script[bool]:
+    """The provider no longer honours the consent of that time. False when the account has moved on since."""
+    state, _ = yield from _lock(id)
+    view = yield from _view(id)
+    if view.consent is None or view.consent.granted_at != granted_at or state not in ("active", "paused"):
+        return False
+    yield from _moved(id, "needs_consent", reason, "account.consent_lost", signed._replace(reason=reason), now)
+    return True
+
+
+@transaction
+def note_refresh(id: UUID, granted_at: datetime, now: datetime) -> Script[bool]:
+    """The provider has honoured the consent of that time."""
+    return bool((yield sql("note_refresh", id, granted_at, now)))
+
+
+@query
+def list_accounts() -> Script[list[AccountView]]:
+    """Every account there ever was, the oldest first."""
+    rows = yield sql("select_account_views")
+    return [_account(row) for row in rows]
+
+
+@query
+def accounts_with_address(email: str) -> Script[list[AccountView]]:
+    """The accounts of an address, in its one spelling; there may be one of each provider."""
+    return (yield from _with_address(email))
+
+
+@query
+def load_account(id: UUID) -> Script[AccountView]:
+    return (yield from _view(id))
+
+
+@query
+def account_at(endpoint_identity: str) -> Script[AccountView | None]:
+    rows = yield sql("select_account_at", endpoint_identity)
+    return _account(rows[0]) if rows else None
+
+
+@query
+def held_by(id: UUID) -> Script[Held]:
+    """The account with its sealed refresh token."""
+    view = yield from _view(id)
+    rows = yield sql("select_credential", id, REFRESH_TOKEN)
+    return Held(view, Sealed(*rows[0]) if rows else None)
+
+
+def _moved(id: UUID, state: str, reason: str | None, action: str, signed: Signature, now: datetime) -> Script[Any]:
+    """A move with its entry in the audit log. To where it is already, nothing moves."""
+    before, why = yield from _lock(id)
+    if before != state:
+        yield from _move(id, state, reason, now)
+        entry = signed.under(action, "account", str(id), before=_state(before, why), after=_state(state, reason))
+        yield from auditing(entry, now)
+        yield Notify(CHANNEL, str(id))
+    return (yield from _view(id))
+
+
+def _move(id: UUID, state: str, reason: str | None, now: datetime) -> Script[None]:
+    before, _ = yield from _lock(id)
+    if before != state:
+        ACCOUNT.check(before, state)
+    yield sql("set_account_state", id, state, reason, now)
+
+
+def _lock(id: UUID) -> Script[Sequence[Any]]:
+    rows = yield sql("lock_account", id)
+    if not rows:
+        raise NotFound(f"there is no account {id}; `postroom account list` shows those there are")
+    return rows[0]
+
+
+def _with_address(email: str) -> Script[list[AccountView]]:
+    rows = yield sql("select_accounts_with_address", email)
+    return [_account(row) for row in rows]
+
+
+def _view(id: UUID) -> Script[AccountView]:
+    rows = yield sql("select_account_view", id)
+    if not rows:
+        raise NotFound(f"there is no account {id}; `postroom account list` shows those there are")
+    return _account(rows[0])
+
+
+def _state(state: str | None, reason: str | None = None) -> dict[str, Any] | None:
+    return None if state is None else {"state": state, "reason": reason}
+
+
+def _account(row: Sequence[Any]) -> AccountView:
+    id, provider, identity, email, state, reason, created_at, updated_at, *consent = row
+    return AccountView(
+        as_uuid(id),
+        provider,
+        identity,
+        email,
+        state,
+        reason,
+        as_time(created_at),
+        as_time(updated_at),
+        _consent(consent),
+    )
+
+
+def _consent(row: Sequence[Any]) -> Consent | None:
+    client_id, level, scopes, granted_at, refreshed_at, dies_at = row
+    if client_id is None:
+        return None
+    return Consent(
+        client_id,
+        level,
+        frozenset(from_json(scopes)),
+        as_time(granted_at),
+        as_optional_time(refreshed_at),
+        as_optional_time(dies_at),
+    )

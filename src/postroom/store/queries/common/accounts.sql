@@ -1,0 +1,74 @@
+-- name: select_account_views()
+SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at,
+    c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at
+FROM accounts a LEFT JOIN consents c ON c.account_id = a.id ORDER BY a.created_at, a.id
+
+-- name: select_account_view(id)
+SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at,
+    c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at
+FROM accounts a LEFT JOIN consents c ON c.account_id = a.id WHERE a.id = :id
+
+-- name: select_account_at(endpoint_identity)
+SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at,
+    c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at
+FROM accounts a LEFT JOIN consents c ON c.account_id = a.id WHERE a.endpoint_identity = :endpoint_identity
+
+-- name: select_accounts_with_address(email)
+SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at,
+    c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at
+FROM accounts a LEFT JOIN consents c ON c.account_id = a.id WHERE lower(a.email) = :email ORDER BY a.created_at, a.id
+
+-- name: insert_new_account(id, provider, endpoint_identity, email, now)
+INSERT INTO accounts (id, provider, endpoint_identity, email, state, created_at, updated_at)
+VALUES (:id, :provider, :endpoint_identity, :email, 'active', :now, :now)
+ON CONFLICT (endpoint_identity) DO NOTHING RETURNING id
+
+-- name: set_account_state(id, state, reason, now)
+UPDATE accounts SET state = :state, state_reason = :reason, updated_at = :now WHERE id = :id
+
+-- name: upsert_consent(account_id, client_id, level, scopes_json, granted_at, dies_at)
+INSERT INTO consents (account_id, client_id, level, scopes_json, granted_at, dies_at)
+VALUES (:account_id, :client_id, :level, :scopes_json, :granted_at, :dies_at)
+ON CONFLICT (account_id) DO UPDATE SET client_id = excluded.client_id, level = excluded.level,
+    scopes_json = excluded.scopes_json, granted_at = excluded.granted_at, refreshed_at = NULL, dies_at = excluded.dies_at
+
+-- name: note_refresh(account_id, granted_at, now)
+UPDATE consents SET refreshed_at = :now WHERE account_id = :account_id AND granted_at = :granted_at RETURNING account_id
+
+-- name: delete_consent(account_id)
+DELETE FROM consents WHERE account_id = :account_id
+
+-- name: upsert_credential(account_id, field, key_id, sealed, now)
+INSERT INTO credentials (account_id, field, key_id, sealed, updated_at)
+VALUES (:account_id, :field, :key_id, :sealed, :now)
+ON CONFLICT (account_id, field) DO UPDATE
+SET key_id = excluded.key_id, sealed = excluded.sealed, updated_at = excluded.updated_at
+
+-- name: replace_credential(account_id, field, old_sealed, key_id, sealed, now)
+UPDATE credentials SET key_id = :key_id, sealed = :sealed, updated_at = :now
+WHERE account_id = :account_id AND field = :field AND sealed = :old_sealed RETURNING field
+
+-- name: select_credential(account_id, field)
+SELECT key_id, sealed FROM credentials WHERE account_id = :account_id AND field = :field
+
+-- name: delete_credentials(account_id)
+DELETE FROM credentials WHERE account_id = :account_id
+
+-- name: select_credentials_after(key_id, account_id, field, most)
+-- Those that another key sealed, in the order of the primary key.
+SELECT account_id, field, key_id, sealed FROM credentials
+WHERE key_id <> :key_id AND (account_id, field) > (:account_id, :field)
+ORDER BY account_id, field LIMIT :most
+
+-- name: insert_secret_key(id, now)
+INSERT INTO secret_keys (id, first_used_at) VALUES (:id, :now) ON CONFLICT (id) DO NOTHING
+
+-- name: select_secret_keys()
+SELECT k.id, k.first_used_at, k.dropped_at, (SELECT count(*) FROM credentials c WHERE c.key_id = k.id)
+FROM secret_keys k ORDER BY k.first_used_at DESC, k.id
+
+-- name: count_credentials_under(key_id)
+SELECT count(*) FROM credentials WHERE key_id = :key_id
+
+-- name: drop_secret_key(id, now)
+UPDATE secret_keys SET dropped_at = :now WHERE id = :id AND dropped_at IS NULL RETURNING id

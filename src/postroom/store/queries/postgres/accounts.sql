@@ -1,0 +1,13 @@
+-- name: lock_account(id)
+SELECT state, state_reason FROM accounts WHERE id = :id FOR UPDATE
+
+-- name: lock_parking(key)
+-- Whoever makes the account usable again, and then releases its jobs, waits until this job stands under the key.
+SELECT state FROM accounts WHERE 'account:' || id::text = :key FOR SHARE
+
+-- name: share_secret_key(id)
+-- Whoever drops the key waits until what it has sealed can be seen.
+SELECT dropped_at FROM secret_keys WHERE id = :id FOR SHARE
+
+-- name: lock_secret_key(id)
+SELECT dropped_at FROM secret_keys WHERE id = :id FOR UPDATE

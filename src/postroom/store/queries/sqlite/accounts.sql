@@ -1,0 +1,12 @@
+-- name: lock_account(id)
+-- One transaction writes at a time: whoever reads here is alone.
+SELECT state, state_reason FROM accounts WHERE id = :id
+
+-- name: lock_parking(key)
+SELECT state FROM accounts WHERE 'account:' || id = :key
+
+-- name: share_secret_key(id)
+SELECT dropped_at FROM secret_keys WHERE id = :id
+
+-- name: lock_secret_key(id)
+SELECT dropped_at FROM secret_keys WHERE id = :id

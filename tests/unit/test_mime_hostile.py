@@ -1,0 +1,184 @@
+"""Messages made to hurt: each is read within two seconds, keeps its headers, and says what was left out."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from postroom.core.mime import LARGEST_MESSAGE, LONGEST_TEXT, Letter, read_letter
+from postroom.core.mime_headers import values
+from postroom.core.tiers import Known, assign_tier, assign_tier_from_raw
+
+KNOWN = Known.of({"mara@x.example"}, {"ida@x.example"}, {"<sent@x>"})
+MIB = 1024 * 1024
+SECONDS = 2.0
+TAIL = b"From: ida@x.example\r\n\r\nHello"
+MIXED = b'From: ida@x.example\r\nContent-Type: multipart/mixed; boundary="b"\r\n\r\n'
+HTML = b"From: ida@x.example\r\nContent-Type: text/html\r\n\r\n"
+TEXT = b"From: ida@x.example\r\nContent-Type: text/plain%s\r\nContent-Transfer-Encoding: %s\r\n\r\n"
+
+
+def within_time(raw: bytes) -> Letter:
+    """Read, and given a tier from headers and from bytes, in two seconds of one core."""
+    started = time.process_time()
+    letter = read_letter(raw)
+    tier = assign_tier(letter.headers, KNOWN)
+    assert assign_tier_from_raw(raw, KNOWN) == tier
+    assert time.process_time() - started < SECONDS
+    assert not any("cannot be read" in problem for problem in letter.problems)
+    assert len(letter.text) <= LONGEST_TEXT
+    return letter
+
+
+def nested(depth: int, boundary: Callable[[int], bytes]) -> bytes:
+    levels = [
+        b'Content-Type: multipart/mixed; boundary="%s"\r\n\r\n--%s\r\n' % (boundary(level), boundary(level))
+        for level in range(depth)
+    ]
+    return b"From: ida@x.example\r\n" + b"".join(levels) + b"Content-Type: text/plain\r\n\r\nHello\r\n"
+
+
+@pytest.mark.parametrize("name", ["Subject", "To", "Cc", "In-Reply-To", "Precedence", "Content-Type", "Date", "X-Any"])
+@pytest.mark.parametrize(
+    "scrap",
+    [
+        *("a", "=?utf-8?q?a?= ", "=?", "(", ")", "<", ">", '"', '"\\', "\\", "a:", "a@b,", "<a@b>,", "[", "@", ";a=b"),
+        *('; a="', "; n*1=b", ";=", "ü@ü.ü,", "a\r\n ", "\r", "=?utf-8?b?////?=", "=?utf-8?q?=0D=0A?=", "<a@b> ", "\0"),
+        *("'", "%", "*", "; boundary=b", "=?a?q?=?= "),
+    ],
+    ids=ascii,
+)
+def test_a_header_of_a_mebibyte(name: str, scrap: str) -> None:
+    value = scrap.encode() * (MIB // len(scrap.encode()))
+    letter = within_time(f"{name}: ".encode() + value + b"\r\n" + TAIL)
+    assert values(letter.headers, "from") == ["ida@x.example"]
+    assert assign_tier(letter.headers, KNOWN).rule == "known_contact"
+    assert any(f"64 KiB: {name}" in problem for problem in letter.problems)
+
+
+def test_a_subject_of_a_mebibyte_is_cut_and_the_rest_is_read() -> None:
+    letter = within_time(b"Subject: " + b"s" * MIB + b"\r\n" + TAIL)
+    assert [len(value) for value in values(letter.headers, "subject")] == [65_535]
+    assert letter.text == "Hello"
+
+
+def test_hundreds_of_thousands_of_headers() -> None:
+    letter = within_time(b"From: ida@x.example\r\n" + b"a:\n" * 2_000_000 + b"\nHello")
+    assert letter.text == "Hello"
+    assert letter.problems == ("the head is larger than 1 MiB",)
+
+
+def test_hundreds_of_thousands_of_senders() -> None:
+    assert within_time(b"From:\n" * 150_000 + TAIL).text == "Hello"
+
+
+def test_a_hundred_thousand_parts() -> None:
+    letter = within_time(MIXED + b"--b\r\nContent-Type: text/plain\r\n\r\nx\r\n" * 100_000 + b"--b--\r\n")
+    assert letter.problems == ("it has more than 1,000 parts",)
+    assert letter.text.count("x") == 999
+
+
+@pytest.mark.parametrize("boundary", [lambda level: b"b%d" % level, lambda _: b"b"], ids=["own", "same"])
+def test_two_thousand_levels(boundary: Callable[[int], bytes]) -> None:
+    letter = within_time(nested(2000, boundary))
+    assert values(letter.headers, "from") == ["ida@x.example"]
+    assert letter.problems != ()
+
+
+def test_fifty_levels_are_read() -> None:
+    assert within_time(nested(50, lambda level: b"b%d" % level)).text == "Hello"
+    assert within_time(nested(51, lambda level: b"b%d" % level)).problems[0] == "parts are nested deeper than 50"
+
+
+def test_two_thousand_messages_within_each_other() -> None:
+    letter = within_time(b"From: ida@x.example\r\n" + b"Content-Type: message/rfc822\r\n\r\n" * 2000 + b"x")
+    assert [each.mime_type for each in letter.attachments] == ["message/rfc822"]
+
+
+@pytest.mark.parametrize("line", [b"--\n", b"--x\n", b"--b--x\n", b"--" + b"b" * 200 + b"\n", b"--b \n"])
+def test_tens_of_mebibytes_of_what_looks_like_boundaries(line: bytes) -> None:
+    assert within_time(MIXED + line * (30 * MIB // len(line))).problems != ()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "scrap"),
+    [
+        *((b"base64", b"QUFB"), (b"base64", b"="), (b"base64", b"\xff"), (b"quoted-printable", b"=41")),
+        *((b"quoted-printable", b"="), (b"x-uuencode", b"#0V%T\n"), (b"8bit", b"abc\r\n"), (b"none", b"\0")),
+    ],
+)
+@pytest.mark.parametrize(
+    "charset", [b"", b"; charset=utf-8", b"; charset=utf-7", b"; charset=punycode", b"; charset=hz"]
+)
+def test_tens_of_mebibytes_of_text(encoding: bytes, scrap: bytes, charset: bytes) -> None:
+    letter = within_time(TEXT % (charset, encoding) + scrap * (20 * MIB // len(scrap)))
+    assert values(letter.headers, "from") == ["ida@x.example"]
+
+
+def test_more_than_may_be_decoded_is_left_and_said() -> None:
+    letter = within_time(TEXT % (b"", b"8bit") + b"abc\r\n" * (12 * MIB))
+    assert letter.problems == ("it has more than 50 MiB decoded",)
+
+
+def test_more_than_may_be_read_leaves_the_headers() -> None:
+    letter = within_time(TEXT % (b"", b"8bit") + b"x" * LARGEST_MESSAGE)
+    assert values(letter.headers, "from") == ["ida@x.example"]
+    assert letter.problems == ("it is larger than 100 MiB; only its headers were read",)
+
+
+@pytest.mark.parametrize(
+    "scrap",
+    [
+        *(
+            b"<div>",
+            b"<b><p>",
+            b"<",
+            b"<<",
+            b'<a "',
+            b'<a ">',
+            b"<a x=1 ",
+            b"&",
+            b"&#1",
+            b"&#11111111",
+            b"&#x",
+            b"<!--",
+        ),
+        *(b"<script>", b"<p>", b"</p", b" ", b"&amp;", b"<!", b"<?", b"<br>\n \n", b"<title>", b"</script", b"<a x='"),
+        *(b"<table><td>", b"<svg><g>", b"\0", b"\xff", b">", b"-->", b"\n"),
+    ],
+)
+def test_mebibytes_of_html(scrap: bytes) -> None:
+    within_time(HTML + scrap * (3 * MIB // len(scrap)))
+
+
+def test_a_tag_with_a_hundred_thousand_attributes() -> None:
+    attributes = b" ".join(b"x%d=1" % number for number in range(100_000))
+    assert within_time(HTML + b"<a " + attributes + b">words</a>").text == "words"
+
+
+def test_many_html_parts_share_one_allowance() -> None:
+    letter = within_time(MIXED + (b"--b\r\nContent-Type: text/html\r\n\r\n" + b"<p>" * 30_000 + b"\r\n") * 900)
+    assert "it has more than a million characters of text" in letter.problems
+
+
+def test_a_million_parameters() -> None:
+    within_time(b"Content-Type: multipart/mixed" + b"; boundary=b" * 80_000 + b"\r\n" + TAIL)
+    many = b"".join(b"; name*%d*=a" % number for number in range(5000))
+    within_time(MIXED + (b"--b\r\nContent-Type: a/b" + many + b"\r\n\r\nx\r\n") * 500)
+
+
+def test_heads_of_parts_without_end() -> None:
+    assert within_time(MIXED + (b"--b\r\n" + b"Content-Type: text/plain;\r\n " * 2000) * 900).problems != ()
+
+
+@pytest.mark.parametrize(
+    "scrap", [b"\0", b"\xff", b"\r", b"\n", b"\r\n", b"--", b":", b" ", b": \n", b"\n--\n", b"\t\n"]
+)
+def test_mebibytes_of_nothing(scrap: bytes) -> None:
+    within_time(scrap * (4 * MIB // len(scrap)))
+
+
+def test_every_beginning_of_a_message_is_read() -> None:
+    whole = MIXED + b'--b\r\nContent-Type: text/html; charset="utf-8"\r\n\r\n<p>caf\xc3\xa9</p>\r\n--b--\r\n'
+    for end in range(len(whole)):
+        within_time(whole[:end])
