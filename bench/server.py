@@ -55,8 +55,14 @@ async def serve_ours(target: Target) -> None:
     hosts = settings.web.allowed_hosts
     async with opened(target) as database:
         services, gauges = _services(database, target, settings.disk_reserve_mib), Gauges()
-        keep = timedelta(days=settings.inbox.keep_days)
-        keeper = Keeper(database, services.queues, services.buffer, gauges, keep=keep, keep_rollups=keep)
+        keeper = Keeper(
+            database,
+            services.queues,
+            services.buffer,
+            gauges,
+            keep=timedelta(days=settings.inbox.keep_days),
+            keep_rollups=timedelta(days=settings.inbox.rollup_days),
+        )
         async with (
             exporting(settings.telemetry, services.tally, gauges) as exporter,
             running_mcp(services, hosts) as mcp,

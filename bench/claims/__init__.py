@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ..rounds import Run
 from ..table import Line
-from . import backlog, drain, enqueue, horizon, intake, picker
+from . import backlog, drain, enqueue, horizon, intake, picker, tiers
 
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
@@ -22,4 +22,5 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "ingest-sqlite": intake.rate_sqlite,
     "latency-postgres": intake.latency_postgres,
     "latency-sqlite": intake.latency_sqlite,
+    "tier": tiers.one_core,
 }

@@ -43,11 +43,11 @@ def _in_folder(folder: Path) -> Iterator[MailFile]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        yield MailFile(str(folder), b"", f"it cannot be read ({error.strerror})")
+        yield MailFile(_shown(folder), b"", f"it cannot be read ({error.strerror})")
         return
     names = {entry.name for entry in entries}
     is_maildir = {"cur", "new"} <= names
-    files = [entry for entry in entries if entry.is_file()]
+    files = [entry for entry in entries if _is_file(entry)]
     chosen = [entry for entry in files if entry.name.lower().endswith(MESSAGE_ENDINGS)]
     if not chosen and not is_maildir:
         chosen = [entry for entry in files if not entry.name.startswith(".")]
@@ -58,15 +58,29 @@ def _in_folder(folder: Path) -> Iterator[MailFile]:
             yield from _in_file(Path(entry.path), may_be_mbox=folder.name not in ("cur", "new"))
 
 
+def _is_file(entry: "os.DirEntry[str]") -> bool:
+    """A link that leads nowhere but to itself counts: that it cannot be read is then said."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
+
+
+def _shown(path: Path, number: int = 0) -> str:
+    """As text, which not every name of a file is."""
+    name = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return f"{name}#{number}" if number else name
+
+
 def _in_file(path: Path, *, may_be_mbox: bool) -> Iterator[MailFile]:
     try:
         with path.open("rb") as file:
             if may_be_mbox and path.suffix.lower() != ".eml" and file.peek(len(_MBOX))[: len(_MBOX)] == _MBOX:
                 yield from _in_mbox(file, path)
             else:
-                yield MailFile(str(path), file.read(LARGEST_MESSAGE + 1))
+                yield MailFile(_shown(path), file.read(LARGEST_MESSAGE + 1))
     except OSError as error:
-        yield MailFile(str(path), b"", f"it cannot be read ({error.strerror})")
+        yield MailFile(_shown(path), b"", f"it cannot be read ({error.strerror})")
 
 
 def _in_mbox(file: BinaryIO, path: Path) -> Iterator[MailFile]:
@@ -77,7 +91,7 @@ def _in_mbox(file: BinaryIO, path: Path) -> Iterator[MailFile]:
     while step := file.readline(LONGEST_STEP):
         if at_start and after_empty and step.startswith(_MBOX):
             if number:
-                yield MailFile(f"{path}#{number}", b"".join(lines))
+                yield MailFile(_shown(path, number), b"".join(lines))
             number, size, lines = number + 1, 0, []
         elif size <= LARGEST_MESSAGE:
             unescaped = step[1:] if at_start and step.startswith(b">") and step.lstrip(b">").startswith(_MBOX) else step
@@ -85,4 +99,4 @@ def _in_mbox(file: BinaryIO, path: Path) -> Iterator[MailFile]:
             size += len(unescaped)
         after_empty = at_start and step in (b"\n", b"\r\n")
         at_start = step.endswith(b"\n")
-    yield MailFile(f"{path}#{number}" if number > 1 else str(path), b"".join(lines))
+    yield MailFile(_shown(path, number if number > 1 else 0), b"".join(lines))

@@ -15,6 +15,7 @@ channel = "webhook"
 endpoint_identity = "monitoring-*"
 """
 
+import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -112,6 +113,9 @@ def queues_of(queues: Mapping[str, QueueSettings], routes: Sequence[RouteSetting
 
 def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
     if base is None and (given.tiers is None or given.otherwise is None):
+        near = difflib.get_close_matches(name, BUILT_IN, n=1)
+        if near and given.tiers is None:
+            raise SettingsError(f"queues.{name}: there is no such queue; did you mean {near[0]}?")
         missing = "tiers" if given.tiers is None else "otherwise"
         raise SettingsError(f"queues.{name}.{missing}: a new queue needs its tiers, highest first, and `otherwise`")
     if base is EMAIL and (given.tiers is not None or given.otherwise is not None or given.classes is not None):

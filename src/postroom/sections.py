@@ -89,6 +89,25 @@ class GmailSettings(Section):
         return value.rstrip("/")
 
 
+class GoogleSettings(Section):
+    client_id: str | None = Field(
+        None, min_length=1, description="The client id of your own app at Google, `….apps.googleusercontent.com`."
+    )
+    client_secret: SecretStr | None = Field(None, description="The client secret of that app.")
+    auth_url: str = Field(
+        "https://accounts.google.com/o/oauth2/v2/auth", description="Where Google asks the user for consent."
+    )
+    token_url: str = Field("https://oauth2.googleapis.com/token", description="Where Google hands out tokens.")
+    revoke_url: str = Field("https://oauth2.googleapis.com/revoke", description="Where Google ends a consent.")
+
+    @field_validator("auth_url", "token_url", "revoke_url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
+            raise ValueError("an address such as https://oauth2.googleapis.com/token, without user or password")
+        return value
+
+
 class InboxSettings(Section):
     keep_days: Whole = Field(
         30, ge=1, description="Days an ended message is kept, to be looked at and replayed; its key is kept for good."

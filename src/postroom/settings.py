@@ -19,12 +19,14 @@ from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validat
 from pydantic.fields import FieldInfo
 
 from postroom.core.errors import SettingsError
+from postroom.key_file import read_key
 from postroom.masking import HIDDEN, masked_urls, passwords_in
 from postroom.queue_settings import QueueTables, RouteTables, queues_of
 from postroom.sections import (
     AccountSettings,
     ConnectorSettings,
     GmailSettings,
+    GoogleSettings,
     InboxSettings,
     JobsSettings,
     LogSettings,
@@ -55,6 +57,11 @@ class Settings(Section):
     allow_unsafe_durability: bool = Field(
         False, description="Start on a PostgreSQL that may lose what it acknowledged (`fsync` off and the like)."
     )
+    secret_key: SecretStr | None = Field(
+        None,
+        description="The key that seals the accounts' secrets: 32 random bytes in base64; several with commas between, "
+        "of which the first seals. Without it, a file in the data folder.",
+    )
     disk_reserve_mib: Whole = Field(
         512, ge=0, description="Free disk space, in MiB, below which no new mail is accepted; work goes on."
     )
@@ -69,11 +76,20 @@ class Settings(Section):
     worker: WorkerSettings = WorkerSettings.model_validate({})
     jobs: JobsSettings = JobsSettings.model_validate({})
     gmail: GmailSettings = GmailSettings.model_validate({})
+    google: GoogleSettings = GoogleSettings.model_validate({})
     inbox: InboxSettings = InboxSettings.model_validate({})
     account: AccountSettings = AccountSettings.model_validate({})
     connector: ConnectorSettings = ConnectorSettings.model_validate({})
     redis: RedisSettings = RedisSettings.model_validate({})
     telemetry: TelemetrySettings = TelemetrySettings.model_validate({})
+
+    @field_validator("secret_key")
+    @classmethod
+    def _are_keys(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            for key in value.get_secret_value().split(","):
+                read_key(key)
+        return value
 
     @field_validator("database_url")
     @classmethod
@@ -157,7 +173,8 @@ def secrets_of(settings: Settings) -> list[str]:
     values = (_value(settings, setting.key) for setting in known_settings())
     texts = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
     passwords = [password for text in texts for password in passwords_in(text)]
-    return [text for text in texts + passwords if text]
+    keys = [] if settings.secret_key is None else settings.secret_key.get_secret_value().split(",")
+    return [text for text in texts + passwords + [key.strip() for key in keys] if text]
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ async def _check_counts(place: Place, rows: Sequence[Row]) -> None:
         counted[measure][queue, name] += int(count)
     first = [row for row in rows if row.members is None and row.copy_of is None and row.state != "duplicate"]
     assert counted["accepted"].total() == len(first)
-    ended = Counter((row.queue, row.state) for row in rows if row.state in ("failed", "coalesced", "auto_acked"))
+    ended = Counter((row.queue, row.state) for row in rows if row.state in INBOX.terminal - {"duplicate"})
     assert counted["ended"] == ended
     leased = Counter[tuple[str, str]]()
     for row in rows:

@@ -114,7 +114,11 @@ async def give_up(desk: Desk) -> Transaction[Any]:
 
 async def adopt_strays(desk: Desk) -> Transaction[Any]:
     await desk.database.run(accepting(desk, [event(1)], GATEWAY))
-    return inbox.adopt_strays(Policy("gateway", {"only": 10}))
+    return inbox.adopt_strays(Policy("gateway", {"only": 10}), 100)
+
+
+async def give_back(desk: Desk) -> Transaction[Any]:
+    return inbox.give_back(await _held(desk), desk.clock())
 
 
 async def sweep(desk: Desk) -> Transaction[Any]:
@@ -153,6 +157,7 @@ CASES: list[Case] = [
     return_expired,
     give_up,
     adopt_strays,
+    give_back,
     sweep,
     forget_texts,
     prune_inbox,

@@ -49,4 +49,9 @@ async def record_heartbeat(desk: Desk) -> Transaction[Any]:
     return connectors.record_heartbeat(report, desk.clock())
 
 
-CASES: list[Case] = [create_token, revoke_token, note_token_use, record_audit, record_heartbeat]
+async def prune_connectors(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(await record_heartbeat(desk))
+    return connectors.prune_connectors(desk.clock.forward(60))
+
+
+CASES: list[Case] = [create_token, revoke_token, note_token_use, record_audit, record_heartbeat, prune_connectors]

@@ -180,4 +180,5 @@ class Model:
             for each in self.waiting(policy, tier):
                 if now - each.accepted_at <= patience:
                     break
-                each.end("auto_acked")
+                if each.attempts == 0:
+                    each.end("auto_acked")

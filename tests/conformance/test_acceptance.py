@@ -153,9 +153,11 @@ async def test_a_key_that_stands_for_another_event_is_a_conflict_that_names_both
     before = await dump(desk.database)
     conflict = await refusal(desk.intake.ingest(other))
     assert conflict.field == "control.idempotency_key"
-    assert "webhook webhook ci event-1 from builder" in str(conflict)
+    assert "webhook webhook ci event-1" in str(conflict)
     assert str(first.request_id) in str(conflict)
     source, sender = other["source"], other["sender"]["identity"]
+    told = "webhook ci event-1 from builder (request" in str(conflict)
+    assert told == (source["endpoint_identity"] == "ci"), "who sent it is told only to the endpoint it came to"
     mine = (
         f"{source['channel']} {source['provider']} {source['endpoint_identity']} {other['event']['external_event_id']}"
     )

@@ -7,14 +7,20 @@ from typing import Any
 import pytest
 
 import postroom.store
-from conformance import fault_cases_inbox, fault_cases_jobs, fault_cases_mail, fault_cases_registry
+from conformance import (
+    fault_cases_accounts,
+    fault_cases_inbox,
+    fault_cases_jobs,
+    fault_cases_mail,
+    fault_cases_registry,
+)
 from conformance.desk import Desk
 from conformance.dump import Dump, dump
 from conformance.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
 from postroom.store.database import Transaction, Verb
 from support.faults import FailingAt, InjectedFault
 
-SUBJECTS = (fault_cases_jobs, fault_cases_inbox, fault_cases_mail, fault_cases_registry)
+SUBJECTS = (fault_cases_accounts, fault_cases_jobs, fault_cases_inbox, fault_cases_mail, fault_cases_registry)
 CASES = {case.__name__: case for subject in SUBJECTS for case in subject.CASES}
 ELSEWHERE = {"apply"}  # test_migrate does the same to a database of its own
 

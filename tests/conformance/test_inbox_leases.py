@@ -268,12 +268,12 @@ async def test_a_message_is_given_up_by_whoever_holds_it_alone(desk: InboxDesk) 
 # Settings that change.
 
 
-async def test_what_waits_in_a_tier_that_is_no_more_goes_to_the_lowest(desk: InboxDesk) -> None:
+async def test_what_waits_in_a_tier_that_is_no_more_goes_where_anything_unknown_goes(desk: InboxDesk) -> None:
     ids = await accepted(desk, 2)
     await accepted(desk, 2, first=2, name="deploy.failed")
     changed = Policy("gateway", {"P1": 10, "last": 10}, otherwise="last")
-    assert await desk.database.run(adopt_strays(changed)) == 2
-    assert await desk.database.run(adopt_strays(changed)) == 0
+    assert await desk.database.run(adopt_strays(changed, 100)) == 2
+    assert await desk.database.run(adopt_strays(changed, 100)) == 0
     await desk.restart(Queues([EMAIL, changed]))
     found = await desk.next(10)
     assert [each.tier for each in found] == ["P1", "P1", "last", "last"]
@@ -286,7 +286,7 @@ async def test_what_was_leased_in_a_tier_that_is_no_more_is_handed_out_again_whe
     ids = await accepted(desk, 1)
     await desk.next()
     changed = Policy("gateway", {"only": 10}, otherwise="only")
-    await desk.database.run(adopt_strays(changed))
+    await desk.database.run(adopt_strays(changed, 100))
     await desk.restart(Queues([EMAIL, changed]))
     desk.clock.forward(LEASE_S + 1)
     assert await desk.next_ids() == ids

@@ -61,7 +61,7 @@ async def test_a_job_that_sleeps_until_its_retry_keeps_nobody_waiting(database: 
     await intake.ingest(_mail("troubled"))
     assert await dispatcher.tick() == 1
     job = await _claimed(database, clock)
-    await database.run(jobs.retry_later(job, "no answer", clock() + timedelta(minutes=5), clock()))
+    await database.run(jobs.retry_later(job.claim, clock() + timedelta(minutes=5), "no answer", clock()))
     await intake.ingest(_mail("urgent", "high_priority"))
     assert await dispatcher.tick() == 1
 

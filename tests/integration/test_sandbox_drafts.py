@@ -105,6 +105,15 @@ async def test_a_deleted_draft_leaves_nothing_behind(sandbox: Sandbox) -> None:
     assert "drafts" not in await sandbox.json("GET", "/drafts")
 
 
+async def test_what_the_user_drafted_elsewhere_is_a_draft_too(sandbox: Sandbox) -> None:
+    message = sandbox.mailbox.deliver(outgoing("By hand"), ["DRAFT"])
+    (draft,) = (await sandbox.json("GET", "/drafts"))["drafts"]
+    assert draft["message"]["id"] == message.id
+    assert (await sandbox.json("GET", "/drafts"))["drafts"] == [draft]
+    sent = await sandbox.json("POST", "/drafts/send", json={"id": draft["id"]})
+    assert header_of(await read(sandbox, sent), "Subject") == "By hand"
+
+
 async def test_drafts_send_takes_new_content_and_drafts_that_were_never_saved(sandbox: Sandbox) -> None:
     draft = await create(sandbox, outgoing())
     body = {"id": draft["id"], "message": {"raw": encoded(outgoing("Changed my mind"))}}
@@ -168,7 +177,7 @@ def test_headers_are_taken_out_without_touching_the_rest(line_end: bytes) -> Non
 
 
 async def test_a_message_may_be_uploaded_as_it_is(sandbox: Sandbox) -> None:
-    media = {"content": outgoing(), "headers": {"Content-Type": "message/rfc822"}}
+    media: dict[str, Any] = {"content": outgoing(), "headers": {"Content-Type": "message/rfc822"}}
     sent = await sandbox.raw("POST", "/upload/gmail/v1/users/me/messages/send?uploadType=media", **media)
     assert sent.json()["labelIds"] == ["SENT"]
     assert "At one?" in (await read(sandbox, sent.json()))["snippet"]

@@ -2,24 +2,25 @@
 
 import asyncio
 import json
-import re
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
+from itertools import islice
 from random import Random
 from typing import Any, TypeVar
 
 import google_auth_httplib2
-import googleapiclient.discovery_cache
 import httplib2
 import pytest
 from google.oauth2.credentials import Credentials
 from googleapiclient.discovery import build_from_document
 from googleapiclient.errors import HttpError
+from googleapiclient.http import MediaInMemoryUpload
 
-from postroom.sandbox.emulator import Emulator
+from integration.sandbox_desk import DOCUMENT, DOCUMENTED, CheckedEmulator, check, encoded, error_problems
+from postroom.sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.methods import METHODS
 from postroom.sandbox.sample import fill_sample
 from postroom.sandbox.server import running_emulator
 
@@ -27,50 +28,15 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OWNER = "mara@lindqvist.example"
 TOKEN = "token-of-the-sandbox"
 SEED = 12
-DOCUMENT: dict[str, Any] = json.loads(
-    (Path(googleapiclient.discovery_cache.__file__).parent / "documents" / "gmail.v1.json").read_text()
-)
 Result = TypeVar("Result")
-
-
-def problems(schema: dict[str, Any], value: Any, where: str) -> Iterator[str]:
-    """Where a value differs from a schema of the discovery document: unknown keys, wrong types, wrong formats."""
-    schema = DOCUMENT["schemas"][schema["$ref"]] if "$ref" in schema else schema
-    match schema["type"], value:
-        case "object", dict():
-            for key, inner in value.items():
-                if key in schema["properties"]:
-                    yield from problems(schema["properties"][key], inner, f"{where}.{key}")
-                else:
-                    yield f"{where}.{key} is unknown"
-        case "array", list():
-            for number, inner in enumerate(value):
-                yield from problems(schema["items"], inner, f"{where}[{number}]")
-        case "string", str():
-            pattern = {"uint64": r"\d{1,20}", "int64": r"-?\d{1,19}", "byte": r"[A-Za-z0-9_-]*={0,2}"}
-            if not re.fullmatch(pattern.get(schema.get("format", ""), r"(?s).*"), value):
-                yield f"{where} is no {schema['format']}: {value!r}"
-            if value not in schema.get("enum", [value]):
-                yield f"{where} is not one of {schema['enum']}: {value!r}"
-        case "integer", int() if not isinstance(value, bool):
-            low, high = {"int32": (-(2**31), 2**31), "uint32": (0, 2**32)}[schema["format"]]
-            if not low <= value < high:
-                yield f"{where} is out of range: {value}"
-        case "boolean", bool():
-            pass
-        case kind, _:
-            yield f"{where} should be {kind}: {value!r}"
-
-
-def check(schema: str, answer: Any) -> None:
-    assert list(problems({"$ref": schema}, answer, schema)) == []
 
 
 class Google:
     """The official client, pointed at the emulator and used from a thread, since it blocks."""
 
-    def __init__(self, mailbox: Mailbox, url: str) -> None:
-        self.mailbox = mailbox
+    def __init__(self, emulator: CheckedEmulator, url: str) -> None:
+        self.emulator = emulator
+        self.mailbox = emulator.mailbox
         self._url = url
 
     async def run(self, use: Callable[[Any], Result], token: str = TOKEN) -> Result:
@@ -79,10 +45,7 @@ class Google:
     async def refused(self, use: Callable[[Any], Any], token: str = TOKEN) -> HttpError:
         with pytest.raises(HttpError) as caught:
             await self.run(lambda users: use(users).execute(), token)
-        error = json.loads(caught.value.content)["error"]
-        assert error.keys() == {"code", "message", "errors", "status"}
-        assert error["errors"][0].keys() == {"domain", "reason", "message"}
-        assert error["code"] == caught.value.status_code
+        assert list(error_problems(caught.value.status_code, json.loads(caught.value.content))) == []
         return caught.value
 
     def _use(self, use: Callable[[Any], Result], token: str) -> Result:
@@ -91,31 +54,48 @@ class Google:
         with closing(build_from_document(document, http=http)) as service:
             return use(service.users())
 
+    async def batch(self, ask: Callable[[Any], list[Any]]) -> dict[str, Any]:
+        """The answers of several calls in one request, by the numbers that the client gives them."""
+        answers: dict[str, Any] = {}
+
+        def keep(number: str, answer: Any, error: Any) -> None:
+            answers[number] = error or answer
+
+        def use() -> None:
+            document = {**DOCUMENT, "rootUrl": f"{self._url}/", "mtlsRootUrl": f"{self._url}/"}
+            http = httplib2.Http(proxy_info=None)
+            with closing(build_from_document(document, http=_Bearing(http))) as service:
+                batch = service.new_batch_http_request(callback=keep)
+                for request in ask(service.users()):
+                    batch.add(request)
+                batch.execute()
+
+        await asyncio.to_thread(use)
+        return answers
+
+
+class _Bearing:
+    """The client's transport with the token on every request: a token that cannot be renewed breaks its batches."""
+
+    def __init__(self, http: httplib2.Http) -> None:
+        self._http = http
+
+    def request(self, uri: str, method: str = "GET", body: Any = None, headers: Any = None, **more: Any) -> Any:
+        headers = {**(headers or {}), "Authorization": f"Bearer {TOKEN}"}
+        return self._http.request(uri, method, body, headers, **more)
+
+    def close(self) -> None:
+        self._http.close()
+
 
 @pytest.fixture
 async def google() -> AsyncGenerator[Google]:
     print(f"seed {SEED}")
     mailbox = Mailbox(OWNER, Random(SEED), clock=lambda: NOW)
-    async with running_emulator(Emulator(mailbox, TOKEN, lambda mailbox: fill_sample(mailbox, SEED))) as url:
-        yield Google(mailbox, url)
-
-
-@pytest.mark.parametrize(
-    ("schema", "wrong"),
-    [
-        ("Message", {"id": "18c2", "labels": []}),
-        ("Message", {"historyId": 5}),
-        ("Message", {"historyId": "-5"}),
-        ("Message", {"raw": "a+b"}),
-        ("Message", {"sizeEstimate": 2**31}),
-        ("Message", {"sizeEstimate": True}),
-        ("Message", {"payload": {"parts": [{"body": {"size": "3"}}]}}),
-        ("Label", {"type": "robot"}),
-        ("ListHistoryResponse", {"history": {}}),
-    ],
-)
-def test_the_check_against_the_document_finds_what_is_wrong(schema: str, wrong: dict[str, Any]) -> None:
-    assert len(list(problems({"$ref": schema}, wrong, schema))) == 1
+    emulator = CheckedEmulator(mailbox, TOKEN, lambda mailbox: fill_sample(mailbox, SEED))
+    async with running_emulator(emulator) as url:
+        yield Google(emulator, url)
+    assert emulator.wrong == []
 
 
 async def test_the_profile_is_as_documented(google: Google) -> None:
@@ -226,7 +206,17 @@ REFUSALS: list[tuple[Callable[[Any], Any], int, str]] = [
     (lambda users: users.history().list(userId="me", startHistoryId="99999999"), 404, "notFound"),
     (lambda users: users.history().list(userId="me"), 400, "invalidArgument"),
     (lambda users: users.getProfile(userId="ida@lindqvist.example"), 403, "forbidden"),
-    (lambda users: users.threads().list(userId="me"), 404, "notFound"),
+    (lambda users: users.messages().modify(userId="me", id="0" * 16, body={"addLabelIds": ["INBOX"]}), 404, "notFound"),
+    (lambda users: users.messages().batchModify(userId="me", body={"ids": []}), 400, "invalidArgument"),
+    (lambda users: users.messages().attachments().get(userId="me", messageId="0" * 16, id="x"), 404, "notFound"),
+    (lambda users: users.messages().send(userId="me", body={}), 400, "invalidArgument"),
+    (lambda users: users.threads().get(userId="me", id="0" * 16), 404, "notFound"),
+    (lambda users: users.drafts().get(userId="me", id="r-1"), 404, "notFound"),
+    (lambda users: users.drafts().send(userId="me", body={"id": "r-1"}), 404, "notFound"),
+    (lambda users: users.labels().update(userId="me", id="INBOX", body={"name": "x"}), 400, "invalidArgument"),
+    (lambda users: users.labels().patch(userId="me", id="Label_1", body={"name": "family"}), 409, "aborted"),
+    (lambda users: users.watch(userId="me", body={"topicName": "mail"}), 400, "invalidArgument"),
+    (lambda users: users.settings().getImap(userId="me"), 404, "notFound"),
 ]
 
 
@@ -250,3 +240,121 @@ async def test_a_wrong_token_is_refused_in_googles_form(google: Google) -> None:
     assert response.status == 401
     assert "Bearer" in response["www-authenticate"]
     assert json.loads(content)["error"]["status"] == "UNAUTHENTICATED"
+
+
+def note(subject: str = "A note") -> bytes:
+    return f"From: {OWNER}\r\nTo: ida@lindqvist.example\r\nSubject: {subject}\r\n\r\nhello".encode()
+
+
+def upload(raw: bytes) -> MediaInMemoryUpload:
+    return MediaInMemoryUpload(raw, mimetype="message/rfc822", resumable=False)
+
+
+def every_method(users: Any, topic: str = "projects/home/topics/mail") -> None:
+    """Each method that the emulator has, at least once, with an effect that the next one sees."""
+    me = {"userId": "me"}
+    users.getProfile(**me).execute()
+    users.watch(**me, body={"topicName": topic, "labelIds": ["INBOX"]}).execute()
+    start = users.getProfile(**me).execute()["historyId"]
+    messages, threads, drafts, labels = users.messages(), users.threads(), users.drafts(), users.labels()
+    label = labels.create(**me, body={"name": "Trips"}).execute()["id"]
+    labels.patch(**me, id=label, body={"labelListVisibility": "labelHide"}).execute()
+    color = {"textColor": "#000000", "backgroundColor": "#ffffff"}
+    assert (
+        labels.update(**me, id=label, body={"id": label, "name": "Travel", "color": color}).execute()["name"]
+        == "Travel"
+    )
+    assert labels.get(**me, id=label).execute()["color"] == color
+    ids = [each["id"] for each in messages.list(**me, maxResults=4, q="in:inbox").execute()["messages"]]
+    messages.batchModify(**me, body={"ids": ids, "addLabelIds": [label]}).execute()
+    assert labels.get(**me, id=label).execute()["messagesTotal"] == 4
+    assert label in messages.get(**me, id=ids[0], format="minimal").execute()["labelIds"]
+    messages.trash(**me, id=ids[0]).execute()
+    assert "TRASH" not in messages.untrash(**me, id=ids[0]).execute()["labelIds"]
+    messages.delete(**me, id=ids[0]).execute()
+    messages.batchDelete(**me, body={"ids": ids[1:3]}).execute()
+    messages.modify(**me, id=ids[3], body={"removeLabelIds": [label]}).execute()
+    sent = messages.send(**me, body={"raw": encoded(note())}).execute()
+    assert sent["labelIds"] == ["SENT"]
+    inserted = messages.insert(**me, body={"raw": encoded(note()), "labelIds": ["STARRED"]}).execute()
+    imported = messages.import_(**me, body={"labelIds": ["INBOX"]}, media_body=upload(note("imported"))).execute()
+    assert messages.get(**me, id=imported["id"]).execute()["snippet"] == "hello"
+    thread = threads.get(**me, id=inserted["threadId"], format="metadata").execute()
+    threads.modify(**me, id=thread["id"], body={"addLabelIds": ["INBOX"]}).execute()
+    threads.trash(**me, id=thread["id"]).execute()
+    threads.untrash(**me, id=thread["id"]).execute()
+    threads.list(**me, q="is:starred").execute()
+    threads.delete(**me, id=thread["id"]).execute()
+    draft = drafts.create(**me, body={"message": {"raw": encoded(note())}}).execute()
+    drafts.update(**me, id=draft["id"], body={"message": {"raw": encoded(note("second"))}}).execute()
+    assert drafts.get(**me, id=draft["id"], format="full").execute()["message"]["payload"]["headers"]
+    assert [each["id"] for each in drafts.list(**me).execute()["drafts"]] == [draft["id"]]
+    drafts.send(**me, body={"id": draft["id"]}).execute()
+    drafts.delete(**me, id=drafts.create(**me, body={}, media_body=upload(note())).execute()["id"]).execute()
+    labels.delete(**me, id=label).execute()
+    labels.list(**me).execute()
+    found: set[str] = set()
+    request = users.history().list(**me, startHistoryId=start, maxResults=10)
+    while request is not None:
+        page = request.execute()
+        found |= {key for record in page["history"] for key in record}
+        request = users.history().list_next(request, page)
+    assert {"messagesAdded", "messagesDeleted", "labelsAdded", "labelsRemoved"} <= found
+    users.stop(**me).execute()
+
+
+async def test_every_method_works_with_the_official_client_and_is_as_documented(google: Google) -> None:
+    await google.run(every_method)
+    stored = next(google.mailbox.search("has:attachment"))
+
+    def attachment(users: Any) -> Any:
+        whole = users.messages().get(userId="me", id=stored.id).execute()
+        id = next(part["body"]["attachmentId"] for part in whole["payload"]["parts"] if part["filename"])
+        return users.messages().attachments().get(userId="me", messageId=stored.id, id=id).execute()
+
+    assert (await google.run(attachment))["size"] > 0
+    assert google.emulator.seen == METHODS.keys() <= DOCUMENTED.keys()
+
+
+async def test_an_attachment_has_another_id_at_every_reading(google: Google) -> None:
+    stored = next(google.mailbox.search("has:attachment"))
+
+    def ids(users: Any) -> list[str]:
+        parts = users.messages().get(userId="me", id=stored.id).execute()["payload"]["parts"]
+        return [part["body"]["attachmentId"] for part in parts if part["filename"]]
+
+    assert (await google.run(ids))[0] != (await google.run(ids))[0]
+
+
+async def test_the_official_batch_gives_each_call_its_verdict(google: Google) -> None:
+    stored = [message.id for message in islice(google.mailbox.search(), 3)]
+    answers = await google.batch(
+        lambda users: [
+            *(users.messages().get(userId="me", id=id, format="minimal") for id in stored),
+            users.messages().get(userId="me", id="0" * 16),
+            users.messages().modify(userId="me", id=stored[0], body={"addLabelIds": ["STARRED"]}),
+        ]
+    )
+    assert [answers[str(number)]["id"] for number in (1, 2, 3)] == stored
+    assert answers["4"].status_code == 404
+    assert "STARRED" in answers["5"]["labelIds"]
+
+
+async def test_the_official_credentials_renew_themselves(google: Google) -> None:
+    issued = google.emulator.issue_token()
+    google.emulator.consents.expire_access()
+
+    def use() -> Any:
+        credentials = Credentials(
+            issued.access_token,
+            refresh_token=issued.refresh_token,
+            token_uri=f"{google._url}/token",
+            client_id=CLIENT_ID,
+            client_secret=CLIENT_SECRET,
+        )
+        document = {**DOCUMENT, "rootUrl": f"{google._url}/", "mtlsRootUrl": f"{google._url}/"}
+        http = google_auth_httplib2.AuthorizedHttp(credentials, httplib2.Http(proxy_info=None))
+        with closing(build_from_document(document, http=http)) as service:
+            return service.users().getProfile(userId="me").execute()
+
+    assert (await asyncio.to_thread(use))["emailAddress"] == OWNER

@@ -7,8 +7,9 @@ import pytest
 
 from conftest import ManualClock
 from integration.sandbox_desk import DOCUMENTED, OTHER, OWNER, Sandbox, running_sandbox
+from postroom.gmail import terms
 from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.methods import METHODS
+from postroom.sandbox.methods import METHODS, PRICES
 from postroom.sandbox.quota import NEW_PROJECT, OLD_PROJECT, Limits
 
 SMALL = Limits(per_user_minute=100)
@@ -52,6 +53,11 @@ def test_the_methods_that_are_missing_are_settings_only() -> None:
 def test_prices_are_googles(method: str, units: int) -> None:
     assert NEW_PROJECT.prices[method] == units
     assert NEW_PROJECT.per_user_minute == 6000
+
+
+def test_our_client_reckons_with_the_same_prices() -> None:
+    assert {name: PRICES[name] for name in terms.PRICES} == terms.PRICES
+    assert {name: OLD_PROJECT.prices[name] for name in terms.OLDER_PRICES} == terms.OLDER_PRICES
 
 
 def test_older_projects_have_more_and_pay_less() -> None:

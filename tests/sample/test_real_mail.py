@@ -1,13 +1,27 @@
 """Real mail from end to end: `make sample MAIL=folder` gives the folder; every file in it is one message."""
 
+import json
 import os
+import random
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from integration.product import running_product
+from postroom.cli import run
+from postroom.cli.preview import look_at
+from postroom.core.mime import read_letter
+from postroom.core.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
+from postroom.mailfiles import MailFile
 from postroom.sandbox.mailbox import Mailbox
 from postroom.store.database import Database
+from support.mutations import mutated
+from support.shell import Rehearsal
+
+SECONDS = 2.0
+MUTATED = 10_000
 
 
 def messages() -> list[Path]:
@@ -15,6 +29,18 @@ def messages() -> list[Path]:
     if not folder:
         pytest.fail("name a folder of messages: make sample MAIL=folder")
     return sorted(path for path in Path(folder).rglob("*") if path.is_file())
+
+
+def user_and_known(raws: list[bytes]) -> tuple[str, Known]:
+    """Whoever is written to most is the user; every tenth sender is a contact."""
+    from postroom.core.addresses import addresses
+    from postroom.core.tiers import values
+
+    letters = [read_letter(raw).headers for raw in raws]
+    to = Counter(address for headers in letters for value in values(headers, "to") for address in addresses(value))
+    senders = sorted({sender_address(headers) for headers in letters} - {""})
+    user = to.most_common(1)[0][0]
+    return user, Known.of([user], senders[::10])
 
 
 async def test_every_real_message_reaches_a_decision(database: Database, tmp_path: Path) -> None:
@@ -34,3 +60,46 @@ async def test_every_real_message_reaches_a_decision(database: Database, tmp_pat
     tiers = {tier: sum(row.tier == tier for row in rows) for tier in {row.tier for row in rows}}
     acted = sum(row.action_state == "completed" for row in rows)
     print(f"\n{len(rows)} messages decided, {acted} acted on, by tier: {tiers}")
+
+
+def test_every_real_message_is_previewed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = messages()
+    user, known = user_and_known([path.read_bytes() for path in paths])
+    contacts = tmp_path / "contacts.csv"
+    contacts.write_text("Email\n" + "\n".join(sorted(known.contacts)) + "\n", "utf-8")
+    arguments = ["preview", os.environ["POSTROOM_SAMPLE_MAIL"], "--user", user, "--contacts", str(contacts), "--json"]
+    with pytest.raises(SystemExit) as ended:
+        run(Rehearsal(), arguments)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ended.value.code == 0
+    assert sorted(line["path"] for line in lines) == sorted(map(str, paths))
+    with capsys.disabled():
+        print(
+            f"\npreview of {len(lines)} for {user}:", Counter(line["assignment_rule"] for line in lines).most_common()
+        )
+        print(Counter(line["problem"] for line in lines if line["problem"]).most_common(5))
+
+
+def test_raw_bytes_give_every_real_message_the_tier_that_its_headers_give() -> None:
+    raws = [path.read_bytes() for path in messages()]
+    _, known = user_and_known(raws)
+    for raw in raws:
+        assert assign_tier_from_raw(raw, known) == assign_tier(read_letter(raw).headers, known)
+
+
+def test_every_mutation_of_real_mail_is_accounted_for_in_time() -> None:
+    raws = [path.read_bytes() for path in messages()]
+    _, known = user_and_known(raws)
+    seed = random.randrange(10**9)
+    rng = random.Random(seed)
+    slowest, problems = 0.0, 0
+    for number in range(MUTATED):
+        raw = mutated(rng, raws)
+        started = time.process_time()
+        seen = look_at(MailFile(str(number), raw), known)
+        slowest = max(slowest, time.process_time() - started)
+        problems += seen.problem is not None
+        assert slowest < SECONDS, f"seed {seed}, message {number}"
+        assert "cannot be read" not in (seen.problem or ""), f"seed {seed}, message {number}"
+        assert assign_tier_from_raw(raw, known) == (seen.policy_tier, seen.assignment_rule), f"seed {seed}, {number}"
+    print(f"\n{MUTATED} mutated messages (seed {seed}): slowest {slowest * 1000:.0f} ms, {problems} with a problem")

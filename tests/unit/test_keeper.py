@@ -81,25 +81,27 @@ async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
     await database.close()
 
 
-async def test_what_waits_in_a_tier_that_is_no_more_is_adopted_by_the_lowest_in_its_order(house: House):
+async def test_what_waits_in_a_tier_that_is_no_more_is_adopted_by_the_one_for_anything_unknown_in_its_order(
+    house: House,
+):
     strays = [(await house.intake(OF_OLD).ingest(envelope(number))).request_id for number in range(3)]
     usual = (await house.intake().ingest(envelope("usual"))).request_id
     assert await house.depths() == {("gateway", "P5", "waiting"): 3, ("gateway", "P2", "waiting"): 1}
     with capture_logs() as told:
         await house.keeper().adopt_strays()
         await house.keeper().adopt_strays()
-    assert await house.depths() == {("gateway", "P3", "waiting"): 3, ("gateway", "P2", "waiting"): 1}
+    assert await house.depths() == {("gateway", "P2", "waiting"): 4}
     [line] = [line for line in told if line["event"] == "queue.strays_adopted"]
     assert (line["queue"], line["messages"], line["log_level"]) == ("gateway", 3, "warning")
     peeked = await house.buffer().peek("gateway")
-    assert [each.message_id for each in peeked] == [usual, *strays]
+    assert [each.message_id for each in peeked] == [*strays, usual]
 
 
 async def test_a_stray_in_the_hands_of_a_consumer_is_adopted_too_and_stays_his(house: House):
     await house.intake(OF_OLD).ingest(envelope("held"))
     [held] = await house.buffer(OF_OLD).next("gateway")
     await house.keeper().prune()
-    assert await house.depths() == {("gateway", "P3", "leased"): 1}
+    assert await house.depths() == {("gateway", "P2", "leased"): 1}
     assert await house.buffer().ack([LeaseRef(held.message_id, held.lease_token)]) == [None]
 
 
@@ -109,7 +111,7 @@ async def test_what_lies_in_a_queue_that_is_no_more_is_told_of_and_left_alone(ho
     with capture_logs() as told:
         await house.keeper().adopt_strays()
     [line] = [line for line in told if line["event"] == "queue.not_in_settings"]
-    assert (line["queue"], line["tier"], line["messages"], line["log_level"]) == ("alarms", "loud", 1, "error")
+    assert (line["queue"], line["log_level"]) == ("alarms", "error")
     assert await house.depths() == {("alarms", "loud", "waiting"): 1}
     assert [each.queue for each in await house.buffer().stats()] == ["email", "gateway", "alarms"]
 
@@ -219,7 +221,7 @@ async def test_trouble_is_told_and_the_keeper_goes_on(house: House, monkeypatch:
         nonlocal rounds
         pauses.add(seconds)
         rounds += 1
-        if rounds > 50:
+        if rounds > 50 and len(pauses) == 4:
             settled.set()
             await asyncio.Event().wait()
         await asyncio.sleep(0)

@@ -7,10 +7,11 @@ from fast_mail_parser import parse_email
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.mime import Attached, read_letter
-from postroom.core.mime_fields import safe_filename
+from postroom.core.mime import Attached, read_letter, read_parts
+from postroom.core.mime_fields import Fields, safe_filename
 from postroom.core.mime_headers import values
 from postroom.core.mime_html import html_text
+from postroom.core.mime_parts import Part
 
 
 def message(head: str, body: str | bytes = "Hello", end: str = "\r\n") -> bytes:
@@ -84,7 +85,8 @@ def test_raw_bytes_in_a_header_are_repaired(raw: bytes, expected: str) -> None:
         ("text/plain; charset=rot13", b"abc", "abc", True),
         ("text/plain; charset=../../etc/passwd", b"abc", "abc", True),
         ("text/plain; charset=shift_jis", "日本".encode("shift_jis"), "日本", False),
-        ("text/plain; charset=shift_jis", "日本".encode(), "日本", True),
+        ("text/plain; charset=iso-2022-jp", "日本".encode(), "日本", True),
+        ("text/plain; charset=utf-7", b"a+2AA-b+AOk-", "a?bé", False),
         ("text/plain; charset=utf-16", "日本".encode("utf-16"), "日本", False),
         ('text/plain; charset="utf-8" (comment)', "é".encode(), "é", False),
         ("text/plain; charset=KOI8-R (Russian)", "да".encode("koi8-r"), "да", False),
@@ -204,7 +206,7 @@ def test_nothing_yields_nothing() -> None:
         ("attachment; filename*0*=utf-8''caf%C3; filename*1*=%A9; filename*2=.txt", "café.txt"),
         ("attachment; filename*1=b; filename*0=a", "ab"),
         ('attachment; filename="=?utf-8?q?caf=C3=A9.txt?="', "café.txt"),
-        ('attachment; filename="=?utf-8?q?a=0D=0ABcc=3A_x.txt?="', "aBcc_ x.txt"),
+        ('attachment; filename="=?utf-8?q?a=0D=0ABcc=3A_x.txt?="', "a Bcc_ x.txt"),
         ('attachment; filename="../../etc/passwd"', "passwd"),
         ('attachment; filename="C:\\\\Windows\\\\evil.exe"', "evil.exe"),
         ('attachment; filename="a\\"b.txt"', "a_b.txt"),
@@ -217,6 +219,24 @@ def test_nothing_yields_nothing() -> None:
 def test_names_of_attachments_are_decoded_and_safe(disposition: str, expected: str) -> None:
     part = f"Content-Type: application/x\nContent-Disposition: {disposition}\n\nx"
     assert [each.filename for each in read_letter(multipart("mixed", part)).attachments] == [expected]
+
+
+def test_parts_that_a_provider_has_taken_apart_are_read_by_the_same_rules() -> None:
+    root = Part(
+        Fields("multipart/mixed"),
+        parts=[
+            Part(
+                Fields("multipart/alternative"),
+                parts=[
+                    Part(Fields("text/plain", charset="utf-8"), "Plain é".encode()),
+                    Part(Fields("text/html", charset="utf-8"), b"<p>HTML</p>"),
+                ],
+            ),
+            Part(Fields("application/pdf", filename="../a.pdf"), size=4711),
+        ],
+    )
+    body = read_parts(root)
+    assert (body.text, body.attachments) == ("Plain é", (Attached("a.pdf", "application/pdf", 4711),))
 
 
 @pytest.mark.parametrize(
@@ -297,3 +317,4 @@ def test_any_bytes_are_read_without_an_error(raw: bytes) -> None:
         letter = read_letter(prefix + raw)
         assert not any("cannot be read" in problem for problem in letter.problems)
         assert "\0" not in letter.text
+        assert letter.text.encode().decode() == letter.text

@@ -23,6 +23,8 @@ COMMANDS = {
     "worker": "Run jobs only, beside other processes on the same PostgreSQL.",
     "sandbox": "Run the Gmail emulator alone.",
     "preview": "Show what Postroom would do with mail in files, touching nothing.",
+    "account": "Connect mailboxes; look at them, pause, resume or remove them.",
+    "key": "Look at the keys that seal the accounts' secrets, and replace them.",
     "migrate": "Bring the database up to date.",
     "queue": "Look at the queues, and replay what went through them.",
     "jobs": "Look at jobs, retry or cancel them.",

@@ -7,6 +7,7 @@ to reconnect, and trouble with one call leaves no trace in the next. Only the HT
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any, cast
 from uuid import UUID
 
@@ -84,7 +85,8 @@ class McpSwitchboard:
 async def switchboard_at(url: str, token: str) -> AsyncGenerator[McpSwitchboard]:
     """The switchboard at this address, such as `http://127.0.0.1:8025/mcp`, with connections that are kept open."""
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http:
+    hooks = {"response": [_check_size]}
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S, event_hooks=hooks) as http:
         yield McpSwitchboard(
             lambda: Client(streamable_http_client(url, http_client=http), mode=LATEST_MODERN_VERSION, cache=None)
         )
@@ -93,6 +95,15 @@ async def switchboard_at(url: str, token: str) -> AsyncGenerator[McpSwitchboard]
 def switchboard_within(server: Server[Any]) -> McpSwitchboard:
     """The switchboard in this very process; the server knows for whom it was built."""
     return McpSwitchboard(lambda: Client(server, mode=LATEST_MODERN_VERSION, cache=None))
+
+
+class _TooLargeError(Exception):
+    """Said by the switchboard, or by a proxy in between in words of its own."""
+
+
+async def _check_size(response: httpx2.Response) -> None:
+    if response.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        raise _TooLargeError
 
 
 def _receipt(answer: Mapping[str, Any]) -> Receipt:
@@ -127,6 +138,8 @@ def _error(form: Mapping[str, Any], otherwise: str) -> PostroomError:
 def _not_sent(error: Exception) -> PostroomError:
     """Of all that can go wrong on the way, only what lies in the envelope itself is the sender's to mend."""
     causes = list(_leaves(error))
+    if any(isinstance(cause, _TooLargeError) for cause in causes):
+        return BadInput("body", "is too large for the way", "send fewer at once, and leave large attachments out")
     if any(isinstance(cause, UNSENDABLE) and not isinstance(cause, ValidationError) for cause in causes):
         return BadInput("envelope", "cannot be sent as JSON", "use plain values and well-formed text")
     names = ", ".join(sorted({type(cause).__name__ for cause in causes}))

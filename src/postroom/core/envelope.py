@@ -13,6 +13,7 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BeforeValidator,
+    FailFast,
     Field,
     StringConstraints,
     ValidationError,
@@ -22,13 +23,14 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from postroom.core.errors import BadInput
-from postroom.core.strict import Strict, problem_in
+from postroom.core.strict import MOST_KEYS, Strict, is_crowded, problem_in
 
 PolicyTier = Literal["high_priority", "interactive", "default"]
 IngestionTier = Literal["full", "metadata"]
 LONGEST_KEY = 512
 LARGEST_ENVELOPE = 10 * 1024 * 1024
 DEEPEST_PAYLOAD = 100
+MOST_ATTACHMENTS = 1000
 BETWEEN = "\x1f"
 # One line with something in it, and no control character: it is compared, shown and joined to keys.
 Name = Annotated[
@@ -63,6 +65,13 @@ PROVIDERS: Mapping[str, frozenset[str]] = {
     "webhook": frozenset({"webhook", "internal"}),
     "redis": frozenset({"redis", "internal"}),
 }
+
+
+def few(value: object) -> object:
+    """Looked at before its members are."""
+    if is_crowded(value):
+        raise ValueError(f"has more than {MOST_KEYS} members")
+    return value
 
 
 class Source(Strict):
@@ -110,7 +119,7 @@ class Payload(Strict):
 
     raw: dict[str, Any] | None
     normalized_text: str
-    attachments: tuple[Attachment, ...] = ()
+    attachments: Annotated[tuple[Attachment, ...], FailFast(), Field(max_length=MOST_ATTACHMENTS)] = ()
 
     @field_validator("raw")
     @classmethod
@@ -130,7 +139,7 @@ class Control(Strict):
     """How it is to be handled."""
 
     idempotency_key: Name | None = None
-    trace_context: dict[str, str] | None = None
+    trace_context: Annotated[dict[str, str], BeforeValidator(few), Field(max_length=16)] | None = None
     policy_tier: PolicyTier = "default"
     ingestion_tier: IngestionTier = "full"
     backfill_job_id: str | None = None

@@ -11,6 +11,7 @@ PostroomError
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
 ├── VaultError            a secret cannot be sealed or opened
 │   ├── KeyMissing            the key that sealed it is not here
+│   ├── KeyDropped            the key seals nothing any more
 │   └── SealBroken            it was changed, or belongs to something else
 ├── StoreError            the database could not do what was asked
 │   ├── DatabaseUnavailable   unreachable for longer than we wait
@@ -87,6 +88,10 @@ class VaultError(PostroomError):
 
 class KeyMissing(VaultError):
     """The key that sealed it is not here."""
+
+
+class KeyDropped(VaultError):
+    """The key seals nothing any more."""
 
 
 class SealBroken(VaultError):

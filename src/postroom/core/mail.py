@@ -14,6 +14,7 @@ from postroom.core.errors import BadInput
 from postroom.core.tiers import Headers, sender_address, values
 
 LONGEST_SUBJECT = 2000
+LONGEST_SENDER = 512
 LONGEST_BODY = 1_000_000
 
 
@@ -61,7 +62,7 @@ def read_mail(envelope: Envelope) -> Mail:
     return Mail(
         provider_message_id=envelope.event.external_event_id,
         provider_thread_id=envelope.event.external_thread_id or envelope.event.external_event_id,
-        sender=sender_address(headers) or storable(envelope.sender.identity).lower(),
+        sender=(sender_address(headers) or storable(envelope.sender.identity).lower())[:LONGEST_SENDER],
         subject=storable(subject)[:LONGEST_SUBJECT],
         headers=headers,
         labels=frozenset(str(label) for label in _list(raw.get("labels", []), "labels")),

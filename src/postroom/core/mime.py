@@ -140,7 +140,9 @@ class _Reading:
 
     def _attach(self, part: Part) -> None:
         name = safe_filename(part.fields.filename) or "unnamed"
-        size = decoded_size(part.fields, part.content) if self._may_decode(part) else len(part.content)
+        size = part.size
+        if size is None:
+            size = decoded_size(part.fields, part.content) if self._may_decode(part) else len(part.content)
         self.attachments.append(Attached(name, part.fields.content_type, size))
 
     def _may_decode(self, part: Part) -> bool:

@@ -60,15 +60,21 @@ def decode_text(content: bytes, label: str | None) -> Decoded:
     if codec is None:
         return Decoded(_guessed(content), repaired=True)
     try:
-        return Decoded(content.decode(codec), repaired=False)
-    except (UnicodeError, ValueError):
+        text = content.decode(codec)
+        return Decoded(text if codec != "utf_7" else _without_surrogates(text), repaired=False)
+    except UnicodeError:
         pass
     if codec in ("utf_8", "cp1252"):
         return Decoded(_guessed(content), repaired=True)
     try:
         return Decoded(content.decode("utf_8"), repaired=True)
     except UnicodeError:
-        return Decoded(content.decode(codec, "replace"), repaired=True)
+        return Decoded(_without_surrogates(content.decode(codec, "replace")), repaired=True)
+
+
+def _without_surrogates(text: str) -> str:
+    """UTF-7 alone can yield halves of characters, which nothing can store."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _guessed(content: bytes) -> str:

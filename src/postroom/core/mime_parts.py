@@ -25,11 +25,15 @@ _CONTENT_HEADER = re.compile(
 
 @dataclass(slots=True)
 class Part:
-    """One part: `content` as it is in the message, still encoded; `parts` where it is a multipart."""
+    """One part: `content` as it is in the message, still encoded; `parts` where it is a multipart.
+
+    `size` is given where the content is known to be so large but is not here, as in Gmail's answers.
+    """
 
     fields: Fields
     content: bytes = field(default=b"", repr=False)
     parts: list["Part"] = field(default_factory=list["Part"])
+    size: int | None = None
 
     @property
     def is_multipart(self) -> bool:

@@ -122,7 +122,10 @@ def is_coalesced(policy: Policy, tier: str, head: Head, now: datetime) -> bool:
 
 
 def stale(policy: Policy, tier: str, line: Sequence[Head], now: datetime) -> list[Head]:
-    """The oldest of a tier that end unprocessed, up to the first that does not."""
+    """The oldest of a tier that end unprocessed, up to the first that is young enough.
+
+    What was in someone's hands before is spared: it came back to be handed out again.
+    """
     patience = policy.auto_ack_after.get(tier)
     if patience is None:
         return []
@@ -130,5 +133,6 @@ def stale(policy: Policy, tier: str, line: Sequence[Head], now: datetime) -> lis
     for head in line:
         if now - head.accepted_at <= patience:
             break
-        found.append(head)
+        if head.fresh:
+            found.append(head)
     return found

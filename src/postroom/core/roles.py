@@ -36,6 +36,7 @@ TOOLS: dict[str, frozenset[Role]] = {
     "ingest": frozenset({Role.CONNECTOR, Role.ADMIN}),
     "ingest.batch": frozenset({Role.CONNECTOR, Role.ADMIN}),
     "connector.heartbeat": frozenset({Role.CONNECTOR}),
+    "credentials.access_token": frozenset({Role.CONNECTOR}),
     "connector.list": frozenset({Role.DASHBOARD, Role.ADMIN}),
     "queue.next": frozenset({Role.AGENT, Role.ADMIN}),
     "queue.ack": frozenset({Role.AGENT, Role.ADMIN}),

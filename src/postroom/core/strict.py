@@ -1,20 +1,33 @@
 """Strict models of what comes from outside, and how a refusal of one is told: the field, the problem, the remedy."""
 
 import difflib
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from postroom.core.errors import BadInput
 
 LONGEST_SHOWN = 80
+MOST_KEYS = 64
 NOT_ONE_LINE = "is empty, or holds characters that have no place in it"
+
+
+def is_crowded(value: object) -> bool:
+    return isinstance(value, dict) and len(cast("dict[Any, Any]", value)) > MOST_KEYS
 
 
 class Strict(BaseModel):
     """Frozen, and unknown keys are refused, so that a producer's mistake is seen and not silently dropped."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_keys(cls, data: Any) -> Any:
+        """A million unknown keys would each get an error of its own, and take the memory of the process."""
+        if is_crowded(data):
+            raise ValueError(f"has more than {MOST_KEYS} keys")
+        return data
 
 
 def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see: str) -> BadInput:
@@ -29,7 +42,7 @@ def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see:
     match worst["type"]:
         case "extra_forbidden":
             above = _model_at(model, path[:-1])
-            near = difflib.get_close_matches(path[-1], list(above.model_fields), n=1) if above else []
+            near = difflib.get_close_matches(path[-1][:LONGEST_SHOWN], list(above.model_fields), n=1) if above else []
             return BadInput(
                 field, f"is not a field of {schema}", f"did you mean {near[0]!r}?" if near else "leave it out"
             )

@@ -29,7 +29,9 @@ it was sent, so only its `reason`, one word, is kept.
 """
 
 from datetime import timedelta
+from uuid import UUID
 
+from postroom.core.accounts import parking_key
 from postroom.core.errors import Fatal, Parked, PostroomError, Retryable
 from postroom.gmail.scopes import level_for
 
@@ -233,24 +235,19 @@ class EndlessPages(BadAnswer):
     """The pages of a list lead in a circle, or never end."""
 
 
-def consent_key(account: str) -> str:
-    """Under which jobs wait for an account's consent; whoever gets the consent releases it."""
-    return f"consent:{account}"
-
-
-def job_error_of(error: GmailError, context: str = "") -> Fatal | Retryable | Parked:
-    """How a job ends after `error`.
+def job_error_of(error: GmailError, context: str = "", account_id: UUID | None = None) -> Fatal | Retryable | Parked:
+    """How a job ends after `error`. One whose consent is lost waits under the key of its account, if that is known.
 
     An expired history is no failure of the mailbox's: who syncs catches it and starts anew. Should it come here all the
     same, another try is right and an end is not.
     """
     message = f"{context}: {error}" if context else str(error)
     match error:
-        case ConsentLost():
-            return Parked(consent_key(error.account), message)
+        case ConsentLost() if account_id is not None:
+            return Parked(parking_key(account_id), message)
         case RateLimited() | ServerError() | TokenUnavailable():
             return Retryable(message, after=error.retry_after)
-        case Unauthorized() | Unreachable() | NotFromGmail() | HistoryExpired():
+        case ConsentLost() | Unauthorized() | Unreachable() | NotFromGmail() | HistoryExpired():
             return Retryable(message)
         case _:
             return Fatal(message)

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from html import escape
+from typing import cast
 from urllib.parse import urlsplit
 
 from postroom.gmail.errors import GmailError
@@ -23,23 +24,38 @@ class Loopback:
 
     def __init__(self, port: int) -> None:
         self.redirect_uri = f"http://127.0.0.1:{port}/"
+        # Browsers connect ahead and then say nothing for a long time.
+        self.silent: set[asyncio.Task[object]] = set()
         self._request: ConsentRequest | None = None
         self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    async def code_for(self, request: ConsentRequest) -> str:
-        """The code that the browser brings. Raises ConsentRefused when it brings a no."""
+    def expect(self, request: ConsentRequest) -> None:
+        """From now on the answer to this question may come."""
         self._request = request
+
+    async def code(self) -> str:
+        """The code that the browser brings. Raises ConsentRefused when it brings a no."""
         return await self._code
 
     async def visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        try:
             async with asyncio.timeout(SLOWEST_S):
-                head = await reader.readuntil(b"\r\n\r\n")
+                head = await self._request_of(reader)
                 writer.write(_page(*self._answer(head.partition(b"\r\n")[0].decode("latin-1"))))
                 await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            writer.transport.abort()
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
+
+    async def _request_of(self, reader: asyncio.StreamReader) -> bytes:
+        visit = cast("asyncio.Task[object]", asyncio.current_task())
+        self.silent.add(visit)
+        try:
+            return await reader.readuntil(b"\r\n\r\n")
+        finally:
+            self.silent.discard(visit)
 
     def _answer(self, line: str) -> tuple[int, str]:
         verb, _, rest = line.partition(" ")
@@ -79,6 +95,8 @@ async def listening() -> AsyncGenerator[Loopback]:
         yield loopback
     finally:
         server.close()
+        for visit in loopback.silent:
+            visit.cancel()
         if visits:
             await asyncio.wait(visits)
         await server.wait_closed()
@@ -87,9 +105,14 @@ async def listening() -> AsyncGenerator[Loopback]:
 def _page(status: int, text: str) -> bytes:
     body = f"<!doctype html><meta charset=utf-8><title>Postroom</title><p>{escape(text)}</p>\n".encode()
     words = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
-    head = (
-        f"HTTP/1.1 {status} {words[status]}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
-        "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"
-        "Content-Security-Policy: default-src 'none'\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode() + body
+    headers = {
+        "Content-Type": "text/html; charset=utf-8",
+        "Content-Length": str(len(body)),
+        "Cache-Control": "no-store",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'",
+        "Connection": "close",
+    }
+    lines = [f"HTTP/1.1 {status} {words[status]}", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode() + body

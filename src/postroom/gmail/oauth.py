@@ -11,6 +11,7 @@ import base64
 import hashlib
 import re
 import secrets
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, cast
@@ -191,16 +192,17 @@ class GoogleOAuth:
         body = bytearray()
         try:
             async with self._http.stream("POST", url, data={**form, **app}, headers=headers) as response:
-                async for piece in response.aiter_raw():
+                status = response.status_code
+                packed = response.headers.get("content-encoding", "identity") != "identity"
+                async for piece in response.aiter_bytes() if not packed else _nothing():
                     body += piece
                     if len(body) > LARGEST_ANSWER:
                         break
-                status = response.status_code
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             # Only the kind of failure, and no cause: a protocol error can quote what was sent.
             failure = type(error).__name__
         else:
-            return status, _fields(bytes(body))
+            return status, _fields(bytes(body)) if len(body) <= LARGEST_ANSWER else {}
         raise TokenUnavailable(f"no answer from Google's token endpoint ({failure})")
 
 
@@ -255,6 +257,11 @@ def _fields(content: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+
+
+async def _nothing() -> AsyncGenerator[bytes]:
+    return
+    yield b""
 
 
 def _one(query: dict[str, list[str]], name: str) -> str:

@@ -6,7 +6,7 @@ more than the terms allow, however long a request was on its way.
 
 **Live before bulk.** Within a use, first come, first served. Bulk is admitted only while live keeps its reserve free,
 and leaves one of the places that run at once. So that bulk does not wait for ever beside a busy mailbox, one bulk call
-becomes due when none was admitted for a minute, and then goes first; even then bulk stays within its own allowance.
+becomes due when for two minutes none was admitted, and then goes first; even then bulk stays within its own allowance.
 
 **Slower when told.** How many run at once grows by one per round of answers, and is halved when Google says that it was
 too much. Then nobody calls until Google's own waiting time is over, or one of ours that doubles, with jitter. Calls
@@ -29,12 +29,16 @@ from postroom.gmail.errors import QuotaExhausted, RateLimited
 from postroom.gmail.terms import NEW_PROJECT, Terms, Use
 
 MINUTE = 60.0
+# Longer than the minute for which bulk waits anyway, once it has spent all it may.
+DUE_AFTER = 2 * MINUTE
 START_AT_ONCE = 4.0
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 64.0
 # A day's quota is looked at again every hour, in case somebody has raised it.
 LONGEST_HOLD = 3_600.0
 JITTER = 0.1
+# An alarm may ring a rounding error too early; the next one is then set no nearer than this.
+TICK = 0.001
 # Gmail limits how much a user sends apart from everything else: who may not send for hours may still read.
 SENDING = frozenset({"messages.send", "drafts.send"})
 PATIENCE = timedelta(seconds=90)
@@ -240,7 +244,7 @@ class Quota:
         return fits and now >= self._due_at(waiter)
 
     def _due_at(self, waiter: _Waiter) -> float:
-        return max(waiter.since, self._last_bulk) + MINUTE
+        return max(waiter.since, self._last_bulk) + DUE_AFTER
 
     def _pause(self, call: str, error: RateLimited) -> float:
         """How long to be silent: Google's time and a little more, or ours, doubled with every trouble in a row."""
@@ -276,7 +280,7 @@ class Quota:
         coming = [moment for moment in moments if moment is not None and moment > now]
         if self.waiting and coming:
             later = self._call_later or asyncio.get_running_loop().call_later
-            self._alarm = later(min(coming) - now, self._rung)
+            self._alarm = later(max(min(coming) - now, TICK), self._rung)
 
     def _rung(self) -> None:
         self._alarm = None

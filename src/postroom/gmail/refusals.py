@@ -9,7 +9,6 @@ from typing import cast
 import orjson
 
 from postroom.gmail.errors import (
-    ConsentLost,
     Forbidden,
     GmailError,
     NotFromGmail,
@@ -18,7 +17,6 @@ from postroom.gmail.errors import (
     Refused,
     ScopeMissing,
     ServerError,
-    TokenUnavailable,
     Unauthorized,
 )
 from postroom.gmail.methods import Method
@@ -67,31 +65,13 @@ def refusal(method: Method, status: int, headers: Mapping[str, str], content: by
     return Refused(call, status, reason or "no reason given", "check the API address and the values that were sent")
 
 
-def token_refusal(
-    account: str, status: int, headers: Mapping[str, str], content: bytes, age: timedelta | None = None
-) -> GmailError:
-    """The error for an answer of the token endpoint that brings no token. `age` is how old the consent is."""
-    answer = _object(content)
-    error = answer.get("error")
-    reason = error if isinstance(error, str) and _REASON.fullmatch(error) else "no reason given"
-    if reason == "invalid_grant":
-        return ConsentLost(account, reason, age)
-    if status == 408 or status == 429 or status >= 500 or status < 400 or not answer:
-        return TokenUnavailable(f"Google answered {status} ({reason})", _retry_after(headers, {}))
-    return Refused("token", status, reason, "check the client id and secret of the Google Cloud project")
-
-
 def _error_object(content: bytes) -> Mapping[str, object]:
-    error = _object(content).get("error")
-    return cast("dict[str, object]", error) if isinstance(error, dict) else {}
-
-
-def _object(content: bytes) -> Mapping[str, object]:
     try:
         answer: object = orjson.loads(content)
     except orjson.JSONDecodeError:
         return {}
-    return cast("dict[str, object]", answer) if isinstance(answer, dict) else {}
+    error = cast("dict[str, object]", answer).get("error") if isinstance(answer, dict) else None
+    return cast("dict[str, object]", error) if isinstance(error, dict) else {}
 
 
 def _reason(error: Mapping[str, object]) -> str:

@@ -62,7 +62,7 @@ def missing_scopes(level: Level, granted: Collection[str]) -> tuple[str, ...]:
 
 def granted_level(granted: Collection[str]) -> Level | None:
     """The highest level that was granted in full; none when not even reading was."""
-    return next((level for level in reversed(LEVELS) if not missing_scopes(level, granted)), None)
+    return next((level for level in reversed(tuple(LEVELS)) if not missing_scopes(level, granted)), None)
 
 
 def require_level(needed: Level, granted: Collection[str], what: str, account: str) -> None:

@@ -34,11 +34,14 @@ class AccessToken:
 
 
 class Tokens:
-    """Keeps the current token of one mailbox, and fetches the next one once, however many wait for it."""
+    """Keeps the current token of one mailbox, and fetches the next one once, however many wait for it.
+
+    `fetch` is told the token that Gmail refused, if there was one: who gives tokens out may have kept it too.
+    """
 
     def __init__(
         self,
-        fetch: Callable[[], Awaitable[AccessToken]],
+        fetch: Callable[[str | None], Awaitable[AccessToken]],
         clock: Callable[[], datetime],
         early: timedelta = EARLY,
     ) -> None:
@@ -46,6 +49,7 @@ class Tokens:
         self._clock = clock
         self._early = early
         self._current: AccessToken | None = None
+        self._refused: str | None = None
         self._fetching: asyncio.Task[AccessToken] | None = None
 
     async def token(self) -> str:
@@ -66,6 +70,7 @@ class Tokens:
         """Nothing happens for a token that was replaced already: it was refused to many calls at once."""
         if self._current is not None and self._current.value == token:
             self._current = None
+            self._refused = token
 
     async def _next(self) -> AccessToken:
         """The one fetch under way, or a new one. It is not canceled with any one of those who wait for it."""
@@ -76,7 +81,8 @@ class Tokens:
 
     async def _fetched(self) -> AccessToken:
         try:
-            self._current = await self._fetch()
+            self._current = await self._fetch(self._refused)
+            self._refused = None
             return self._current
         finally:
             self._fetching = None

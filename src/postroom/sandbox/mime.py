@@ -25,6 +25,9 @@ Mime: TypeAlias = "Message[str, str]"
 
 DEEPEST_PART = 64
 SNIPPET_LENGTH = 200
+# What is longer than these is a stranger's joke: it is kept, but not worth the time that decoding it would take.
+LONGEST_ENCODED = 65_536
+LONGEST_MARKUP = 262_144
 
 _FOLD = re.compile(r"[ \t]*[\r\n]+[ \t]*")
 _SPACES = re.compile(r"\s+")
@@ -100,17 +103,16 @@ class Mail:
     @cached_property
     def _raw_headers(self) -> list[tuple[str, str]]:
         """Names and values as they stand, still encoded and folded; what follows a line that is no header is body."""
-        found: list[tuple[str, str]] = []
+        found: list[tuple[str, list[str]]] = []
         head = self.raw[: _head_end(self.raw)].decode("ascii", "surrogateescape")
         for number, line in enumerate(_LINE_END.split(head)):
             if found and line[:1] in (" ", "\t"):
-                name, value = found[-1]
-                found[-1] = (name, f"{value}\n{line}")
+                found[-1][1].append(line)
             elif header := _HEADER.fullmatch(line):
-                found.append((header[1], header[2]))
+                found.append((header[1], [header[2]]))
             elif number or not line.startswith("From "):
                 break
-        return found
+        return [(name, "\n".join(lines)) for name, lines in found]
 
     def _root(self) -> Mime:
         try:
@@ -240,7 +242,7 @@ def _eight_bit(value: str) -> str:
 
 def _words(value: str) -> str:
     """Encoded words (RFC 2047) decoded; a value in which they are broken stays as it is."""
-    if "=?" not in value:
+    if "=?" not in value or len(value) > LONGEST_ENCODED:
         return value
     try:
         chunks = cast("list[tuple[str | bytes, str | None]]", decode_header(_unfolded(value)))
@@ -278,5 +280,5 @@ class _TextOnly(HTMLParser):
 
 def _without_tags(markup: str) -> str:
     reader = _TextOnly()
-    reader.feed(markup)
+    reader.feed(markup[:LONGEST_MARKUP])
     return " ".join(reader.pieces)

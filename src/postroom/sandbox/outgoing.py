@@ -39,9 +39,10 @@ class Outgoing:
         self._drafts: dict[str, Draft] = {}
 
     def drafts(self) -> Iterator[Draft]:
-        """The drafts that are still there, newest first."""
-        alive = [draft for draft in self._drafts.values() if self._is_there(draft)]
-        yield from sorted(alive, key=lambda draft: draft.message.place, reverse=True)
+        """The drafts that are still there, newest first; what was put in as a draft by other ways is one too."""
+        known = {draft.message.id: draft for draft in self._drafts.values()}
+        for message in self._mailbox.search(label_ids=["DRAFT"], include_spam_trash=True):
+            yield known.get(message.id) or self._keep(message)
 
     def get(self, draft_id: str) -> Draft:
         draft = self._drafts.get(draft_id)
@@ -50,10 +51,7 @@ class Outgoing:
         return draft
 
     def create(self, raw: bytes, thread_id: str | None) -> Draft:
-        draft_id = f"r-{self._mailbox.rng.getrandbits(62)}"
-        draft = Draft(draft_id, self._mailbox.deliver(self._signed(raw), {"DRAFT"}, thread_id=thread_id))
-        self._drafts[draft_id] = draft
-        return draft
+        return self._keep(self._mailbox.deliver(self._signed(raw), {"DRAFT"}, thread_id=thread_id))
 
     def update(self, draft_id: str, raw: bytes, thread_id: str | None) -> Draft:
         """A draft keeps its id; the message in it is another one each time."""
@@ -92,6 +90,11 @@ class Outgoing:
 
     def forget(self) -> None:
         self._drafts.clear()
+
+    def _keep(self, message: Message) -> Draft:
+        draft = Draft(f"r-{self._mailbox.rng.getrandbits(62)}", message)
+        self._drafts[draft.id] = draft
+        return draft
 
     def _is_there(self, draft: Draft) -> bool:
         return draft.message.id in self._mailbox

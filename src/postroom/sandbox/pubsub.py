@@ -56,6 +56,7 @@ class Subscription:
     ack_deadline: timedelta = ACK_DEADLINE
     waiting: list[_Waiting] = field(default_factory=list[_Waiting])
     filled: asyncio.Event = field(default_factory=asyncio.Event)
+    awaited: asyncio.Event = field(default_factory=asyncio.Event)
 
     def hand_out(self, most: int, now: datetime) -> list[_Waiting]:
         free = [each for each in self.waiting if each.handed_out_until is None or each.handed_out_until <= now]
@@ -142,6 +143,7 @@ class Pubsub:
         taken = subscription.hand_out(most, self._clock())
         if not taken and not at_once:
             subscription.filled.clear()
+            subscription.awaited.set()
             try:
                 async with asyncio.timeout(wait_s):
                     await subscription.filled.wait()
@@ -156,6 +158,7 @@ class Pubsub:
 
     async def push_forever(self) -> None:
         """Posts what was published to those who want it posted, in order, each until it is taken."""
+        await self._to_push.wait()
         async with httpx2.AsyncClient(trust_env=False) as http:
             while True:
                 self._to_push.clear()

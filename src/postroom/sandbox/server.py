@@ -17,12 +17,24 @@ from postroom.sandbox.emulator import Emulator
 LOOPBACK = "127.0.0.1"
 
 
-class _Server(uvicorn.Server):
-    """A server that tells when it is ready, and leaves the process's signals to the process."""
+class LoopbackServer(uvicorn.Server):
+    """A server that tells when it is ready, stops when told, and leaves the process's signals to the process."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._stopping.set()
+
+    async def main_loop(self) -> None:
+        """Once a second the date in the answers moves on. uvicorn itself looks only now and then if it shall stop."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._stopping.wait()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -44,7 +56,7 @@ class _OpenProtocol(HttpToolsProtocol):
 @asynccontextmanager
 async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[str]:
     """Yields the base URL while the emulator runs. Port 0 takes any free one."""
-    with _listening(port) as listener:
+    with listening(port) as listener:
         config = uvicorn.Config(
             emulator.app(),
             http=_OpenProtocol,
@@ -54,7 +66,7 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
             ws="none",
             timeout_graceful_shutdown=1,
         )
-        server = _Server(config)
+        server = LoopbackServer(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         ready = asyncio.create_task(server.ready.wait())
         pushing = asyncio.create_task(emulator.pubsub.push_forever())
@@ -66,13 +78,13 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
         finally:
             ready.cancel()
             pushing.cancel()
+            server.stop()
+            await serving
             with contextlib.suppress(asyncio.CancelledError):
                 await pushing
-            server.should_exit = True
-            await serving
 
 
-def _listening(port: int) -> socket.socket:
+def listening(port: int) -> socket.socket:
     """asyncio turns off Nagle's algorithm, which costs 40 ms an answer, only where the protocol is named."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.envelope import Envelope
+from postroom.core.envelope import BETWEEN, Envelope
 from postroom.core.errors import Conflict
 from postroom.core.queues import Policy
 from postroom.store.codecs import as_uuid, rows_text
@@ -142,7 +142,8 @@ def _check_keys(batch: _Batch) -> Script[None]:
         for place in batch.places:
             item = batch.items[place]
             if item.key == key and item.envelope.event_key != event_key:
-                batch.conflict(place, "control.idempotency_key", _named(event_key, sender, inbox_id))
+                other = _named(item.envelope, event_key, sender, inbox_id)
+                batch.conflict(place, "control.idempotency_key", other)
 
 
 def _form_groups(batch: _Batch) -> None:
@@ -179,7 +180,7 @@ def _check_events(batch: _Batch) -> Script[None]:
     for event_key, inbox_id, sender, ingestion_tier in (yield sql("select_events", sorted(known))):
         group = groups[event_key]
         if group.leader.envelope.sender.identity != sender:
-            yield from _refuse(batch, group, _named(event_key, sender, inbox_id))
+            yield from _refuse(batch, group, _named(group.leader.envelope, event_key, sender, inbox_id))
             continue
         group.is_new, group.first_id = False, as_uuid(inbox_id)
         if ingestion_tier == "metadata" and _is_full(group.leader):
@@ -273,5 +274,8 @@ def _counts(items: Sequence[Incoming], outcomes: Mapping[int, Outcome]) -> Itera
                 pass
 
 
-def _named(event_key: str, sender: str | None, inbox_id: object) -> str:
-    return f"{event_key.replace(chr(31), ' ')} from {sender} (request {inbox_id})"
+def _named(mine: Envelope, event_key: str, sender: str | None, inbox_id: object) -> str:
+    """The other one. Who sent it is told only to the endpoint it came to."""
+    parts = event_key.split(BETWEEN)
+    whose = f" from {sender}" if mine.source.endpoint_identity in parts[2:3] else ""
+    return f"{' '.join(parts)}{whose} (request {inbox_id})"

@@ -79,3 +79,9 @@ def _view(row: Sequence[Any]) -> ConnectorView:
         as_time(heard),
         as_time(sent),
     )
+
+
+@transaction
+def prune_connectors(before: datetime) -> Script[int]:
+    """Forgets instances that have been silent for long."""
+    return len((yield sql("prune_connectors", before)))

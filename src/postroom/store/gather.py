@@ -14,9 +14,18 @@ Answer = TypeVar("Answer")
 class Gatherer(Generic[Item, Answer]):
     """Turns a function of many into one that each caller awaits for its own item."""
 
-    def __init__(self, flush: Callable[[list[Item]], Awaitable[Sequence[Answer]]], most: int = 1000) -> None:
+    def __init__(
+        self,
+        flush: Callable[[list[Item]], Awaitable[Sequence[Answer]]],
+        most: int = 1000,
+        weigh: Callable[[Item], int] = lambda _item: 0,
+        heaviest: int = 1,
+    ) -> None:
+        """At most `most` go together, and no more than weigh `heaviest`, unless one alone does."""
         self._flush = flush
         self._most = most
+        self._weigh = weigh
+        self._heaviest = heaviest
         self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
         self._flushing: asyncio.Task[None] | None = None
 
@@ -30,10 +39,19 @@ class Gatherer(Generic[Item, Answer]):
     async def _flush_all(self) -> None:
         try:
             while self._waiting:
-                group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+                count = self._fitting()
+                group, self._waiting = self._waiting[:count], self._waiting[count:]
                 await self._flush_group(group)
         finally:
             self._flushing = None
+
+    def _fitting(self) -> int:
+        weight = 0
+        for count, (item, _) in enumerate(self._waiting[: self._most]):
+            weight += self._weigh(item)
+            if count and weight > self._heaviest:
+                return count
+        return self._most
 
     async def _flush_group(self, group: list[tuple[Item, "asyncio.Future[Answer]"]]) -> None:
         try:

@@ -63,6 +63,17 @@ def depths() -> Script[list[Depth]]:
 
 
 @query
+def live_queues() -> Script[list[str]]:
+    """The queues in which anything waits, whatever the settings say of them."""
+    return [queue for (queue,) in (yield sql("select_live_queues"))]
+
+
+@query
+def any_waiting(queue: str) -> Script[bool]:
+    return bool((yield sql("any_waiting", queue)))
+
+
+@query
 def streaks() -> Script[dict[str, dict[str, int]]]:
     rows = yield sql("select_streaks")
     return {queue: from_json(text) for queue, text in rows}
@@ -82,7 +93,10 @@ class Span:
 @query
 def find_past(span: Span, most: int) -> Script[list[UUID]]:
     """The ids of messages that ended, oldest first. Summaries are left out: their members are here themselves."""
-    rows = yield sql("select_history", span.queue, span.since, span.until, list(span.kinds), list(span.ids), most)
+    if span.ids:
+        rows = yield sql("select_named", span.queue, span.since, span.until, list(span.kinds), list(span.ids), most)
+    else:
+        rows = yield sql("select_history", span.queue, span.since, span.until, list(span.kinds), most)
     return [as_uuid(id) for (id,) in rows]
 
 

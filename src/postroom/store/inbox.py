@@ -81,6 +81,8 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
     if any(stale(policy, tier, lines[tier], now) for tier in policy.auto_ack_after):
         passed = yield from _end_stale(policy, now)
         lines = yield from _lines(policy, most)
+        for tier in policy.auto_ack_after:  # a tier with more of it than fits here has its turn when that is gone
+            lines[tier] = [] if stale(policy, tier, lines[tier], now) else lines[tier]
     picks, streaks, summary = pick_many(policy, lines, streaks, now, most)
     if not picks:
         return Lease([], passed)
@@ -118,17 +120,14 @@ def _lines(policy: Policy, most: int, tiers: Sequence[str] = ()) -> Script[defau
 
 
 def _end_stale(policy: Policy, now: datetime) -> Script[list[Passed]]:
-    """Ends what has waited too long to be worth anyone's time, from the head of its tier on."""
+    """Ends what has waited too long to be worth anyone's time, from the head of its tier on, a bounded number."""
     passed: list[Passed] = []
     for tier, patience in policy.auto_ack_after.items():
-        while True:
-            lines = yield from _lines(policy, STALE_AT_ONCE, [tier])
-            old = stale(policy, tier, lines[tier], now)
-            if old:
-                reason = f"waited longer than {patience.total_seconds():g} s in {tier}"
-                passed += yield from _ended([head.seq for head in old], "auto_acked", reason, None, now)
-            if len(old) < STALE_AT_ONCE:
-                break
+        lines = yield from _lines(policy, STALE_AT_ONCE, [tier])
+        old = stale(policy, tier, lines[tier], now)
+        if old:
+            reason = f"waited longer than {patience.total_seconds():g} s in {tier}"
+            passed += yield from _ended([head.seq for head in old], "auto_acked", reason, None, now)
     return passed
 
 
@@ -143,7 +142,7 @@ def _coalesce(
         return picks, [], []
     kinds = yield sql("count_kinds", seqs)
     texts = yield sql("select_texts_of", seqs[:SAMPLES])
-    samples = [parse_envelope(from_json(text)).payload.normalized_text for (text,) in texts]
+    samples = [from_json(text)["payload"]["normalized_text"] for (text,) in texts]
     envelope = summarise(summary_id, {kind: count for kind, count in kinds}, samples, last.head.accepted_at, now)  # noqa: C416
     source = envelope.source
     rows = yield sql("insert_summary", summary_id, policy.queue, last.tier, source.channel, source.provider,
@@ -203,22 +202,19 @@ class LeaseRef(NamedTuple):
     lease_token: UUID
 
 
-def _by_token(refs: Sequence[LeaseRef]) -> dict[UUID, list[UUID]]:
-    """The messages under each lease: a consumer has most of them under one."""
-    by_token: defaultdict[UUID, list[UUID]] = defaultdict(list)
-    for message_id, token in refs:
-        by_token[token].append(message_id)
-    return by_token
+def _pairs(refs: Sequence[LeaseRef]) -> str:
+    return rows_text([(ref.message_id, ref.lease_token) for ref in refs])
 
 
 @transaction
 def ack(refs: Sequence[LeaseRef], now: datetime) -> Script[dict[LeaseRef, Passed]]:
     """Ends them as done; returns those that were still held."""
-    done: dict[LeaseRef, Passed] = {}
-    for token, ids in _by_token(refs).items():
-        rows = yield sql("ack_inbox", ids, token, now, hour_of(now), token.int % SHARDS)
-        done |= {LeaseRef(as_uuid(id), token): Passed(queue, tier, as_time(at), "done") for id, queue, tier, at in rows}
-    return done
+    shard = refs[0].lease_token.int % SHARDS
+    rows = yield sql("ack_inbox", _pairs(refs), now, hour_of(now), shard)
+    return {
+        LeaseRef(as_uuid(id), as_uuid(token)): Passed(queue, tier, as_time(at), "done")
+        for id, token, queue, tier, at in rows
+    }
 
 
 @transaction
@@ -226,15 +222,23 @@ def nack(
     refs: Sequence[LeaseRef], reason: str, most_deliveries: Mapping[str, int], now: datetime
 ) -> Script[dict[LeaseRef, Passed]]:
     """Returns them to the heads of their tiers, or ends them as failed when they were handed out too often."""
-    held: dict[int, LeaseRef] = {}
-    found: list[tuple[int, str, str, int]] = []
-    accepted: dict[int, datetime] = {}
-    for token, ids in _by_token(refs).items():
-        for seq, id, queue, tier, attempts, at in (yield sql("lock_leased", ids, token, now)):
-            held[seq], accepted[seq] = LeaseRef(as_uuid(id), token), as_time(at)
-            found.append((seq, queue, tier, attempts))
+    rows = yield sql("lock_leased", _pairs(refs), now)
+    found = [(seq, queue, tier, attempts) for seq, _, _, queue, tier, attempts, _ in rows]
     states = yield from _returned(found, reason, most_deliveries, now)
-    return {held[seq]: Passed(queue, tier, accepted[seq], states[seq]) for seq, queue, tier, _ in found}
+    return {
+        LeaseRef(as_uuid(id), as_uuid(token)): Passed(queue, tier, as_time(at), states[seq])
+        for seq, id, token, queue, tier, _, at in rows
+    }
+
+
+@transaction
+def give_back(refs: Sequence[LeaseRef], now: datetime) -> Script[None]:
+    """Returns what was leased for someone who never got it: it waits as if it had not been touched."""
+    rows = yield sql("lock_leased", _pairs(refs), now)
+    if rows:
+        yield sql("return_inbox", [row[0] for row in rows], None, 1)
+        for queue in sorted({row[3] for row in rows}):
+            yield Notify(CHANNEL, queue)
 
 
 @transaction
@@ -254,7 +258,7 @@ def _returned(
     if worn_out:
         yield from _ended(worn_out, "failed", f"handed out too often; the last time: {reason}", None, now)
     if back:
-        yield sql("return_inbox", back, reason)
+        yield sql("return_inbox", back, reason, 0)
         for queue in sorted({queue for seq, queue, *_ in found if seq in set(back)}):
             yield Notify(CHANNEL, queue)
     return {**dict.fromkeys(worn_out, "failed"), **dict.fromkeys(back, "waiting")}
@@ -262,7 +266,7 @@ def _returned(
 
 def ending(leased: Leased, state: str, reason: str | None, now: datetime) -> Script[None]:
     """Part of a transaction: ends a leased message together with what it became."""
-    rows = yield sql("lock_leased", [leased.id], leased.token, now)
+    rows = yield sql("lock_leased", _pairs([LeaseRef(leased.id, leased.token)]), now)
     if not rows:
         raise LeaseLost(f"message {leased.id} is no longer held under this lease; change nothing")
     yield from _ended([rows[0][0]], state, reason, None, now)
@@ -275,19 +279,20 @@ def give_up(leased: Leased, reason: str, now: datetime) -> Script[None]:
 
 
 @transaction
-def adopt_strays(policy: Policy) -> Script[int]:
+def adopt_strays(policy: Policy, most: int) -> Script[int]:
     """What lies in a tier that the settings no longer name goes where anything unknown goes: nothing is stranded."""
     rows = yield sql("select_strays", policy.queue, 1000)
     moved = 0
     for (tier,) in rows:
-        if tier not in policy.guards:
-            moved += len((yield sql("move_tier", policy.queue, tier, policy.otherwise or policy.tiers[-1])))
+        if tier not in policy.guards and moved < most:
+            target = policy.otherwise or policy.tiers[-1]
+            moved += len((yield sql("move_tier", policy.queue, tier, target, most - moved)))
     return moved
 
 
 @transaction
 def sweep(policy: Policy, now: datetime) -> Script[list[Passed]]:
-    """Ends what has waited too long, also while nobody asks for anything."""
+    """Ends what has waited too long, also while nobody asks for anything; at most STALE_AT_ONCE of each tier."""
     yield from _locked_streaks(policy.queue)
     return (yield from _end_stale(policy, now))
 

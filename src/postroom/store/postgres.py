@@ -373,6 +373,8 @@ def _translate(error: asyncpg.PostgresError) -> errors.StoreError:
             )
         case asyncpg.IntegrityConstraintViolationError():
             return errors.ConstraintBroken(str(error))
+        case _ if (error.sqlstate or "")[:2] in ("22", "54"):  # a value, or a row of them, that does not fit
+            return errors.ConstraintBroken(f"PostgreSQL: {type(error).__name__}: {error}")
         case asyncpg.UndefinedTableError():
             return errors.SchemaMismatch(f"{error}; run `postroom migrate`")
         case asyncpg.InsufficientPrivilegeError():

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import Conflict, VaultError
+from postroom.core.errors import Conflict, KeyDropped
 from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_optional_time, as_time, as_uuid
 from postroom.store.database import Script, query, sql, transaction
@@ -49,7 +49,7 @@ def using_key(id: str, now: datetime) -> Script[None]:
     yield sql("insert_secret_key", id, now)
     ((dropped_at,),) = yield sql("share_secret_key", id)
     if dropped_at is not None:
-        raise VaultError(f"the key {id} was dropped and seals nothing any more; try again with a newer one")
+        raise KeyDropped(f"the key {id} was dropped and seals nothing any more; try again with a newer one")
 
 
 @transaction
@@ -67,11 +67,12 @@ def reseal(changes: Sequence[Resealed], now: datetime) -> Script[int]:
 @transaction
 def drop_key(id: str, signed: Signature, now: datetime) -> Script[bool]:
     """The key seals nothing any more. Refused while anything stands under it; False when it was dropped before."""
-    known = yield sql("lock_secret_key", id)
+    yield sql("insert_secret_key", id, now)
+    yield sql("lock_secret_key", id)
     ((secrets,),) = yield sql("count_credentials_under", id)
     if secrets:
         raise Conflict("key", f"{id} still seals {secrets} secrets", "run `postroom key rotate` first")
-    if not known or not (yield sql("drop_secret_key", id, now)):
+    if not (yield sql("drop_secret_key", id, now)):
         return False
     yield from auditing(signed.under("key.drop", "key", id), now)
     return True

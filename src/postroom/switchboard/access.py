@@ -53,8 +53,14 @@ def require_queue(services: Services, principal: Principal, queue: str) -> None:
 
 
 async def note_refusal(services: Services, principal: Principal, tool: str, refused: AccessRefused) -> None:
-    """Counts and audits. A database that fails now does not turn the refusal into anything else."""
+    """Counts and audits. A database that fails now does not turn the refusal into anything else.
+
+    The audit log is for good: of the same refusal over and over, one a minute is written, and how many it stands for.
+    """
     services.tally.count(ACCESS_REFUSED, refused.reason)
+    repeated = services.refusals.since_last((principal.actor, tool, refused.reason), services.clock())
+    if repeated is None:
+        return
     entry = AuditEntry(
         id=new_id(),
         actor=principal.actor,
@@ -63,7 +69,7 @@ async def note_refusal(services: Services, principal: Principal, tool: str, refu
         object_type="tool",
         object_id=tool,
         before=None,
-        after=None,
+        after={"repeated": repeated} if repeated else None,
         reason=refused.problem.text,
     )
     try:

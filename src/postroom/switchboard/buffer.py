@@ -5,6 +5,7 @@ Everything is in the store; this waits for signals, counts, and tells what happe
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import BadInput, LeaseLost
+from postroom.core.errors import BadInput, LeaseLost, PostroomError
 from postroom.core.mail import storable
 from postroom.core.metrics import DEQUEUE_BY_TIER, LIFECYCLE_TRANSITION, MESSAGE_EVENT, PROCESS_LATENCY
 from postroom.core.queues import Policy, Queues
@@ -94,38 +95,95 @@ class Buffer:
         self._tally = tally or Tally()
         self._poll_s = poll_s
         self._swept_at = float("-inf")
+        self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._found_empty: set[str] = set()
+        self._ending: set[asyncio.Task[None]] = set()
 
-    async def next(self, queue: str, most: int = 1, wait: timedelta = timedelta(0)) -> list[Delivery]:
-        """Leases up to `most` messages; when none waits, stays for `wait` until one comes."""
+    async def next(
+        self, queue: str, most: int = 1, wait: timedelta = timedelta(0), left: asyncio.Event | None = None
+    ) -> list[Delivery]:
+        """Leases up to `most` messages; when none waits, stays for `wait` until one comes.
+
+        `left` tells that nobody waits for the answer any more: then what was leased in that moment is given back.
+        """
         policy = self._queues[queue]
         if not 1 <= most <= MOST_AT_ONCE:
             raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
         if not timedelta(0) <= wait <= LONGEST_WAIT:
             longest = LONGEST_WAIT.total_seconds()
             raise BadInput("wait_s", f"is {wait.total_seconds():g}", f"wait from 0 to {longest:g} seconds")
-        return [_delivery(each) for each in await self._leased_within(policy, most, wait)]
+        left = left or asyncio.Event()
+        leased = await self._leased_within(policy, most, wait, left)
+        if left.is_set():
+            await self._give_back(leased)
+            return []
+        return [_delivery(each) for each in leased]
 
-    async def _leased_within(self, policy: Policy, most: int, wait: timedelta) -> list[inbox.Leased]:
+    async def _leased_within(
+        self, policy: Policy, most: int, wait: timedelta, left: asyncio.Event
+    ) -> list[inbox.Leased]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait.total_seconds()
         woken = asyncio.Event()
         subscription = self._database.subscribe(
             CHANNEL, lambda message: woken.set() if message in (policy.queue, "") else None
         )
+        leaving = asyncio.create_task(_set_after(left, woken))
         try:
             while True:
                 woken.clear()
-                leased = await self.lease(policy, most)
-                left = deadline - loop.time()
-                if leased or left <= 0:
+                leased = await self._lease_whole(policy, most)
+                patience = deadline - loop.time()
+                if leased or patience <= 0 or left.is_set():
                     return leased
-                await signalled(woken, min(left, self._poll_s))
+                await signalled(woken, min(patience, self._poll_s))
         finally:
+            leaving.cancel()
             subscription.close()
+
+    async def _lease_whole(self, policy: Policy, most: int) -> list[inbox.Leased]:
+        """One look that is never broken off in the middle: whoever is canceled meanwhile leaves nothing leased."""
+        looking = asyncio.create_task(self._look(policy, most))
+        try:
+            return await asyncio.shield(looking)
+        except asyncio.CancelledError:
+            self._ending.add(returning := asyncio.create_task(self._return_looked(looking)))
+            returning.add_done_callback(self._ending.discard)
+            raise
+
+    async def _look(self, policy: Policy, most: int) -> list[inbox.Leased]:
+        """Of those who wait for the same queue one looks at a time, and first whether there is anything at all: idle
+        consumers only read.
+        """
+        async with self._looking[policy.queue]:
+            await self.return_expired_now_and_then()
+            if policy.queue in self._found_empty and not await self._database.run(history.any_waiting(policy.queue)):
+                return []
+            leased = await self.lease(policy, most)
+            (self._found_empty.discard if leased else self._found_empty.add)(policy.queue)
+            return leased
+
+    async def _return_looked(self, looking: asyncio.Task[list[inbox.Leased]]) -> None:
+        try:
+            await self._give_back(await looking)
+        except PostroomError as error:
+            log.warning("queue.not_given_back", error=type(error).__name__)
+
+    async def _give_back(self, leased: Sequence[inbox.Leased]) -> None:
+        """As if it had never been leased: nobody saw it."""
+        if leased:
+            refs = [LeaseRef(each.id, each.token) for each in leased]
+            await self._database.run(inbox.give_back(refs, self._clock()))
+            for each in leased:
+                self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", "waiting")
+
+    async def close(self) -> None:
+        """Lets what is being given back arrive."""
+        if self._ending:
+            await asyncio.wait(self._ending)
 
     async def lease(self, policy: Policy, most: int) -> list[inbox.Leased]:
         """One look at the queue, and what it yields."""
-        await self._return_expired_now_and_then()
         now = self._clock()
         messages, passed = await self._database.run(inbox.lease(policy, most, new_id(), now, new_id()))
         if messages or passed:
@@ -203,7 +261,7 @@ class Buffer:
         asked = {
             "since": window.since.isoformat(),
             "until": window.until.isoformat(),
-            "kinds": list(kinds),
+            "kinds": [kind[:128] for kind in kinds[:NAMED_IN_AUDIT]],
             "ids": [str(id) for id in ids[:NAMED_IN_AUDIT]],
             "count": len(past),
         }
@@ -218,11 +276,11 @@ class Buffer:
             self._tally.count(LIFECYCLE_TRANSITION, queue, "leased", state)
         for name in self._queues.names:
             policy = self._queues[name]
-            if policy.auto_ack_after and (passed := await self._database.run(inbox.sweep(policy, now))):
+            while policy.auto_ack_after and (passed := await self._database.run(inbox.sweep(policy, now))):
                 with span("queue.sweep", queue=name):
                     self._count_passed(passed, now)
 
-    async def _return_expired_now_and_then(self) -> None:
+    async def return_expired_now_and_then(self) -> None:
         if time.monotonic() - self._swept_at >= SWEEP_EVERY_S:
             self._swept_at = time.monotonic()
             await self.sweep()
@@ -238,19 +296,28 @@ class Buffer:
             self._tell("message.promoted", leased.queue, leased.tier, now - leased.accepted_at)
 
     def _count_passed(self, passed: Iterable[inbox.Passed], now: datetime) -> None:
+        """The longest wait stands for all that went the same way at once: a summary may have thousands."""
+        groups: defaultdict[tuple[str, str, str], list[timedelta]] = defaultdict(list)
         for each in passed:
-            self._tally.count(LIFECYCLE_TRANSITION, each.queue, "waiting", each.state)
-            self._tell(f"message.{each.state}", each.queue, each.tier, now - each.accepted_at)
+            groups[each.queue, each.tier, each.state].append(now - each.accepted_at)
+        for (queue, tier, state), waits in groups.items():
+            self._tally.count(LIFECYCLE_TRANSITION, queue, "waiting", state, by=len(waits))
+            self._tell(f"message.{state}", queue, tier, max(waits), len(waits))
 
     def count_ends(self, ends: Iterable[inbox.Passed], now: datetime) -> None:
         for each in ends:
             self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
             self._tally.observe(PROCESS_LATENCY, _milliseconds(now - each.accepted_at), each.queue, each.tier)
 
-    def _tell(self, event: str, queue: str, tier: str, wait: timedelta) -> None:
-        self._tally.count(MESSAGE_EVENT, event, queue, tier)
-        tell(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait))
-        log.debug(event, queue=queue, priority=tier, wait_ms=_milliseconds(wait))
+    def _tell(self, event: str, queue: str, tier: str, wait: timedelta, count: int = 1) -> None:
+        self._tally.count(MESSAGE_EVENT, event, queue, tier, by=count)
+        tell(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait), count=count)
+        log.debug(event, queue=queue, priority=tier, wait_ms=_milliseconds(wait), count=count)
+
+
+async def _set_after(first: asyncio.Event, second: asyncio.Event) -> None:
+    await first.wait()
+    second.set()
 
 
 def _delivery(leased: inbox.Leased) -> Delivery:

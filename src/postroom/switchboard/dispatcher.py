@@ -12,7 +12,16 @@ from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import LeaseLost, PostroomError, StoreError
+from postroom.core.errors import (
+    DatabaseCorrupt,
+    DatabaseFull,
+    DatabaseReadOnly,
+    DatabaseUnavailable,
+    LeaseLost,
+    PostroomError,
+    SchemaMismatch,
+    StoreError,
+)
 from postroom.core.job_types import Catalogue
 from postroom.core.jobs import NewJob
 from postroom.core.mail import read_mail
@@ -30,6 +39,8 @@ from postroom.tracing import current_traceparent, span
 log = structlog.get_logger()
 
 MOST_OUTSTANDING = 20
+# What no message is to blame for: it is tried again when the database is back. All else is one message's own trouble.
+DATABASE_IS_AWAY = (DatabaseUnavailable, DatabaseFull, DatabaseReadOnly, DatabaseCorrupt, SchemaMismatch)
 PRIORITIES = {"high_priority": 30, "interactive": 20, "default": 10, "history": 0}
 
 
@@ -81,6 +92,7 @@ class Dispatcher:
         room = self._most - len(self._outstanding)
         if room <= 0:
             return 0
+        await self._buffer.return_expired_now_and_then()
         leased = await self._buffer.lease(self._policy, room)
         await self._hand_over(leased)
         return len(leased)
@@ -91,7 +103,7 @@ class Dispatcher:
                 await self._hand_over_one(message)
             except LeaseLost:
                 log.warning("dispatcher.lease_lost", message=str(message.id))
-            except StoreError:
+            except DATABASE_IS_AWAY:
                 raise
             except Exception as error:
                 reason = str(error) if isinstance(error, PostroomError) else f"unreadable: {type(error).__name__}"

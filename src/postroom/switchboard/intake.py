@@ -40,6 +40,7 @@ from postroom.tracing import current_traceparent, span, tell
 
 LARGEST_BATCH = 100
 AT_ONCE = 500
+HEAVIEST = 16 * 1024 * 1024
 
 
 class Intake:
@@ -59,7 +60,7 @@ class Intake:
         self._clock = clock
         self._queues = queues or Queues()
         self._tally = tally or Tally()
-        self._accept = Gatherer(self._flush, AT_ONCE)
+        self._accept = Gatherer(self._flush, AT_ONCE, lambda item: len(item.text), HEAVIEST)
 
     async def ingest(self, data: object, bound_to: str | None = None) -> Accepted:
         """Accepts one envelope. What this returns for is on disk."""

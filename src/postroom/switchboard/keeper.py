@@ -4,6 +4,7 @@ Several may run on one database; each of their steps is harmless when another ha
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -13,7 +14,7 @@ from postroom.core.errors import PostroomError
 from postroom.core.metrics import QUEUE_DEPTH
 from postroom.core.queues import Queues
 from postroom.core.tally import Gauges
-from postroom.store import history, inbox, rollups
+from postroom.store import connectors, history, inbox, rollups
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 from postroom.switchboard.buffer import Buffer
@@ -21,6 +22,8 @@ from postroom.switchboard.buffer import Buffer
 log = structlog.get_logger()
 
 PRUNED_AT_ONCE = 500
+ADOPTED_AT_ONCE = 1000
+MEASURE_SHARE = 0.02
 
 
 class Keeper:
@@ -44,23 +47,27 @@ class Keeper:
         self._keep = keep
         self._keep_rollups = keep_rollups
         self._clock = clock
+        self._measure_at = float("-inf")
 
     async def run(self) -> None:
         """Until canceled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(timedelta(seconds=1), self._buffer.sweep))
-            group.create_task(self._every(timedelta(seconds=5), self.measure))
+            group.create_task(self._every(timedelta(seconds=5), self._measure_within_reason))
             group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
     async def adopt_strays(self) -> None:
         """Tiers that the settings no longer name are emptied; queues of that sort are told of."""
         for name in self._queues.names:
-            if moved := await self._database.run(inbox.adopt_strays(self._queues[name])):
+            moved = 0
+            while step := await self._database.run(inbox.adopt_strays(self._queues[name], ADOPTED_AT_ONCE)):
+                moved += step
+            if moved:
                 log.warning("queue.strays_adopted", queue=name, messages=moved)
-        for each in await self._database.run(history.depths()):
-            if each.queue not in self._queues.names:
-                log.error("queue.not_in_settings", queue=each.queue, tier=each.tier, messages=each.count)
+        for name in await self._database.run(history.live_queues()):
+            if name not in self._queues.names:
+                log.error("queue.not_in_settings", queue=name)
 
     async def measure(self) -> None:
         """How deep each queue is, for whoever looks at the metrics."""
@@ -74,6 +81,14 @@ class Keeper:
         ]
         self._gauges.show(QUEUE_DEPTH, {place: found.get(place, 0.0) for place in known})
 
+    async def _measure_within_reason(self) -> None:
+        """It counts: the more there is, the longer it takes, and the less often it is done."""
+        if time.monotonic() >= self._measure_at:
+            started = time.monotonic()
+            await self.measure()
+            now = time.monotonic()
+            self._measure_at = now + (now - started) / MEASURE_SHARE
+
     async def forget_texts(self) -> None:
         await self._database.run(inbox.forget_texts(self._clock()))
 
@@ -86,6 +101,7 @@ class Keeper:
             while pruned == PRUNED_AT_ONCE:
                 pruned = await self._database.run(inbox.prune_inbox(name, before, PRUNED_AT_ONCE))
         await self._database.run(rollups.prune_rollups(self._clock() - self._keep_rollups))
+        await self._database.run(connectors.prune_connectors(before))
 
     async def _every(self, pause: timedelta, work: Callable[[], Awaitable[None]]) -> None:
         while True:

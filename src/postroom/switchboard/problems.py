@@ -9,6 +9,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from postroom.core.errors import (
+    AccountUnusable,
     BadInput,
     Conflict,
     IntakeRefused,
@@ -17,10 +18,23 @@ from postroom.core.errors import (
     PostroomError,
     Refused,
     StoreError,
+    VaultError,
 )
+from postroom.gmail.errors import TokenUnavailable
 
-Code = Literal["bad_input", "conflict", "refused", "not_found", "lease_lost", "no_room", "unavailable", "internal"]
+Code = Literal[
+    "bad_input",
+    "conflict",
+    "refused",
+    "not_found",
+    "lease_lost",
+    "no_room",
+    "account_unusable",
+    "unavailable",
+    "internal",
+]
 COME_BACK_S = 5
+LOOK_AGAIN_S = 60
 LONGEST_SHOWN = 4000
 
 
@@ -99,6 +113,10 @@ def problem_of(error: Exception) -> Problem:
         case IntakeRefused():
             seconds = error.retry_after.total_seconds()
             return Problem("no_room", "server", "nothing new is accepted now", f"try again in {seconds:g} s", seconds)
+        case AccountUnusable():
+            return Problem("account_unusable", "account", error.problem, error.remedy, LOOK_AGAIN_S)
+        case TokenUnavailable():
+            return Problem("unavailable", "server", str(error), f"try again in {COME_BACK_S} s", COME_BACK_S)
         case StoreError():
             return UNAVAILABLE
         case _:
@@ -107,4 +125,4 @@ def problem_of(error: Exception) -> Problem:
 
 def is_expected(error: Exception) -> bool:
     """Whether the error was raised on purpose, for the caller; all others belong into the log."""
-    return isinstance(error, PostroomError) and not isinstance(error, StoreError)
+    return isinstance(error, PostroomError) and not isinstance(error, (StoreError, VaultError))

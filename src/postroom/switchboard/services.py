@@ -1,14 +1,36 @@
 """What the switchboard's doors, MCP and HTTP, lead to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from postroom.core.queues import Queues
 from postroom.core.tally import Tally
 from postroom.store.clock import Clock
 from postroom.store.database import Database
 from postroom.switchboard.buffer import Buffer
+from postroom.switchboard.credentials import AccessTokens
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.token_check import TokenCheck
+
+
+class Refusals:
+    """Who was refused what a moment ago, so that a caller who does not stop cannot fill the audit log."""
+
+    def __init__(self, quiet: timedelta = timedelta(minutes=1), most: int = 10_000) -> None:
+        self._quiet = quiet
+        self._most = most
+        self._last: dict[tuple[str, ...], tuple[datetime, int]] = {}
+
+    def since_last(self, what: tuple[str, ...], now: datetime) -> int | None:
+        """How many went unwritten since the last that was written; None when this one need not be either."""
+        written_at, unwritten = self._last.get(what, (None, 0))
+        if written_at is not None and now - written_at < self._quiet:
+            self._last[what] = written_at, unwritten + 1
+            return None
+        if len(self._last) >= self._most:
+            self._last.clear()
+        self._last[what] = now, 0
+        return unwritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +44,5 @@ class Services:
     token_check: TokenCheck
     tally: Tally
     clock: Clock
+    refusals: Refusals = field(default_factory=Refusals)
+    credentials: AccessTokens | None = None

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
-from postroom.core.errors import BadInput, LeaseLost, PostroomError, Refused
+from postroom.core.errors import AccountUnusable, BadInput, LeaseLost, PostroomError, Refused
 from postroom.core.heartbeat import liveness, parse_heartbeat
 from postroom.core.roles import Principal, Role
 from postroom.store import connectors
@@ -85,6 +85,26 @@ async def heartbeat(call: Call, arguments: forms.HeartbeatArguments) -> forms.He
     return {"status": "recorded" if kept else "outdated"}
 
 
+async def access_token(call: Call, arguments: forms.AccessTokenArguments) -> forms.AccessTokenAnswer:
+    """For the endpoint that the caller is bound to: there is no way to name another."""
+    identity, credentials = bound_identity(call.principal), call.services.credentials
+    if identity is None or credentials is None:
+        raise AccountUnusable(
+            "missing", "no account is connected here", "connect one with `postroom account add gmail`"
+        )
+    if arguments.refused is not None:
+        await credentials.refused_at(identity, arguments.refused)
+    token = await credentials.at(identity)
+    consent = token.account.consent
+    return {
+        "access_token": token.value,
+        "expires_in_s": token.expires_in.total_seconds(),
+        "email": token.account.email,
+        "level": "" if consent is None else consent.level,
+        "scopes": [] if consent is None else sorted(consent.scopes),
+    }
+
+
 async def list_connectors(call: Call, arguments: forms.NoArguments) -> forms.ConnectorListAnswer:
     now = call.services.clock()
     found = await call.services.database.run(connectors.list_connectors())
@@ -114,25 +134,20 @@ async def take_next(call: Call, arguments: forms.NextArguments) -> forms.NextAns
 
 
 async def _leased(call: Call, arguments: forms.NextArguments) -> list[Delivery]:
-    """Waits only as long as somebody waits for the answer. What was leased in the moment he left is returned."""
+    """Waits only as long as somebody waits for the answer."""
     buffer, wait = call.services.buffer, timedelta(seconds=arguments.wait_s)
-    if not wait:
-        return await buffer.next(arguments.queue, arguments.max)
-    leasing = asyncio.ensure_future(buffer.next(arguments.queue, arguments.max, wait))
-    leaving = [asyncio.ensure_future(end()) for end in call.ends]
+    left = asyncio.Event()
+    leaving = [asyncio.create_task(_tell_when(end, left)) for end in call.ends] if wait else []
     try:
-        await asyncio.wait((leasing, *leaving), return_when=asyncio.FIRST_COMPLETED)
-        left = any(end.done() for end in leaving)
+        return await buffer.next(arguments.queue, arguments.max, wait, left)
     finally:
-        for task in (leasing, *leaving):
+        for task in leaving:
             task.cancel()
-        await asyncio.wait((leasing, *leaving))
-    deliveries = [] if leasing.cancelled() else leasing.result()
-    if left and deliveries:
-        refs = [LeaseRef(each.message_id, each.lease_token) for each in deliveries]
-        await buffer.nack(refs, "the consumer went away")
-        return []
-    return deliveries
+
+
+async def _tell_when(end: Callable[[], Awaitable[object]], left: asyncio.Event) -> None:
+    await end()
+    left.set()
 
 
 def _message(delivery: Delivery) -> forms.Message:

@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from postroom.core.envelope import Envelope, Moment
 from postroom.core.errors import BadInput
 from postroom.core.heartbeat import Heartbeat
+from postroom.core.strict import MOST_KEYS
 from postroom.switchboard.problems import ProblemForm
 
 MOST_IN_BATCH = 100
@@ -49,6 +50,12 @@ class IngestBatchArguments(Arguments):
 class HeartbeatArguments(Arguments):
     report: Annotated[Heartbeat, SkipValidation] = Field(
         description="How the connector is doing, as connector.heartbeat.v1."
+    )
+
+
+class AccessTokenArguments(Arguments):
+    refused: Text | None = Field(
+        None, max_length=4096, description="A token that was given before and that the mailbox did not accept."
     )
 
 
@@ -120,6 +127,14 @@ class HeartbeatAnswer(TypedDict):
     """`outdated`: a later report of the same instance was here before."""
 
     status: Literal["recorded", "outdated"]
+
+
+class AccessTokenAnswer(TypedDict):
+    access_token: str
+    expires_in_s: float
+    email: str
+    level: str
+    scopes: list[str]
 
 
 class Message(TypedDict):
@@ -215,6 +230,8 @@ class ConnectorListAnswer(TypedDict):
 def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any] | None) -> AnyArguments:
     """The checked arguments, or BadInput that names the one that is wrong."""
     try:
+        if given is not None and len(given) > MOST_KEYS:
+            raise BadInput("arguments", f"are more than {MOST_KEYS}", f"{tool} takes {', '.join(form.model_fields)}")
         return form.model_validate(given or {})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
@@ -222,7 +239,7 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
     field = ".".join(path) or "arguments"
     match first["type"]:
         case "extra_forbidden":
-            near = difflib.get_close_matches(path[-1], form.model_fields, n=1)
+            near = difflib.get_close_matches(path[-1][:80], form.model_fields, n=1)
             takes = ", ".join(form.model_fields) or "no arguments"
             remedy = f"did you mean {near[0]!r}?" if near else f"leave it out; {tool} takes {takes}"
             raise BadInput(field, f"is no argument of {tool}", remedy)

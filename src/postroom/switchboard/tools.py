@@ -72,6 +72,18 @@ ALL_TOOLS = (
         tool_calls.heartbeat,
     ),
     Tool(
+        "credentials.access_token",
+        "Get an access token for the mailbox",
+        "Hands out an access token for the mailbox of the endpoint that this connector's token is bound to, good for "
+        "expires_in_s seconds from now. Ask anew before each use, or when that time is nearly over; name one that the "
+        "mailbox refused in refused, and another is given. On the error account_unusable a person has to act first: "
+        "stop work on the mailbox and ask again in retry_after_s.",
+        forms.AccessTokenArguments,
+        forms.AccessTokenAnswer,
+        ADDS,
+        tool_calls.access_token,
+    ),
+    Tool(
         "connector.list",
         "List the connectors",
         "Lists every connector that ever reported, whether it is online, stale or offline, and its last report.",

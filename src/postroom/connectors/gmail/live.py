@@ -15,7 +15,15 @@ from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.parse import headers_of, to_envelope
 from postroom.connectors.runtime import Vitals
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
-from postroom.core.errors import BadInput, IntakeRefused, PostroomError, Refused, StoreError, SwitchboardUnavailable
+from postroom.core.errors import (
+    BadInput,
+    Conflict,
+    IntakeRefused,
+    PostroomError,
+    Refused,
+    StoreError,
+    SwitchboardUnavailable,
+)
 from postroom.core.metrics import TIER_ASSIGNED
 from postroom.core.tally import Tally
 from postroom.core.tiers import Assignment, Known, values
@@ -156,17 +164,31 @@ class GmailLive:
         """What is refused for good is noted and left; what is refused for now is raised, and all is tried again."""
         fresh = 0
         results = await self._switchboard.ingest_batch([envelope for envelope, _ in batch])
-        for (_, assignment), result in zip(batch, results, strict=True):
+        for (envelope, assignment), result in zip(batch, results, strict=True):
             match result:
                 case Receipt(_, duplicate):
                     fresh += not duplicate
                     if not duplicate:
                         self._count(assignment)
+                case Conflict():
+                    fresh += await self._hand_in_without_key(envelope, assignment)
                 case BadInput():
                     self._refused(result)
                 case PostroomError():
                     raise result
         return fresh
+
+    async def _hand_in_without_key(self, envelope: dict[str, Any], assignment: Assignment) -> int:
+        """Our key stands for something else, whoever did that; the message is known by its own id as well."""
+        control = {name: value for name, value in envelope["control"].items() if name != "idempotency_key"}
+        try:
+            receipt = await self._switchboard.ingest({**envelope, "control": control})
+        except BadInput as error:
+            self._refused(error)
+            return 0
+        if not receipt.duplicate:
+            self._count(assignment)
+        return int(not receipt.duplicate)
 
     def _count(self, assignment: Assignment) -> None:
         self._tally.count(TIER_ASSIGNED, "gmail", self._endpoint_identity, assignment.tier, assignment.rule)

@@ -1,5 +1,6 @@
 """A Gmail message as an ingest.v1 envelope."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -30,7 +31,7 @@ def to_envelope(
             "external_thread_id": message.thread_id,
             "observed_at": observed_at.isoformat(),
         },
-        "sender": {"identity": sender_address(headers)[:LONGEST_IDENTITY] or "unknown"},
+        "sender": {"identity": _identity(sender_address(headers))},
         "payload": {
             "raw": to_raw(
                 thread_id=message.thread_id,
@@ -54,6 +55,11 @@ def to_envelope(
         },
     }
     return envelope, assignment
+
+
+def _identity(address: str) -> str:
+    """An address as ingest.v1 takes it: one line, not endless, and never empty."""
+    return re.sub(r"[\x00-\x1f\x7f]", "?", address)[:LONGEST_IDENTITY].strip() or "unknown"
 
 
 def text_of(message: Message) -> str:

@@ -6,12 +6,13 @@ producer that knows ingest.v1 puts a whole envelope into the field `envelope` or
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from postroom.core.envelope import Kind, Name
+from postroom.core.envelope import LONGEST_KEY, Kind, Name
 from postroom.core.errors import BadInput
 from postroom.core.traceparent import parse_traceparent
 
@@ -54,7 +55,7 @@ def to_envelope(entry_id: str, fields: Fields, *, stream: str, identity: str) ->
         "schema_version": "ingest.v1",
         "source": {"channel": CHANNEL, "provider": CHANNEL, "endpoint_identity": identity},
         "event": {
-            "external_event_id": entry_id,
+            "external_event_id": _event_id(entry_id, stream, identity),
             "observed_at": observed_at(entry_id).isoformat(),
             "external_thread_id": _name(texts, THREAD, _A_NAME),
             "kind": _name(texts, KIND, _A_KIND),
@@ -63,6 +64,12 @@ def to_envelope(entry_id: str, fields: Fields, *, stream: str, identity: str) ->
         "payload": {"raw": raw, "normalized_text": _first(texts, TEXT) or orjson.dumps(raw).decode()},
         "control": {"trace_context": _trace_context(texts)},
     }
+
+
+def _event_id(entry_id: str, stream: str, identity: str) -> str:
+    """Two streams may be read under one identity that names neither, and both may have an entry of this id."""
+    told = entry_id if identity == f"{CHANNEL}:{stream}" else f"{stream}:{entry_id}"
+    return told if len(told) <= LONGEST_KEY else f"sha256:{sha256(told.encode()).hexdigest()}"
 
 
 def observed_at(entry_id: str) -> datetime:

@@ -108,11 +108,11 @@ INSERT INTO inbox_events (event_key, inbox_id, sender, ingestion_tier)
 SELECT k.channel || char(31) || k.provider || char(31) || k.endpoint_identity || char(31) || k.external_event_id,
     k.inbox_id, k.sender, COALESCE(i.ingestion_tier, 'full')
 FROM old_inbox_keys k LEFT JOIN inbox i ON i.id = k.inbox_id
-WHERE length(k.channel || k.provider || k.endpoint_identity || k.external_event_id) <= 500
+WHERE length(k.channel || k.provider || k.endpoint_identity || k.external_event_id) <= 509
 ON CONFLICT DO NOTHING;
 INSERT INTO inbox_keys (key, event_key)
 SELECT key, channel || char(31) || provider || char(31) || endpoint_identity || char(31) || external_event_id
-FROM old_inbox_keys WHERE length(channel || provider || endpoint_identity || external_event_id) <= 500;
+FROM old_inbox_keys WHERE length(channel || provider || endpoint_identity || external_event_id) <= 509;
 INSERT INTO queue_state (queue, streaks_json)
 SELECT queue, json_group_object(tier, streak) FROM queue_streaks GROUP BY queue;
 DROP TABLE inbox;

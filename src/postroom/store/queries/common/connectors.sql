@@ -21,3 +21,6 @@ FROM connectors ORDER BY endpoint_identity, connector_type, instance_id
 SELECT connector_type, endpoint_identity, instance_id, version, state, error, uptime_s, counters_json, checkpoint_json,
     first_seen_at, last_heartbeat_at, last_sent_at
 FROM connectors WHERE endpoint_identity = :endpoint_identity ORDER BY connector_type, instance_id
+
+-- name: prune_connectors(before)
+DELETE FROM connectors WHERE last_heartbeat_at < :before RETURNING instance_id

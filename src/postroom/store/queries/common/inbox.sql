@@ -32,6 +32,19 @@ VALUES (:seq, :id, :queue, :tier, 'waiting', :now)
 -- name: select_members(id, most)
 SELECT e.id FROM inbox_ends x JOIN envelopes e ON e.seq = x.seq WHERE x.linked_to = :id ORDER BY x.seq LIMIT :most
 
+-- name: select_live_queues()
+-- The names of the queues that hold anything that waits: one step into the index for each.
+WITH RECURSIVE queues (queue) AS (
+    SELECT min(queue) FROM inbox_queue WHERE state = 'waiting'
+    UNION ALL
+    SELECT (SELECT min(queue) FROM inbox_queue WHERE state = 'waiting' AND queue > queues.queue)
+    FROM queues WHERE queues.queue IS NOT NULL
+)
+SELECT queue FROM queues WHERE queue IS NOT NULL
+
+-- name: any_waiting(queue)
+SELECT 1 FROM inbox_queue WHERE state = 'waiting' AND queue = :queue LIMIT 1
+
 -- name: count_live()
 SELECT queue, tier, state, count(*), min(accepted_at) FROM inbox_queue GROUP BY queue, tier, state
 
@@ -55,8 +68,12 @@ SELECT tier FROM tiers WHERE tier IS NOT NULL
 UNION SELECT tier FROM inbox_queue WHERE state = 'leased' AND queue = :queue
 LIMIT :most
 
--- name: move_tier(queue, tier, target)
-UPDATE inbox_queue SET tier = :target WHERE queue = :queue AND tier = :tier RETURNING seq
+-- name: move_tier(queue, tier, target, most)
+UPDATE inbox_queue SET tier = :target WHERE seq IN (
+    SELECT seq FROM inbox_queue WHERE queue = :queue AND tier = :tier AND state = 'waiting'
+    UNION ALL SELECT seq FROM inbox_queue WHERE queue = :queue AND tier = :tier AND state = 'leased'
+    LIMIT :most
+) RETURNING seq
 
 -- name: sum_rollups(measure, since, until)
 SELECT hour, queue, name, endpoint_identity, bucket, sum(count), sum(total_ms) FROM rollups

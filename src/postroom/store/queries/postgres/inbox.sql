@@ -83,12 +83,16 @@ SELECT t.seq, t.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_iden
     e.members, e.accepted_at
 FROM taken t JOIN envelopes e ON e.seq = t.seq
 
--- name: ack_inbox(ids, token, now, hour, shard)
+-- name: ack_inbox(rows, now, hour, shard)
+-- Rows are pairs of a message and the lease it is held under. The counts come last, so that nobody waits for a message while he holds a count.
 WITH done AS (
     DELETE FROM inbox_queue q
-    WHERE q.seq = ANY(ARRAY(SELECT seq FROM envelopes WHERE id = ANY(:ids::uuid[])))
-        AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now
-    RETURNING q.seq, q.id, q.queue, q.tier, q.attempts, q.accepted_at
+    WHERE q.seq = ANY(ARRAY(
+        SELECT seq FROM envelopes WHERE id = ANY(ARRAY(SELECT (e ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e)) ORDER BY seq
+    ))
+        AND q.state = 'leased' AND q.lease_until >= :now
+        AND (q.id, q.lease_token) IN (SELECT (e ->> 0)::uuid, (e ->> 1)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e)
+    RETURNING q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at
 ), ends AS (
     INSERT INTO inbox_ends (seq, state, attempts, ended_at) SELECT seq, 'done', attempts, :now FROM done
 ), counted AS (
@@ -97,20 +101,25 @@ WITH done AS (
     ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
     DO UPDATE SET count = rollups.count + excluded.count
 )
-SELECT id, queue, tier, accepted_at FROM done
+SELECT id, lease_token, queue, tier, accepted_at FROM done
 
--- name: lock_leased(ids, token, now)
-SELECT q.seq, q.id, q.queue, q.tier, q.attempts, q.accepted_at FROM inbox_queue q
-WHERE q.seq = ANY(ARRAY(SELECT seq FROM envelopes WHERE id = ANY(:ids::uuid[])))
-    AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now
-FOR UPDATE
+-- name: lock_leased(rows, now)
+SELECT q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at FROM inbox_queue q
+WHERE q.seq = ANY(ARRAY(
+        SELECT seq FROM envelopes WHERE id = ANY(ARRAY(SELECT (e ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e))
+    ))
+    AND q.state = 'leased' AND q.lease_until >= :now
+    AND (q.id, q.lease_token) IN (SELECT (e ->> 0)::uuid, (e ->> 1)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e)
+ORDER BY q.seq FOR UPDATE
 
 -- name: lock_expired(now, most)
 SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
 ORDER BY lease_until LIMIT :most FOR UPDATE SKIP LOCKED
 
--- name: return_inbox(seqs, reason)
-UPDATE inbox_queue SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = :reason
+-- name: return_inbox(seqs, reason, undone)
+-- What nobody saw was no delivery: `undone` takes that many off.
+UPDATE inbox_queue
+SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = :reason, attempts = attempts - :undone::bigint
 WHERE seq = ANY(:seqs::bigint[]) AND state = 'leased'
 
 -- name: end_inbox(seqs, state, reason, linked_to, now)
@@ -156,15 +165,18 @@ WITH asked AS (
 INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT new_seq, new_id, :queue, tier, 'waiting', :now FROM asked
 
--- name: select_history(queue, since, until, kinds, ids, most)
--- What has ended, itself and not as the duplicate of another; copies of a replay only when they are named.
+-- name: select_history(queue, since, until, kinds, most)
+-- What has ended, itself and not as the duplicate of another, and is no copy made by a replay.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
-    AND x.state <> 'duplicate' AND (cardinality(:ids::uuid[]) > 0 OR NOT EXISTS (
-        SELECT 1 FROM envelopes o WHERE o.id = e.copy_of AND o.ingestion_tier = e.ingestion_tier
-    ))
-    AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
-    AND (cardinality(:ids::uuid[]) = 0 OR e.id = ANY(:ids))
+    AND x.state <> 'duplicate' AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
+    AND NOT EXISTS (SELECT 1 FROM envelopes o WHERE o.id = e.copy_of AND o.ingestion_tier = e.ingestion_tier)
+ORDER BY e.accepted_at, e.seq LIMIT :most
+
+-- name: select_named(queue, since, until, kinds, ids, most)
+SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
+WHERE e.id = ANY(:ids::uuid[]) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
+    AND e.members IS NULL AND x.state <> 'duplicate' AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
 ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: delete_inbox(seqs)

@@ -67,34 +67,44 @@ SELECT q.seq, q.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_iden
     e.members, e.accepted_at
 FROM json_each(:seqs) AS s JOIN inbox_queue q ON q.seq = s.value JOIN envelopes e ON e.seq = q.seq;
 
--- name: ack_inbox(ids, token, now, hour, shard)
+-- name: ack_inbox(rows, now, hour, shard)
+-- Rows are pairs of a message and the lease it is held under.
 INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
 SELECT :hour, 'ended', q.queue, 'done', '', -1, :shard, count(*), 0
-FROM inbox_queue q WHERE q.seq IN (SELECT seq FROM envelopes WHERE id IN (SELECT value FROM json_each(:ids)))
-    AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now
+FROM inbox_queue q
+WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
+    AND q.state = 'leased' AND q.lease_until >= :now
+    AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
 GROUP BY q.queue
 ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
 DO UPDATE SET count = rollups.count + excluded.count;
 INSERT INTO inbox_ends (seq, state, attempts, ended_at)
 SELECT q.seq, 'done', q.attempts, :now
-FROM inbox_queue q WHERE q.seq IN (SELECT seq FROM envelopes WHERE id IN (SELECT value FROM json_each(:ids)))
-    AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now;
+FROM inbox_queue q
+WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
+    AND q.state = 'leased' AND q.lease_until >= :now
+    AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows));
 DELETE FROM inbox_queue
-WHERE seq IN (SELECT seq FROM envelopes WHERE id IN (SELECT value FROM json_each(:ids)))
-    AND state = 'leased' AND lease_token = :token AND lease_until >= :now
-RETURNING id, queue, tier, accepted_at;
+WHERE seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
+    AND state = 'leased' AND lease_until >= :now
+    AND (id, lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
+RETURNING id, lease_token, queue, tier, accepted_at;
 
--- name: lock_leased(ids, token, now)
-SELECT q.seq, q.id, q.queue, q.tier, q.attempts, q.accepted_at
-FROM inbox_queue q WHERE q.seq IN (SELECT seq FROM envelopes WHERE id IN (SELECT value FROM json_each(:ids)))
-    AND q.state = 'leased' AND q.lease_token = :token AND q.lease_until >= :now
+-- name: lock_leased(rows, now)
+SELECT q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at
+FROM inbox_queue q
+WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
+    AND q.state = 'leased' AND q.lease_until >= :now
+    AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
 
 -- name: lock_expired(now, most)
 SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
 ORDER BY lease_until LIMIT :most
 
--- name: return_inbox(seqs, reason)
-UPDATE inbox_queue SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = :reason
+-- name: return_inbox(seqs, reason, undone)
+-- What nobody saw was no delivery: `undone` takes that many off.
+UPDATE inbox_queue
+SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = :reason, attempts = attempts - :undone
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND state = 'leased'
 
 -- name: end_inbox(seqs, state, reason, linked_to, now)
@@ -131,15 +141,18 @@ FROM json_each(:rows) AS r JOIN envelopes v ON v.id = r.value ->> 0 ORDER BY r.k
 INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT e.seq, e.id, :queue, e.tier, 'waiting', :now FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 1;
 
--- name: select_history(queue, since, until, kinds, ids, most)
--- What has ended, itself and not as the duplicate of another; copies of a replay only when they are named.
+-- name: select_history(queue, since, until, kinds, most)
+-- What has ended, itself and not as the duplicate of another, and is no copy made by a replay.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
-    AND x.state <> 'duplicate' AND (json_array_length(:ids) > 0 OR NOT EXISTS (
-        SELECT 1 FROM envelopes o WHERE o.id = e.copy_of AND o.ingestion_tier = e.ingestion_tier
-    ))
-    AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
-    AND (json_array_length(:ids) = 0 OR e.id IN (SELECT value FROM json_each(:ids)))
+    AND x.state <> 'duplicate' AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
+    AND NOT EXISTS (SELECT 1 FROM envelopes o WHERE o.id = e.copy_of AND o.ingestion_tier = e.ingestion_tier)
+ORDER BY e.accepted_at, e.seq LIMIT :most
+
+-- name: select_named(queue, since, until, kinds, ids, most)
+SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
+WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
+    AND e.members IS NULL AND x.state <> 'duplicate' AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
 ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: delete_inbox(seqs)

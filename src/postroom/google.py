@@ -1,0 +1,31 @@
+"""The user's own app at Google, and the vault of this installation, as the settings name them."""
+
+from typing import TYPE_CHECKING
+
+from postroom.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from postroom.gmail.oauth import GoogleApp
+    from postroom.settings import Settings
+    from postroom.vault import Vault
+
+
+def google_app(settings: "Settings") -> "GoogleApp":
+    """Raises SettingsError when the app is not set: there is none that all could share."""
+    from postroom.gmail.oauth import GoogleApp
+
+    google = settings.google
+    if google.client_id is None or google.client_secret is None:
+        raise SettingsError(
+            "google.client_id and google.client_secret are not set; make an app of your own at Google, "
+            "as docs/how-to/connect-gmail.md shows, and set both"
+        )
+    secret = google.client_secret.get_secret_value()
+    return GoogleApp(google.client_id, secret, google.auth_url, google.token_url, google.revoke_url)
+
+
+def vault_of(settings: "Settings") -> "Vault":
+    from postroom.vault import Vault
+
+    key = settings.secret_key
+    return Vault(settings.data_dir, None if key is None else key.get_secret_value())

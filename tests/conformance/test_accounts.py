@@ -1,0 +1,365 @@
+"""Accounts: connected once, paused, lost, connected anew; their jobs wait meanwhile, and their secrets stay sealed."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from conformance.desk import Desk, listen
+from conformance.dump import dump
+from conformance.fault_cases_accounts import ADA, SCOPES, connected, consent, parked_job
+from conformance.fault_cases_registry import signed
+from conftest import ManualClock, scale
+from postroom.core.accounts import parking_key
+from postroom.core.errors import Conflict, IllegalMove, KeyMissing, NotFound, SealBroken, VaultError
+from postroom.gmail.oauth import ConsentRefused, Grant
+from postroom.gmail.scopes import FULL, MODIFY, READONLY, SEND
+from postroom.store import accounts, jobs, mail, secret_keys
+from postroom.store.accounts import REFRESH_TOKEN, AccountView
+from postroom.store.audit import list_audit
+from postroom.store.database import Database, Script, Text, transaction
+from postroom.store.ids import new_id
+from postroom.store.secret_keys import Resealed, StoredSecret
+from postroom.switchboard.accounts import connect, drop_other_keys, find_account, reseal_all
+from postroom.vault import Sealed, Vault
+
+BOB = "bob@example.com"
+
+
+def grant(secret: str = "1//secret", *scopes: str) -> Grant:
+    return Grant("ya29.x", timedelta(hours=1), frozenset(scopes or SCOPES), secret)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "keys")
+
+
+async def linked(desk: Desk, vault: Vault, email: str = ADA, secret: str = "1//secret", **more: Any) -> AccountView:
+    return await connect(desk.database, vault, grant(secret), email, "client", signed(), desk.clock(), **more)
+
+
+async def secret_of(desk: Desk, vault: Vault, id: UUID) -> str:
+    sealed = (await desk.database.run(accounts.held_by(id))).sealed
+    assert sealed is not None
+    return vault.open(sealed, id, REFRESH_TOKEN)
+
+
+async def lose(desk: Desk, account: AccountView, reason: str = "revoked; connect it again") -> bool:
+    assert account.consent is not None
+    losing = accounts.lose_consent(account.id, account.consent.granted_at, reason, signed(), desk.clock())
+    return await desk.database.run(losing)
+
+
+async def test_an_account_is_connected_with_its_consent_and_a_sealed_secret(desk: Desk, vault: Vault) -> None:
+    account = await linked(desk, vault, "Ada@Example.COM")
+    assert (account.email, account.endpoint_identity) == (ADA, f"gmail:user:{ADA}")
+    assert (account.state, account.provider) == ("active", "gmail")
+    assert account.consent == consent(desk.clock())
+    assert await secret_of(desk, vault, account.id) == "1//secret"
+    assert "1//secret" not in repr(await dump(desk.database))
+    assert await desk.database.run(accounts.list_accounts()) == [account]
+    (entry,) = await desk.database.run(list_audit(10))
+    assert (entry.action, entry.object_id, entry.before) == ("account.connect", str(account.id), None)
+    assert entry.after == {"state": "active", "email": ADA, "level": "organise", "scopes": sorted(SCOPES)}
+
+
+@pytest.mark.parametrize("state", ["active", "paused"])
+async def test_a_second_account_with_the_same_address_is_refused_clearly(desk: Desk, vault: Vault, state: str) -> None:
+    account = await linked(desk, vault)
+    if state == "paused":
+        await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
+    before = await dump(desk.database)
+    with pytest.raises(Conflict, match=f"{ADA} is connected already .account {account.id}.*--renew"):
+        await linked(desk, vault, "ADA@example.com")
+    assert await dump(desk.database) == before
+
+
+async def test_two_who_connect_the_same_address_at_once_make_one_account(
+    desk: Desk, second_database: Database, vault: Vault
+) -> None:
+    other = Desk(second_database, desk.clock)
+    vault.prepare([], desk.clock())
+    outcomes = await asyncio.gather(linked(desk, vault), linked(other, vault), return_exceptions=True)
+    assert sorted(type(each).__name__ for each in outcomes) == ["AccountView", "Conflict"]
+    assert len(await desk.database.run(accounts.list_accounts())) == 1
+
+
+async def test_an_address_may_have_an_account_at_another_provider(desk: Desk, vault: Vault) -> None:
+    await desk.database.run(mail.keep_account(new_id(), "imap", f"imap:{ADA}", ADA, desk.clock()))
+    account = await linked(desk, vault)
+    with pytest.raises(Conflict, match=f"name one by its id: .*{account.id}"):
+        await find_account(desk.database, ADA)
+    assert (await find_account(desk.database, str(account.id))).provider == "gmail"
+
+
+async def test_an_account_from_before_consents_is_taken_over_with_its_history(desk: Desk, vault: Vault) -> None:
+    old = await desk.database.run(
+        mail.keep_account(new_id(), "gmail", "gmail:user:Ada@example.com", "Ada@example.com", desk.clock())
+    )
+    account = await linked(desk, vault)
+    assert (account.id, account.endpoint_identity) == (old.id, old.endpoint_identity)
+
+
+async def test_a_consent_is_renewed_and_widened_when_that_is_asked_for(desk: Desk, vault: Vault) -> None:
+    account = await linked(desk, vault)
+    now = desk.clock.forward(60)
+    wide = Grant("ya29.x", timedelta(hours=1), frozenset({FULL}), "1//wide", timedelta(days=7))
+    renewed = await connect(desk.database, vault, wide, ADA, "client", signed(), now, renew=True)
+    assert renewed.id == account.id
+    assert renewed.consent == accounts.Consent("client", "full", frozenset({FULL}), now, None, now + timedelta(days=7))
+    assert await secret_of(desk, vault, account.id) == "1//wide"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Grant("ya29.x", timedelta(hours=1), frozenset({MODIFY})), "no refresh token"),
+        (grant("1//r", SEND), "reading was not granted"),
+    ],
+)
+async def test_a_consent_that_cannot_be_used_is_refused(desk: Desk, vault: Vault, given: Grant, words: str) -> None:
+    with pytest.raises(ConsentRefused, match=words):
+        await connect(desk.database, vault, given, ADA, "client", signed(), desk.clock())
+    assert await desk.database.run(accounts.list_accounts()) == []
+
+
+async def test_less_than_was_asked_for_is_kept_as_what_it_is(desk: Desk, vault: Vault) -> None:
+    given = grant("1//r", READONLY, SEND)
+    account = await connect(desk.database, vault, given, ADA, "client", signed(), desk.clock())
+    assert account.consent is not None
+    assert (account.consent.level, account.consent.scopes) == ("read", {READONLY, SEND})
+
+
+async def test_a_lost_consent_parks_jobs_without_an_attempt_and_a_new_one_releases_them(
+    desk: Desk, vault: Vault
+) -> None:
+    account = await linked(desk, vault)
+    assert await lose(desk, account)
+    waiting = await parked_job(desk, account.id)
+    shown = await desk.database.run(jobs.show_job(waiting))
+    assert shown is not None
+    assert (shown.state, shown.attempts, shown.parked_by) == ("queued", 0, parking_key(account.id))
+    assert await desk.claim() == []
+    heard = await listen(desk.database, jobs.CHANNEL)
+    renewed = await linked(desk, vault)
+    assert (renewed.state, renewed.state_reason) == ("active", None)
+    async with asyncio.timeout(10):
+        await heard.get()
+    assert [job.id for job in await desk.claim()] == [waiting]
+
+
+async def test_a_job_that_parks_after_the_release_is_not_forgotten(desk: Desk, vault: Vault) -> None:
+    """It met the account without consent, and before it could wait the consent was there again."""
+    account = await linked(desk, vault)
+    job = await desk.claimed()
+    assert await desk.database.run(jobs.park(job.claim, parking_key(account.id), "no consent", desk.clock()))
+    assert [each.id for each in await desk.claim()] == [job.id]
+
+
+async def test_parking_and_releasing_at_once_never_strands_a_job(
+    desk: Desk, second_database: Database, vault: Vault
+) -> None:
+    account = await linked(desk, vault)
+    for _ in range(scale(30, 500)):
+        await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
+        job = await desk.claimed()
+        await asyncio.gather(
+            desk.database.run(jobs.park(job.claim, parking_key(account.id), "paused", desk.clock())),
+            second_database.run(accounts.resume_account(account.id, signed(), desk.clock())),
+        )
+        (again,) = await desk.claim()
+        assert again.id == job.id
+        await desk.database.run(jobs.finish([again.claim], [], desk.clock()))
+
+
+async def test_the_loss_of_a_consent_that_was_renewed_meanwhile_changes_nothing(desk: Desk, vault: Vault) -> None:
+    account = await linked(desk, vault)
+    desk.clock.forward(60)
+    await linked(desk, vault, renew=True)
+    before = await dump(desk.database)
+    assert not await lose(desk, account)
+    assert await dump(desk.database) == before
+
+
+async def test_of_two_processes_that_find_the_loss_one_writes_it_down(desk: Desk, vault: Vault) -> None:
+    account = await linked(desk, vault)
+    assert await lose(desk, account, "revoked; connect it again")
+    assert not await lose(desk, account, "said again; connect it again")
+    entries = await desk.database.run(list_audit(10, action="account.consent_lost"))
+    assert [(entry.reason, entry.after) for entry in entries] == [
+        ("revoked; connect it again", {"state": "needs_consent", "reason": "revoked; connect it again"})
+    ]
+
+
+async def test_every_move_is_audited_with_its_reason_and_none_is_made_twice(desk: Desk, vault: Vault) -> None:
+    id = (await linked(desk, vault)).id
+    heard = await listen(desk.database, accounts.CHANNEL)
+    why = signed()._replace(reason="on holiday")
+    for _ in range(2):
+        paused = await desk.database.run(accounts.pause_account(id, why._replace(entry_id=new_id()), desk.clock()))
+    assert (paused.state, paused.state_reason) == ("paused", "on holiday")
+    async with asyncio.timeout(10):
+        assert await heard.get() == str(id)
+    for _ in range(2):
+        resumed = await desk.database.run(accounts.resume_account(id, signed(), desk.clock()))
+    assert (resumed.state, resumed.state_reason) == ("active", None)
+    for _ in range(2):
+        removed = await desk.database.run(accounts.remove_account(id, signed(), desk.clock()))
+    assert (removed.state, removed.consent) == ("removed", None)
+    moves = [entry.action for entry in reversed(await desk.database.run(list_audit(20)))]
+    assert moves == ["account.connect", "account.pause", "account.resume", "account.remove"]
+
+
+async def test_a_removed_account_keeps_its_row_loses_its_secrets_and_can_be_connected_again(
+    desk: Desk, vault: Vault
+) -> None:
+    account = await linked(desk, vault)
+    await desk.database.run(accounts.remove_account(account.id, signed(), desk.clock()))
+    assert (await desk.database.run(accounts.held_by(account.id))).sealed is None
+    assert [each.state for each in await desk.database.run(accounts.list_accounts())] == ["removed"]
+    with pytest.raises(IllegalMove):
+        await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
+    again = await linked(desk, vault, secret="1//again")
+    assert (again.id, again.state) == (account.id, "active")
+    assert await secret_of(desk, vault, account.id) == "1//again"
+
+
+async def test_jobs_of_a_removed_account_are_let_go_to_meet_their_end(desk: Desk, vault: Vault) -> None:
+    account = await linked(desk, vault)
+    await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
+    waiting = await parked_job(desk, account.id)
+    await desk.database.run(accounts.remove_account(account.id, signed(), desk.clock()))
+    assert [job.id for job in await desk.claim()] == [waiting]
+
+
+async def test_what_is_no_account_is_not_found(desk: Desk) -> None:
+    for verb in (accounts.pause_account, accounts.resume_account, accounts.remove_account):
+        with pytest.raises(NotFound, match="postroom account list"):
+            await desk.database.run(verb(new_id(), signed(), desk.clock()))
+    for name in (str(new_id()), "nobody@example.com", "nonsense", ""):
+        with pytest.raises(NotFound, match="postroom account list"):
+            await find_account(desk.database, name)
+    assert await desk.database.run(accounts.account_at("gmail:user:nobody")) is None
+
+
+async def test_two_rows_that_were_swapped_do_not_open(desk: Desk, vault: Vault) -> None:
+    ada, bob = await linked(desk, vault), await linked(desk, vault, BOB, "1//bob")
+    sealed = [(await desk.database.run(accounts.held_by(each.id))).sealed for each in (ada, bob)]
+
+    @transaction
+    def swap() -> Script[None]:
+        for id, each in zip((bob.id, ada.id), sealed, strict=True):
+            assert each is not None
+            yield Text(f"UPDATE credentials SET sealed = '{each.text}' WHERE account_id = '{id}'")
+
+    await desk.database.run(swap())
+    for account in (ada, bob):
+        with pytest.raises(SealBroken):
+            await secret_of(desk, vault, account.id)
+
+
+async def test_a_second_installation_on_the_same_database_is_told_to_bring_the_key(
+    desk: Desk, vault: Vault, tmp_path: Path
+) -> None:
+    await linked(desk, vault)
+    other = Vault(tmp_path / "other machine")
+    with pytest.raises(KeyMissing, match=vault.known_keys()[0].id):
+        await linked(desk, other, BOB)
+    assert not other.file.exists()
+
+
+async def test_a_key_is_dropped_only_when_nothing_stands_under_it(desk: Desk, vault: Vault) -> None:
+    account = await linked(desk, vault)
+    (old,) = await desk.database.run(secret_keys.list_key_uses())
+    assert (old.id, old.secrets, old.dropped_at) == (vault.known_keys()[0].id, 1, None)
+    with pytest.raises(Conflict, match="postroom key rotate"):
+        await desk.database.run(secret_keys.drop_key(old.id, signed(), desk.clock()))
+    stale = vault.seal(account.id, REFRESH_TOKEN, "1//stale")
+    done = await reseal_all(desk.database, vault, vault.add_key(desk.clock()), desk.clock)
+    assert (done.resealed, done.unopened) == (1, ())
+    assert await desk.database.run(secret_keys.drop_key(old.id, signed(), desk.clock()))
+    assert not await desk.database.run(secret_keys.drop_key(old.id, signed(), desk.clock()))
+    sealed = (await desk.database.run(accounts.held_by(account.id))).sealed
+    assert sealed is not None
+    late = Resealed(StoredSecret(account.id, REFRESH_TOKEN, sealed), stale)
+    with pytest.raises(VaultError, match="was dropped"):
+        await desk.database.run(secret_keys.reseal([late], desk.clock()))
+    assert await secret_of(desk, vault, account.id) == "1//secret"
+
+
+async def test_whoever_drops_a_key_and_whoever_seals_with_it_do_not_miss_each_other(
+    desk: Desk, second_database: Database
+) -> None:
+    for number in range(scale(30, 500)):
+        key, email = f"key{number}", f"{number}@example.com"
+        storing = accounts.connect_account(
+            new_id(), email, consent(desk.clock()), Sealed(key, "s"), False, signed(), desk.clock()
+        )
+        outcomes = await asyncio.gather(
+            desk.database.run(storing),
+            second_database.run(secret_keys.drop_key(key, signed(), desk.clock())),
+            return_exceptions=True,
+        )
+        uses = {use.id: use for use in await desk.database.run(secret_keys.list_key_uses())}
+        assert sum(isinstance(each, Exception) for each in outcomes) == 1, outcomes
+        assert (uses[key].dropped_at is None) == (uses[key].secrets == 1)
+
+
+async def test_rotation_while_accounts_are_connected_anew_loses_nothing(
+    desk: Desk, second_database: Database, vault: Vault
+) -> None:
+    """Every account's newest secret opens, under the newest key, however both were interleaved."""
+    emails = [f"user{number}@example.com" for number in range(scale(60, 300))]
+    newest = {(await linked(desk, vault, email, f"1//{email}-0")).id: f"1//{email}-0" for email in emails}
+    running, renewals = asyncio.Event(), 0
+
+    async def renew_again_and_again() -> None:
+        nonlocal renewals
+        other, serving = Desk(second_database, ManualClock()), Vault(vault.file.parent)
+        while not running.is_set():
+            email = emails[renewals * 7 % len(emails)]
+            renewals += 1
+            other.clock.forward(1)
+            account = await linked(other, serving, email, f"1//{email}-{renewals}", renew=True)
+            newest[account.id] = f"1//{email}-{renewals}"
+
+    renewing = asyncio.create_task(renew_again_and_again())
+    for _ in range(3):
+        key_id = vault.add_key(desk.clock())
+        done = await reseal_all(desk.database, vault, key_id, desk.clock)
+        assert done.unopened == ()
+        assert len(await drop_other_keys(desk.database, vault, key_id, desk.clock, signed)) == 1
+    running.set()
+    await renewing
+    assert renewals > 3
+    (key,) = [use for use in await desk.database.run(secret_keys.list_key_uses()) if use.dropped_at is None]
+    assert (key.id, key.secrets) == (vault.known_keys()[0].id, len(emails))
+    assert {id: await secret_of(desk, vault, id) for id in newest} == newest
+
+
+async def test_what_does_not_open_is_named_and_left_and_all_else_is_sealed_anew(desk: Desk, vault: Vault) -> None:
+    ada, bob = await linked(desk, vault), await linked(desk, vault, BOB, "1//bob")
+
+    @transaction
+    def spoil() -> Script[None]:
+        yield Text(f"UPDATE credentials SET sealed = 'AAAA' WHERE account_id = '{ada.id}'")
+
+    await desk.database.run(spoil())
+    done = await reseal_all(desk.database, vault, vault.add_key(desk.clock()), desk.clock)
+    assert (done.resealed, done.unopened) == (1, (ada.id,))
+    assert await secret_of(desk, vault, bob.id) == "1//bob"
+
+
+async def test_a_refresh_is_noted_for_the_consent_it_was_made_with(desk: Desk) -> None:
+    account = await connected(desk)
+    assert account.consent is not None
+    later = desk.clock.forward(60)
+    assert await desk.database.run(accounts.note_refresh(account.id, account.consent.granted_at, later))
+    assert not await desk.database.run(accounts.note_refresh(account.id, later, desk.clock.forward(60)))
+    found = await desk.database.run(accounts.load_account(account.id))
+    assert found.consent is not None
+    assert found.consent.refreshed_at == later

@@ -1,0 +1,143 @@
+"""Contacts out of exported files, however broken."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroom.core.contacts import Contact, read_contacts
+
+IDA = Contact("ida@x.example", "Ida Lindqvist")
+
+VCARD_2_1 = """BEGIN:VCARD
+VERSION:2.1
+N:Lindqvist;Ida
+FN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:Ida =
+Lindqvist
+EMAIL;PREF;INTERNET:Ida@X.example
+END:VCARD
+"""
+VCARD_3_0 = """BEGIN:VCARD\r
+VERSION:3.0\r
+item1.EMAIL;type=INTERNET;type=HOME:ida@x.exam\r
+ ple\r
+item2.EMAIL:ida@work.example\r
+FN:Ida Lindqvist\r
+NOTE:mailto someone@else.example\\, not this\r
+END:VCARD\r
+"""
+VCARD_4_0 = """begin:vcard
+version:4.0
+fn;language="sv:x":Ida Lindqvist
+email;type="work:home,x";pref=1:mailto:ida@x.example
+end:vcard
+"""
+GOOGLE = """Name,Given Name,Notes,E-mail 1 - Type,E-mail 1 - Value,E-mail 2 - Value
+Ida Lindqvist,Ida,"a, ""b""
+c",* Home,ida@x.example ::: ida@home.example,
+Jo,Jo,,,,jo@y.example
+"""
+GOOGLE_NEW = """First Name,Last Name,E-mail 1 - Label,E-mail 1 - Value
+Ida,Lindqvist,Home,ida@x.example
+"""
+OUTLOOK = """"Title";"First Name";"Last Name";"E-mail Address";"E-mail Type";"E-mail Display Name"\r
+"";"Ida";"Lindqvist";"ida@x.example";"SMTP";"Ida (other@x.example)"\r
+"""
+
+
+@pytest.mark.parametrize("content", [VCARD_2_1, VCARD_4_0, GOOGLE_NEW, OUTLOOK])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_one_contact_is_read_from_every_kind_of_export(content: str, encoding: str) -> None:
+    read = read_contacts(content.encode(encoding))
+    assert read.contacts == (IDA,)
+    assert read.problems == ()
+
+
+def test_a_card_may_have_several_addresses_and_its_name_behind_them() -> None:
+    assert read_contacts(VCARD_3_0.encode()).contacts == (IDA, Contact("ida@work.example", "Ida Lindqvist"))
+
+
+def test_a_cell_may_hold_several_addresses_and_a_note_several_lines() -> None:
+    read = read_contacts(GOOGLE.encode())
+    assert read.contacts == (IDA, Contact("ida@home.example", "Ida Lindqvist"), Contact("jo@y.example", "Jo"))
+    assert read.problems == ()
+
+
+def test_cards_follow_each_other_and_an_address_counts_once() -> None:
+    read = read_contacts((VCARD_2_1 + VCARD_3_0 + VCARD_4_0).encode())
+    assert read.addresses == {"ida@x.example", "ida@work.example"}
+    assert len(read.contacts) == 2
+
+
+def test_names_in_other_charsets_are_repaired() -> None:
+    card = b"BEGIN:VCARD\nFN:K\xe4the\nEMAIL:k@x.example\nEND:VCARD\n"
+    assert read_contacts(card).contacts == (Contact("k@x.example", "Käthe"),)
+
+
+def test_international_domains_are_put_into_the_compared_form() -> None:
+    assert read_contacts("email\nida@bücher.example\n".encode()).addresses == {"ida@xn--bcher-kva.example"}
+
+
+def test_a_list_of_addresses_without_titles_is_read_too() -> None:
+    assert read_contacts(b"ida@x.example\nJo <jo@y.example>\n").addresses == {"ida@x.example", "jo@y.example"}
+
+
+def test_what_is_no_address_is_said_with_its_line() -> None:
+    read = read_contacts(b"Name,Email\nIda,ida@x.example\nJo,nowhere\n")
+    assert read.addresses == {"ida@x.example"}
+    assert read.problems == ("line 3: 'nowhere' is no address",)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        VCARD_2_1.replace("END:VCARD\n", ""),
+        VCARD_2_1.replace("BEGIN", "junk\n\n::::\n;;;:\nBEGIN"),
+        VCARD_2_1 + "BEGIN:VCARD\nEMAIL",
+        VCARD_2_1.replace("VERSION:2.1", "PHOTO;ENCODING=BASE64:" + "A" * 200_000),
+        'Email\nida@x.example\n"never closed\nx\n',
+        'Email\n"' + "x" * 300_000 + "\nida@x.example\n",
+        "Email\0\n\0ida@x.example\n",
+        "\n\n\nEmail\n\nida@x.example\n",
+    ],
+)
+def test_a_malformed_file_yields_what_can_be_understood(content: str) -> None:
+    assert "ida@x.example" in read_contacts(content.encode()).addresses
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\xff\xfe", b"BEGIN:VCARD", b"%PDF-1.7\n\xff\xff", b"\0" * 1000])
+def test_a_file_without_contacts_says_so(content: bytes) -> None:
+    read = read_contacts(content)
+    assert read.contacts == ()
+    assert read.problems == ("there is no address in it",)
+
+
+def test_of_many_problems_the_first_are_told() -> None:
+    read = read_contacts(b"Email\n" + b"nowhere\n" * 1000)
+    assert len(read.problems) == 21
+    assert read.problems[-1] == "and 980 more"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"BEGIN:VCARD\n" * 200_000, b"BEGIN:VCARD\nEMAIL:" + b"a@" * 1_000_000, b'"' * 2_000_000, b"," * 2_000_000),
+        *(b"BEGIN:VCARD\nFN;ENCODING=QUOTED-PRINTABLE:" + b"=\n" * 500_000, b"BEGIN:VCARD\nX\n" + b" x\n" * 500_000),
+        *(
+            b"Email\n" + b"a@b.c\n" * 200_000,
+            b"BEGIN:VCARD\n" + b'X;a="' * 400_000,
+            b"mail," * 100_000 + b"\n" + b"@," * 9,
+        ),
+    ],
+)
+def test_a_large_hostile_file_takes_seconds_at_most(content: bytes) -> None:
+    started = time.process_time()
+    read_contacts(content)
+    assert time.process_time() - started < 4.0
+
+
+@given(content=st.binary(max_size=300), card=st.booleans())
+def test_any_bytes_are_read_without_an_error(content: bytes, card: bool) -> None:
+    for contact in read_contacts((b"BEGIN:VCARD\nEMAIL:" if card else b"") + content).contacts:
+        assert "@" in contact.address

@@ -1,0 +1,342 @@
+"""Who may call Gmail when: properties of the quota, in a time that jumps from one event to the next."""
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postroom.core.errors import BadInput
+from postroom.gmail.errors import QuotaExhausted, RateLimited
+from postroom.gmail.quota import Quota
+from postroom.gmail.terms import PRICES, Terms, Use
+
+T = TypeVar("T")
+SEED = 25
+
+
+class _NoWaiting(selectors.SelectSelector):
+    """Where a loop would wait, the time moves on instead. Without anything to wait for, somebody waits for ever."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "everybody waits, and nothing will happen any more"
+        self.now += timeout
+        return super().select(0)
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.selector = _NoWaiting()
+        super().__init__(self.selector)
+
+    def time(self) -> float:
+        return self.selector.now
+
+
+def run(scenario: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        return runner.run(scenario)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def quota(terms: Terms, patience: float = 1e9) -> Quota:
+    return Quota(terms, rng=Random(SEED), clock=now, patience=timedelta(seconds=patience))
+
+
+def terms(per_minute: int = 1000, reserve: int = 200, most_at_once: int = 8) -> Terms:
+    return Terms(per_minute=per_minute, reserve=reserve, most_at_once=most_at_once)
+
+
+@dataclass
+class Asked:
+    """A call: when it is asked for, how long it takes, when during it Google counts it, and what Google says."""
+
+    at: float
+    use: Use
+    units: int
+    takes: float = 0.25
+    counted: float = 0.0
+    limited: bool = False
+    retry_after: float | None = None
+    admitted_at: float = -1.0
+    counted_at: float = -1.0
+    order: int = -1
+
+
+class World:
+    """Makes the calls and remembers what happened."""
+
+    def __init__(self, quota: Quota) -> None:
+        self.quota = quota
+        self.admitted: list[Asked] = []
+
+    async def make(self, *calls: Asked) -> None:
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(self._make(call))
+
+    async def _make(self, call: Asked) -> None:
+        await asyncio.sleep(call.at)
+        async with self.quota.admitted("messages.get", call.units, call.use) as ticket:
+            call.admitted_at = now()
+            call.order = len(self.admitted)
+            self.admitted.append(call)
+            await asyncio.sleep(call.takes * call.counted)
+            call.counted_at = now()
+            await asyncio.sleep(call.takes * (1 - call.counted))
+            if call.limited:
+                wait = None if call.retry_after is None else timedelta(seconds=call.retry_after)
+                self.quota.limited(ticket, RateLimited("messages.get", "rateLimitExceeded", wait))
+
+    def most_in_a_minute(self, use: Use | None = None) -> int:
+        counted = sorted((each.counted_at, each.units) for each in self.admitted if use in (None, each.use))
+        return max((sum(units for at, units in counted if start <= at < start + 60) for start, _ in counted), default=0)
+
+
+# Times are multiples of 1/64 s, so that sums of them are exact.
+moments = st.integers(0, 64 * 300).map(lambda number: number / 64)
+asked = st.builds(
+    Asked,
+    at=moments,
+    use=st.sampled_from(["live", "bulk"]),
+    units=st.integers(1, 300),
+    takes=st.integers(0, 64 * 20).map(lambda number: number / 64),
+    counted=st.sampled_from([0.0, 0.5, 1.0]),
+    limited=st.booleans(),
+    retry_after=st.one_of(st.none(), st.integers(0, 200).map(float)),
+)
+many_calls = st.lists(asked, max_size=60)
+
+
+@given(many_calls, st.integers(300, 2000), st.integers(0, 200), st.integers(1, 8))
+def test_no_minute_sees_more_units_than_allowed_and_everybody_gets_their_turn(
+    calls: list[Asked], per_minute: int, kept: int, most_at_once: int
+) -> None:
+    allowed = terms(per_minute + kept, kept, most_at_once)
+
+    async def scenario() -> World:
+        world = World(quota(allowed))
+        await world.make(*calls)
+        return world
+
+    world = run(scenario())
+    assert len(world.admitted) == len(calls)
+    assert world.most_in_a_minute() <= allowed.per_minute
+    assert world.most_in_a_minute("bulk") <= allowed.allowance("bulk")
+    assert world.quota.waiting == 0
+
+
+@given(many_calls, st.integers(1, 8))
+def test_within_a_use_the_first_to_come_is_the_first_to_go(calls: list[Asked], most_at_once: int) -> None:
+    async def scenario() -> World:
+        world = World(quota(terms(most_at_once=most_at_once)))
+        await world.make(*calls)
+        return world
+
+    world = run(scenario())
+    for use in ("live", "bulk"):
+        arrivals = [each.at for each in world.admitted if each.use == use]
+        assert arrivals == sorted(arrivals)
+
+
+@given(many_calls)
+def test_nobody_calls_while_google_has_asked_for_silence(calls: list[Asked]) -> None:
+    async def scenario() -> None:
+        await World(quota(terms())).make(*calls)
+
+    run(scenario())
+    silences = [
+        (each.admitted_at + each.takes, each.admitted_at + each.takes + each.retry_after)
+        for each in calls
+        if each.limited and each.retry_after
+    ]
+    for start, end in silences:
+        assert not [each for each in calls if start < each.admitted_at < end]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(5, 40), min_size=1, max_size=20), st.integers(10, 400), st.integers(1, 64))
+def test_live_within_its_reserve_waits_no_longer_than_one_call_takes_whatever_bulk_does(
+    live_units: list[int], bulk_units: int, takes: int
+) -> None:
+    """One live call every ten seconds, at most six of up to 40 units in a minute, beside a hundred bulk calls."""
+    length = takes / 64
+    live = [Asked(10.0 * number, "live", units, takes=0.25) for number, units in enumerate(live_units)]
+    bulk = [Asked(0.0, "bulk", bulk_units, takes=length) for _ in range(100)]
+
+    async def scenario() -> None:
+        await World(quota(terms(1000, 320))).make(*bulk, *live)
+
+    run(scenario())
+    assert max(each.admitted_at - each.at for each in live) <= max(length, 0.25)
+
+
+def test_bulk_gets_its_turn_beside_live_that_never_pauses() -> None:
+    bulk = [Asked(1.0, "bulk", 400, takes=1.0) for _ in range(3)]
+    live = [Asked(0.0, "live", 20) for _ in range(1000)]
+
+    async def scenario() -> World:
+        world = World(quota(terms()))
+        await world.make(*live, *bulk)
+        return world
+
+    world = run(scenario())
+    waits = [each.admitted_at - each.at for each in bulk]
+    # One in two minutes, and at most the time in which its units come together.
+    assert all(wait <= 190.0 * number for number, wait in enumerate(waits, 1)), waits
+    assert max(each.admitted_at for each in live) > waits[2]
+    assert world.most_in_a_minute() <= 1000
+
+
+def test_bulk_leaves_the_reserve_alone_while_nobody_needs_it() -> None:
+    calls = [Asked(0.0, "bulk", 100, takes=0.25) for _ in range(20)]
+
+    async def scenario() -> World:
+        world = World(quota(terms()))
+        await world.make(*calls)
+        return world
+
+    world = run(scenario())
+    assert len([each for each in world.admitted if each.admitted_at < 60]) == 8
+    assert world.most_in_a_minute() == 800
+
+
+def test_live_passes_bulk_that_waits() -> None:
+    bulk = [Asked(0.0, "bulk", 800, takes=1.0), Asked(0.5, "bulk", 10), Asked(0.5, "bulk", 10)]
+    live = [Asked(2.0, "live", 200), Asked(3.0, "live", 10)]
+
+    async def scenario() -> None:
+        await World(quota(terms())).make(*bulk, *live)
+
+    run(scenario())
+    assert live[0].admitted_at == 2.0
+    assert live[1].order < bulk[1].order < bulk[2].order
+
+
+def test_units_come_back_a_minute_after_the_answer_not_after_the_request() -> None:
+    calls = [Asked(0.0, "live", 1000, takes=30.0, counted=1.0), Asked(1.0, "live", 1000)]
+
+    async def scenario() -> None:
+        await World(quota(terms())).make(*calls)
+
+    run(scenario())
+    assert calls[1].admitted_at == pytest.approx(90.0, abs=0.01)
+
+
+def test_more_run_at_once_while_all_is_well_and_half_as_many_after_a_rate_limit() -> None:
+    async def scenario() -> list[int]:
+        world = World(quota(terms(most_at_once=16, per_minute=100_000)))
+        seen = [world.quota.at_once]
+        await world.make(*[Asked(0.0, "live", 1) for _ in range(300)])
+        seen.append(world.quota.at_once)
+        await world.make(*[Asked(0.0, "live", 1, limited=True) for _ in range(16)])
+        seen.append(world.quota.at_once)
+        for _ in range(10):
+            await world.make(Asked(0.0, "live", 1, limited=True))
+        seen.append(world.quota.at_once)
+        return seen
+
+    # The sixteen were on their way together: they are told the same thing once.
+    assert run(scenario()) == [4, 16, 8, 1]
+
+
+def test_the_silence_doubles_with_every_rate_limit_in_a_row_and_starts_small_again() -> None:
+    async def scenario() -> list[float]:
+        world = World(quota(terms()))
+        pauses: list[float] = []
+        for limited in (True, True, True, True, False, True):
+            started = now()
+            await world.make(Asked(0.0, "live", 1, takes=0.0, limited=limited))
+            pauses.append(now() - started)
+        started = now()
+        await world.make(Asked(0.0, "live", 1, takes=0.0))
+        return [*pauses[1:], now() - started]
+
+    first, second, third, fourth, well, again = run(scenario())
+    assert 0.5 <= first <= 1.01
+    assert 1 <= second <= 2.01
+    assert 2 <= third <= 4.01
+    assert 4 <= fourth <= 8.01
+    assert well == 0.0
+    assert 0.5 <= again <= 1.01
+
+
+def test_a_silence_beyond_patience_is_told_to_those_who_wait_and_those_who_come() -> None:
+    async def scenario() -> None:
+        limits = quota(terms(), patience=90)
+        async with limits.admitted("messages.get", 1000) as ticket:
+            waiting = asyncio.create_task(World(limits).make(Asked(0.0, "bulk", 5)))
+            await asyncio.sleep(1)
+            limits.limited(ticket, QuotaExhausted("messages.get", "dailyLimitExceeded", timedelta(minutes=20)))
+        with pytest.raises(ExceptionGroup) as told:
+            await waiting
+        assert isinstance(told.value.exceptions[0], QuotaExhausted)
+        with pytest.raises(QuotaExhausted) as caught:
+            await World(limits)._make(Asked(0.0, "live", 5))
+        assert caught.value.retry_after is not None
+        assert timedelta(minutes=19) < caught.value.retry_after < timedelta(minutes=23)
+        await asyncio.sleep(23 * 60)
+        await World(limits).make(Asked(0.0, "live", 5))
+
+    run(scenario())
+
+
+def test_who_may_not_send_for_hours_may_still_read() -> None:
+    async def scenario() -> float:
+        limits = quota(terms(), patience=90)
+        async with limits.admitted("messages.send", 100) as ticket:
+            limits.limited(ticket, RateLimited("messages.send", "rateLimitExceeded", timedelta(hours=12)))
+        await World(limits).make(Asked(0.0, "live", 5))
+        return now()
+
+    assert run(scenario()) < 90
+
+
+@given(st.lists(st.tuples(asked, st.integers(0, 64 * 60)), min_size=1, max_size=30))
+def test_whoever_gives_up_takes_nothing_with_them(calls: list[tuple[Asked, int]]) -> None:
+    async def scenario() -> int:
+        limits = quota(terms(most_at_once=2))
+        world = World(limits)
+        tasks = [asyncio.create_task(world.make(call)) for call, _ in calls]
+        for task, (_, after) in zip(tasks, calls, strict=True):
+            asyncio.get_running_loop().call_later(after / 64, task.cancel)
+        await asyncio.wait(tasks)
+        await asyncio.sleep(300)
+        await world.make(*[Asked(0.0, "live", 500, takes=0.0) for _ in range(2)])
+        assert limits.waiting == 0
+        return limits.spent()
+
+    assert run(scenario()) == 1000
+
+
+async def test_a_call_that_never_fits_is_refused_at_once() -> None:
+    with pytest.raises(BadInput, match="800 units a minute"):
+        async with quota(terms()).admitted("batch", 900, "bulk"):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"prices": {**PRICES, "messages.gett": 5}}, "did you mean messages.get"),
+        ({"prices": {"messages.get": 5}}, "every method"),
+        ({"prices": {**PRICES, "messages.get": -1}}, "negative"),
+        ({"reserve": -1}, "reserve"),
+        ({"reserve": 5_950}, "not enough for one"),
+        ({"most_at_once": 0}, "most_at_once"),
+    ],
+)
+def test_terms_that_cannot_work_are_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        Terms(**wrong)

@@ -1,0 +1,146 @@
+"""`postroom preview`: what Postroom would do with mail in files, touching nothing."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import scale
+from postroom.cli.preview import Previewed, look_at
+from postroom.core.tiers import Known
+from postroom.mailfiles import MailFile
+from support.mutations import mutated
+from support.shell import Shell
+
+KEYS = ["path", "policy_tier", "assignment_rule", "ingestion_tier", "categories", "problem"]
+MAIL = {
+    "1-contact": "From: Ida <ida@x.example>\nTo: list@y.example\nSubject: dinner",
+    "2-reply": "From: jo@y.example\nIn-Reply-To: <mine@x>\nSubject: Re: hello",
+    "3-direct": "From: jo@y.example\nTo: Mara <MARA@x.example>\nSubject: Your invoice",
+    "4-bulk": "From: shop@z.example\nTo: mara@x.example\nList-Unsubscribe: <x>\nSubject: Sale",
+    "5-mine": "From: mara@x.example\nTo: jo@y.example\nMessage-ID: <mine@x>\nSubject: hello",
+    "6-broken": "no header at all",
+}
+CARD = "BEGIN:VCARD\nFN:Ida\nEMAIL:ida@x.example\nEND:VCARD\n"
+
+
+@pytest.fixture
+def mail(tmp_path: Path) -> Path:
+    folder = tmp_path / "mail"
+    folder.mkdir()
+    for name, head in MAIL.items():
+        (folder / f"{name}.eml").write_text(f"{head}\n\nHello\n")
+    (tmp_path / "contacts.vcf").write_text(CARD)
+    return folder
+
+
+def test_every_message_is_shown_with_exactly_the_promised_keys(shell: Shell, mail: Path) -> None:
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--contacts", "contacts.vcf", "--json") == 0
+    lines = shell.json()
+    assert all(list(line) == KEYS for line in lines)
+    assert [tuple(line.values())[1:] for line in lines] == [
+        ("high_priority", "known_contact", "full", ["relationship"], None),
+        ("high_priority", "reply_to_outbound", "full", [], None),
+        ("interactive", "direct_correspondence", "full", ["finance", "relationship"], None),
+        ("default", "fallback_default", "metadata", ["newsletters"], None),
+        ("default", "fallback_default", "full", [], None),
+        ("default", "fallback_default", "full", [], "there is no header"),
+    ]
+    assert [line["path"] for line in lines] == [str(mail / f"{name}.eml") for name in MAIL]
+
+
+def test_the_table_ends_with_a_summary(shell: Shell, mail: Path) -> None:
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--contacts", "contacts.vcf") == 0
+    assert shell.out.splitlines()[1].split()[:4] == ["high_priority", "known_contact", "full", "relationship"]
+    assert shell.out.splitlines()[-5:] == [
+        "6 messages, 1 with a problem",
+        "tier      default 3 (50%), high_priority 2 (33%), interactive 1 (17%)",
+        "rule      fallback_default 3 (50%), known_contact 1 (17%), reply_to_outbound 1 (17%), "
+        "direct_correspondence 1 (17%)",
+        "taken in  full 5 (83%), metadata 1 (17%)",
+        "category  relationship 2 (33%), finance 1 (17%), newsletters 1 (17%)",
+    ]
+
+
+def test_nothing_is_touched(shell: Shell, mail: Path, tmp_path: Path) -> None:
+    before = {path: (path.stat().st_mtime_ns, path.is_dir() or path.read_bytes()) for path in tmp_path.rglob("*")}
+    assert shell("preview", str(mail), "--user", "mara@x.example") == 0
+    assert {
+        path: (path.stat().st_mtime_ns, path.is_dir() or path.read_bytes()) for path in tmp_path.rglob("*")
+    } == before
+
+
+def test_an_mbox_and_a_csv_do_as_well(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "all.mbox").write_text("".join(f"From x\n{head}\n\nHello\n\n" for head in MAIL.values()))
+    (tmp_path / "contacts.csv").write_text("Name,E-mail 1 - Value\nIda,ida@x.example\n")
+    assert shell("preview", "all.mbox", "--user", "mara@x.example", "--contacts", "contacts.csv", "--json") == 0
+    assert [line["assignment_rule"] for line in shell.json()][:2] == ["known_contact", "reply_to_outbound"]
+    assert shell.json()[0]["path"] == "all.mbox#1"
+
+
+def test_several_addresses_of_the_user_count(shell: Shell, mail: Path) -> None:
+    assert shell("preview", str(mail), "--user", "old@x.example", "--user", "mara@x.example", "--json") == 0
+    assert [line["policy_tier"] for line in shell.json()].count("interactive") == 1
+
+
+def test_an_empty_folder_is_no_error(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    assert shell("preview", "none", "--user", "mara@x.example") == 0
+    assert "0 messages, 0 with a problem" in shell.out
+
+
+def test_a_message_cannot_move_the_cursor(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a\x1b[2J.eml").write_text("From: x@y.example\n\nHello")
+    assert shell("preview", str(tmp_path), "--user", "mara@x.example") == 0
+    assert "\x1b" not in shell.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("missing", "--user", "mara@x.example"), "postroom: PATH: 'missing' does not exist"),
+        ((".", "--user", "mara"), "postroom: --user: 'mara' is no address"),
+        (
+            (".", "--user", "a@x.example", "--contacts", "missing.vcf"),
+            "postroom: --contacts: 'missing.vcf' cannot be read",
+        ),
+        ((".",), "--user"),
+        ((), "PATH"),
+    ],
+)
+def test_what_is_wrongly_asked_is_told(shell: Shell, arguments: tuple[str, ...], says: str) -> None:
+    assert shell("preview", *arguments) == 2
+    assert says in shell.err
+    assert shell.out == ""
+
+
+def test_broken_contacts_are_said_and_the_rest_counts(shell: Shell, mail: Path, tmp_path: Path) -> None:
+    (tmp_path / "contacts.csv").write_text("Email\nnowhere\nida@x.example\n")
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--contacts", "contacts.csv", "--json") == 0
+    assert "line 2: 'nowhere' is no address" in shell.err
+    assert shell.json()[0]["assignment_rule"] == "known_contact"
+
+
+def test_every_broken_message_is_accounted_for_in_time() -> None:
+    seed = random.randrange(10**9)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    known = Known.of({"mara@x.example"}, {"ida@x.example"}, {"<mine@x>"})
+    whole = [f"{head}\nMIME-Version: 1.0\n{body}".encode() for head in MAIL.values() for body in BODIES]
+    for number in range(scale(400, 10_000)):
+        raw = mutated(rng, whole)
+        started = time.process_time()
+        seen = look_at(MailFile(str(number), raw), known)
+        assert time.process_time() - started < 2.0
+        assert isinstance(seen, Previewed)
+        assert "cannot be read" not in (seen.problem or "")
+
+
+BODIES = (
+    "\nHello\n",
+    "Content-Type: text/html; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\n<p>caf=E9</p>\n",
+    'Content-Type: multipart/mixed; boundary="b"\n\n--b\nContent-Type: multipart/alternative; boundary=c\n\n--c\n\nhi\n'
+    "--c\nContent-Type: text/html\n\n<b>html</b>\n--c--\n--b\nContent-Type: image/png; name*=utf-8''%C3%A9.png\n"
+    "Content-Transfer-Encoding: base64\n\niVBORw0KGgo=\n--b--\n",
+)
