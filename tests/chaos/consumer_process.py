@@ -38,8 +38,10 @@ async def main(arguments: argparse.Namespace) -> None:
         disk.armed = True
     rng = Random(arguments.seed)
     await buffer.sweep()
+    # Whoever is to die while sweeping leaves something to sweep: a consumer would end what is stale on its way.
+    consumed = [] if gap is not None and gap.verb == "sweep" else QUEUES.names
     async with asyncio.TaskGroup() as tasks:
-        for queue in QUEUES.names:
+        for queue in consumed:
             tasks.create_task(consume_forever(buffer, queue, rng))
         tasks.create_task(sweep_forever(buffer))
 

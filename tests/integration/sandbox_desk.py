@@ -16,9 +16,10 @@ import httpx2
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conftest import ManualClock
-from postroom.sandbox.batch import _BOUNDARY, _parts
+from postroom.sandbox.batch import parts_of
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.requests import multipart_pieces
 from postroom.sandbox.server import running_emulator
 
 OWNER = "mara@lindqvist.example"
@@ -156,13 +157,10 @@ class Checked:
             self._one(scope["method"], scope["path"], status, body)
 
     def _check_batch(self, asked_type: str, asked: bytes, content_type: str, body: bytes) -> None:
-        boundary = _BOUNDARY.search(content_type)
-        assert boundary
-        answers = body.split(b"--" + (boundary[1] or boundary[2]).encode())[1:-1]
-        for part, answer in zip(_parts(asked_type, asked), answers, strict=True):
+        answers = multipart_pieces(content_type, body)
+        for part, answer in zip(parts_of(asked_type, asked), answers, strict=True):
             _, head, content = answer.split(b"\r\n\r\n", 2)
-            status = int(head.split(b" ")[1])
-            self._one(part.verb, part.target.partition("?")[0], status, content.removesuffix(b"\r\n"))
+            self._one(part.verb, part.target.partition("?")[0], int(head.split(b" ")[1]), content)
 
     def _one(self, verb: str, path: str, status: int, body: bytes) -> None:
         method = documented(verb, path)

@@ -3,12 +3,17 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from conformance.inbox_desk import look, select
 from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, envelope
+from postroom.core.errors import ConstraintBroken, DatabaseFull, DatabaseUnavailable, StoreError
 from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import Job
-from postroom.store import history, jobs, mail
-from postroom.store.database import Database
+from postroom.core.mail import LONGEST_SENDER
+from postroom.store import feed, history, jobs, mail
+from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
@@ -74,3 +79,104 @@ async def test_mail_known_by_its_metadata_is_stored_and_not_classified(database:
     assert await dispatcher.tick() == 1
     assert await database.run(history.count_states("email")) == {("default", "done"): 1}
     assert await database.run(jobs.list_jobs(limit=10)) == []
+
+
+# One message's trouble is its own.
+
+
+def _from(event_id: str, address: str) -> dict[str, Any]:
+    """Incompressible, so that no database makes it small before it looks at its length."""
+    headers = [["From", address], ["Subject", event_id]]
+    return {**_mail(event_id), "payload": {"raw": {"headers": headers}, "normalized_text": event_id}}
+
+
+async def test_a_sender_of_kilobytes_is_cut_and_its_mail_is_handed_over_with_all_others(
+    database: Database, clock: ManualClock
+) -> None:
+    intake, dispatcher = await _set_up(database, clock, most=5)
+    endless = "".join(f"{n * 2654435761 % 2**32:08x}" for n in range(800)) + "@example.com"
+    for n, address in enumerate(["ann@example.org", endless, "ben@example.org"]):
+        await intake.ingest(_from(f"m{n}", address))
+    assert await dispatcher.tick() == 3
+    assert await database.run(history.count_states("email")) == {("default", "done"): 3}
+    kept = await select(database, "SELECT sender FROM messages")
+    assert {sender for (sender,) in kept} == {"ann@example.org", endless[:LONGEST_SENDER], "ben@example.org"}
+
+
+class Refusing:
+    """A real database, but for the second message that is stored: with that one it has the given trouble."""
+
+    def __init__(self, database: Database, trouble: Exception) -> None:
+        self._database = database
+        self._trouble = trouble
+        self._stored = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def run(self, transaction: Transaction[Any]) -> Any:
+        self._stored += transaction.name == "store_message"
+        if transaction.name == "store_message" and self._stored == 2:
+            raise self._trouble
+        return await self._database.run(transaction)
+
+
+@pytest.mark.parametrize(
+    "trouble", [ConstraintBroken("too long"), StoreError("what is this"), ValueError("odd")], ids=repr
+)
+async def test_a_message_that_the_database_refuses_fails_alone(
+    database: Database, clock: ManualClock, trouble: Exception
+) -> None:
+    intake, _ = await _set_up(database, clock, most=5)
+    refusing: Any = Refusing(database, trouble)
+    dispatcher = Dispatcher(refusing, CATALOGUE, Buffer(database, clock=clock), clock=clock)
+    ids = [(await intake.ingest(_mail(f"m{n}"))).request_id for n in range(4)]
+    assert await dispatcher.tick() == 4
+    rows = {row.id: row for row in await look(database)}
+    assert [rows[id].state for id in ids] == ["done", "failed", "done", "done"]
+    assert rows[ids[1]].reason
+    assert len(await database.run(jobs.list_jobs(limit=10))) == 3
+
+
+@pytest.mark.parametrize("trouble", [DatabaseUnavailable("away"), DatabaseFull("full")], ids=repr)
+async def test_a_database_that_is_away_makes_no_message_fail(
+    database: Database, clock: ManualClock, trouble: StoreError
+) -> None:
+    intake, _ = await _set_up(database, clock, most=5)
+    refusing: Any = Refusing(database, trouble)
+    dispatcher = Dispatcher(refusing, CATALOGUE, Buffer(database, clock=clock), clock=clock)
+    for n in range(3):
+        await intake.ingest(_mail(f"m{n}"))
+    with pytest.raises(type(trouble)):
+        await dispatcher.tick()
+    assert [row.state for row in await look(database)] == ["done", "leased", "leased"]
+    clock.forward(61)
+    await Buffer(database, clock=clock).sweep()
+    assert await dispatcher.tick() == 2
+    assert [row.state for row in await look(database)] == ["done"] * 3
+
+
+# The live page.
+
+
+async def test_mail_that_was_upgraded_or_replayed_is_one_line_on_the_live_page(
+    database: Database, clock: ManualClock
+) -> None:
+    intake, dispatcher = await _set_up(database, clock, most=9)
+    reference = _mail("upgraded", ingestion_tier="metadata")
+    reference["payload"] = {"raw": None, "normalized_text": "hello"}
+    first = await intake.ingest(reference)
+    await dispatcher.tick()
+    await intake.ingest(_mail("upgraded"))
+    plain = await intake.ingest(_mail("plain"))
+    await dispatcher.tick()
+    began = clock()
+    clock.forward(60)
+    buffer = Buffer(database, clock=clock)
+    copies = await buffer.replay("email", since=began, ids=[plain.request_id], actor="cli", role="admin")
+    await dispatcher.tick()
+    assert len(copies) == 1
+    assert len(await look(database)) == 4
+    shown = await database.run(feed.recent_messages(10))
+    assert [line.inbox_id for line in shown] == [plain.request_id, first.request_id]
+    assert [line.state for line in shown] == ["done", "done"]

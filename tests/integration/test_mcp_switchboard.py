@@ -1,6 +1,8 @@
 """The connectors' way to the switchboard: the same over HTTP and in memory, and honest about trouble."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -175,3 +177,76 @@ async def test_a_batch_that_is_too_large_to_send_at_once_is_sent_in_parts(servic
         async with switchboard_at(f"{running.address}/mcp", token) as switchboard:
             results = await switchboard.ingest_batch([*large, too_large])
     assert [type(each) for each in results] == [Receipt] * 4 + [BadInput]
+
+
+class Proxy:
+    """Stands before a switchboard, and answers for itself when a body is larger than it likes: in HTML."""
+
+    PAGE = b"<html><head><title>413 Request Entity Too Large</title></head><body>nginx</body></html>"
+
+    def __init__(self, address: str, most: int) -> None:
+        self._port = int(address.rpartition(":")[2])
+        self._most = most
+        self.refused = 0
+        self.passed = 0
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncGenerator[str]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        finally:
+            server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request for each connection."""
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+            lengths = [line.partition(b":")[2] for line in lines if line.lower().startswith(b"content-length:")]
+            body = await reader.readexactly(int(lengths[0]))
+            if len(body) > self._most:
+                self.refused += 1
+                told = f"HTTP/1.1 413 Too Large\r\nContent-Type: text/html\r\nContent-Length: {len(self.PAGE)}\r\n"
+                writer.write(told.encode() + b"Connection: close\r\n\r\n" + self.PAGE)
+            else:
+                self.passed += 1
+                lines[1:1] = [b"Connection: close"]
+                writer.write(await self._asked(b"\r\n".join(lines) + body))
+            await writer.drain()
+        writer.close()
+
+    async def _asked(self, request: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(request)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+
+@contextlib.asynccontextmanager
+async def behind_a_proxy(services: Services, most: int) -> AsyncGenerator[tuple[Proxy, SwitchboardClient]]:
+    async with served(services) as running:
+        token = await running.token("connector", "webhook:ci")
+        proxy = Proxy(running.address, most)
+        async with proxy.listening() as address, switchboard_at(f"{address}/mcp", token) as switchboard:
+            yield proxy, switchboard
+
+
+async def test_a_batch_that_a_proxy_finds_too_large_is_sent_in_parts(services: Services):
+    items = [envelope(number, payload={"normalized_text": f"{number}" * 3000}) for number in range(8)]
+    items[5] = envelope("huge", payload={"normalized_text": "x" * 20_000})
+    async with behind_a_proxy(services, most=10_000) as (proxy, switchboard):
+        results = await switchboard.ingest_batch(items)
+    assert [type(each) for each in results] == [Receipt] * 5 + [BadInput] + [Receipt] * 2
+    assert "too large" in str(results[5])
+    assert proxy.refused > 2
+    assert len(await services.buffer.peek("gateway", 100)) == 7
+
+
+async def test_one_alone_that_a_proxy_finds_too_large_is_bad_input_and_the_next_one_passes(services: Services):
+    async with behind_a_proxy(services, most=10_000) as (proxy, switchboard):
+        error = await refusal(switchboard.ingest(envelope(1, payload={"normalized_text": "x" * 20_000})))
+        assert isinstance(error, BadInput)
+        assert not (await switchboard.ingest(envelope(2))).duplicate
+    assert (proxy.refused, proxy.passed) == (1, 1)

@@ -181,3 +181,17 @@ async def test_a_message_may_be_uploaded_as_it_is(sandbox: Sandbox) -> None:
     sent = await sandbox.raw("POST", "/upload/gmail/v1/users/me/messages/send?uploadType=media", **media)
     assert sent.json()["labelIds"] == ["SENT"]
     assert "At one?" in (await read(sandbox, sent.json()))["snippet"]
+
+
+@pytest.mark.parametrize("body", [b"plain", b"--x\r\nnot a part\r\n--x--", b"\xff\x00 bytes\n\n\n", b""])
+async def test_an_upload_beside_its_fields_arrives_byte_for_byte(sandbox: Sandbox, body: bytes) -> None:
+    raw = b"To: a@example.org\nX-Odd:  spaced \nContent-Type: multipart/mixed; boundary=x\n\n" + body
+    about = b'--cut\r\nContent-Type: application/json\r\n\r\n{"labelIds": ["STARRED"]}\r\n'
+    content = about + b"--cut\r\nContent-Type: message/rfc822\r\n\r\n" + raw + b"\r\n--cut--\r\n"
+    headers = {"Content-Type": 'multipart/related; boundary="cut"'}
+    path = "/upload/gmail/v1/users/me/messages?uploadType=multipart"
+    inserted = (await sandbox.raw("POST", path, content=content, headers=headers)).json()
+    assert inserted["labelIds"] == ["STARRED"]
+    assert sandbox.mailbox.get(inserted["id"]).mail.raw == raw
+    broken = await sandbox.raw("POST", path, content=about + b"--cut--", headers=headers)
+    assert broken.status_code == 400

@@ -316,6 +316,9 @@ HOSTILE = {
     "nested 3000 deep": b"".join(
         b"Content-Type: multipart/mixed; boundary=b%d\r\n\r\n--b%d\r\n" % (n, n) for n in range(3000)
     ),
+    "a mebibyte of encoded words": b"Subject: " + b"=?utf-8?q?=C3=A4?= " * 60_000 + b"\r\n\r\nx",
+    "folded 300,000 times": b"Subject: a" + b"\r\n b" * 300_000 + b"\r\n\r\nx",
+    "five megabytes of html": b"Content-Type: text/html\r\n\r\n" + b"<p>a" * 1_250_000,
     "unclosed html": b"Content-Type: text/html\r\n\r\n<![if <!-- <a href='x <style>",
 }
 

@@ -1,18 +1,47 @@
 """A switchboard behind real HTTP, on SQLite: who may do what does not depend on the database."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from conftest import ManualClock
+from postroom.gmail.oauth import GoogleApp, GoogleOAuth, Grant
+from postroom.gmail.scopes import MODIFY
+from postroom.store.audit import Signature
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.store.opening import open_database
+from postroom.switchboard.accounts import connect
+from postroom.switchboard.credentials import AccessTokens
+from postroom.vault import Vault
 from support.switchboard import Served, served, services_on
 
 
 @pytest.fixture
 async def switchboard(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Served]:
     database = await open_database(tmp_path, None)
-    async with served(services_on(database, clock)) as running:
-        yield running
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(_token)) as google:
+        credentials = await _credentials(database, clock, tmp_path, google)
+        async with served(services_on(database, clock, credentials=credentials)) as running:
+            yield running
     await database.close()
+
+
+def _token(_request: httpx2.Request) -> httpx2.Response:
+    """Google gives an access token to whoever asks."""
+    return httpx2.Response(200, json={"access_token": "ya29.matrix", "expires_in": 3599})
+
+
+async def _credentials(
+    database: Database, clock: ManualClock, folder: Path, google: httpx2.AsyncClient
+) -> AccessTokens:
+    """The tokens of one account, at the endpoint that the matrix calls its own."""
+    vault, signed = Vault(folder), Signature(new_id(), "test", "admin")
+    await database.run(keep_account(new_id(), "gmail", "webhook:ci", "ci@example.com", clock()))
+    grant = Grant("ya29.first", timedelta(hours=1), frozenset({MODIFY}), "1//refresh")
+    await connect(database, vault, grant, "ci@example.com", "client", signed, clock())
+    return AccessTokens(database, vault, GoogleOAuth(google, GoogleApp("client", "secret")), clock)

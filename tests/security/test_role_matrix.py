@@ -16,29 +16,30 @@ from support.switchboard import Served, envelope, mail
 
 OWN, OTHER = "webhook:ci", "webhook:other"
 TABLE = """
-tool                 on        connector  dashboard  agent  admin
-ingest               own       yes        role       role   yes
-ingest               other     identity   role       role   yes
-ingest.batch         own       yes        role       role   yes
-ingest.batch         other     identity   role       role   yes
-connector.heartbeat  own       yes        role       role   role
-connector.heartbeat  other     identity   role       role   role
-connector.list       -         role       yes        role   yes
-queue.next           gateway   role       role       yes    yes
-queue.next           email     role       role       queue  yes
-queue.ack            gateway   role       role       yes    yes
-queue.ack            email     role       role       queue  yes
-queue.nack           gateway   role       role       yes    yes
-queue.nack           email     role       role       queue  yes
-queue.peek           gateway   role       yes        yes    yes
-queue.peek           email     role       yes        queue  yes
-queue.stats          -         role       yes        yes    yes
-queue.replay         gateway   role       role       role   yes
-queue.replay         email     role       role       role   yes
-POST                 own       yes        role       role   yes
-POST                 other     identity   role       role   yes
-POST.batch           own       yes        role       role   yes
-POST.batch           other     identity   role       role   yes
+tool                      on        connector  dashboard  agent  admin
+ingest                    own       yes        role       role   yes
+ingest                    other     identity   role       role   yes
+ingest.batch              own       yes        role       role   yes
+ingest.batch              other     identity   role       role   yes
+connector.heartbeat       own       yes        role       role   role
+connector.heartbeat       other     identity   role       role   role
+credentials.access_token  own       yes        role       role   role
+connector.list            -         role       yes        role   yes
+queue.next                gateway   role       role       yes    yes
+queue.next                email     role       role       queue  yes
+queue.ack                 gateway   role       role       yes    yes
+queue.ack                 email     role       role       queue  yes
+queue.nack                gateway   role       role       yes    yes
+queue.nack                email     role       role       queue  yes
+queue.peek                gateway   role       yes        yes    yes
+queue.peek                email     role       yes        queue  yes
+queue.stats               -         role       yes        yes    yes
+queue.replay              gateway   role       role       role   yes
+queue.replay              email     role       role       role   yes
+POST                      own       yes        role       role   yes
+POST                      other     identity   role       role   yes
+POST.batch                own       yes        role       role   yes
+POST.batch                other     identity   role       role   yes
 """
 LINES: list[list[str]] = [line.split() for line in str(TABLE).strip().splitlines()]
 HEAD, ROWS = LINES[0], LINES[1:]
@@ -61,7 +62,7 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {"items": [envelope(f"{role}-{on}", **identity)]}
         case "connector.heartbeat":
             return {"report": report(identity["source"]["endpoint_identity"])}
-        case "connector.list" | "queue.stats":
+        case "connector.list" | "queue.stats" | "credentials.access_token":
             return {}
         case "queue.replay":
             return {"queue": on, "since": "2026-11-15T00:00:00Z"}
@@ -196,3 +197,16 @@ async def test_a_batch_keeps_what_is_ones_own_and_audits_the_rest_once(switchboa
     statuses = [each["status"] for each in answer.structured_content["results"]]
     assert statuses == ["refused", "accepted", "refused", "refused"]
     assert len(await switchboard.audit()) == 1
+
+
+async def test_a_connector_gets_the_token_of_its_own_mailbox_and_cannot_name_another(switchboard: Served):
+    async with switchboard.client(await switchboard.token("connector", OWN), "2026-07-28") as connector:
+        own = await connector.call_tool("credentials.access_token", {})
+        named = await connector.call_tool("credentials.access_token", {"endpoint_identity": OTHER})
+    assert own.structured_content["email"] == "ci@example.com"
+    assert named.structured_content["code"] == "bad_input"
+    async with switchboard.client(await switchboard.token("connector", OTHER), "2026-07-28") as connector:
+        other = await connector.call_tool("credentials.access_token", {})
+    assert other.is_error
+    assert other.structured_content["code"] == "account_unusable"
+    assert "ya29." not in other.content[0].text  # type: ignore[union-attr]

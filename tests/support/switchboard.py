@@ -21,6 +21,7 @@ from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.tokens import create_token, mint
 from postroom.switchboard.buffer import Buffer
+from postroom.switchboard.credentials import AccessTokens
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.http import McpEndpoint, running_mcp, switchboard_routes
 from postroom.switchboard.intake import Intake
@@ -36,6 +37,7 @@ def services_on(
     *,
     reserve: DiskReserve | None = None,
     poll_s: float = 60,
+    credentials: AccessTokens | None = None,
 ) -> Services:
     """The services. Whoever waits is woken by signals; polls are too rare to help a test."""
     queues, tally = Queues(), Tally()
@@ -47,6 +49,7 @@ def services_on(
         token_check=TokenCheck(database, clock),
         tally=tally,
         clock=clock,
+        credentials=credentials,
     )
 
 

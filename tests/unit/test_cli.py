@@ -26,7 +26,7 @@ HEAVY = """
     mcp opentelemetry prometheus_client redis
 """
 COMMANDS = """
-    demo serve worker sandbox preview migrate queue jobs rules token audit connector doctor settings
+    demo serve worker sandbox preview account key migrate queue jobs rules token audit connector doctor settings
 """
 
 

@@ -75,6 +75,11 @@ def test_names_in_other_charsets_are_repaired() -> None:
     assert read_contacts(card).contacts == (Contact("k@x.example", "Käthe"),)
 
 
+def test_quoted_printable_names_are_decoded() -> None:
+    card = b"BEGIN:VCARD\nFN;ENCODING=QUOTED-PRINTABLE;CHARSET=ISO-8859-1:K=E4the\nEMAIL:k@x.example\nEND:VCARD\n"
+    assert read_contacts(card).contacts == (Contact("k@x.example", "Käthe"),)
+
+
 def test_international_domains_are_put_into_the_compared_form() -> None:
     assert read_contacts("email\nida@bücher.example\n".encode()).addresses == {"ida@xn--bcher-kva.example"}
 
@@ -98,6 +103,7 @@ def test_what_is_no_address_is_said_with_its_line() -> None:
         VCARD_2_1.replace("VERSION:2.1", "PHOTO;ENCODING=BASE64:" + "A" * 200_000),
         'Email\nida@x.example\n"never closed\nx\n',
         'Email\n"' + "x" * 300_000 + "\nida@x.example\n",
+        'Email\n"never closed\n' + ("x" * 100 + "\n") * 3000 + "ida@x.example\n",
         "Email\0\n\0ida@x.example\n",
         "\n\n\nEmail\n\nida@x.example\n",
     ],

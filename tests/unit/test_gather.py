@@ -96,3 +96,24 @@ async def test_a_flush_that_gives_too_few_answers_is_an_error_to_everyone_and_no
     gather = Gatherer(forgetful)
     answers = await asyncio.wait_for(asyncio.gather(gather(1), gather(2), return_exceptions=True), 5)
     assert all(isinstance(answer, Exception) for answer in answers)
+
+
+async def test_no_group_is_heavier_than_may_be() -> None:
+    flush = Flush()
+    gather = Gatherer(flush, weigh=lambda item: item, heaviest=10)
+    assert await asyncio.gather(*(gather(n) for n in (4, 4, 2, 1, 9, 5, 5))) == [8, 8, 4, 2, 18, 10, 10]
+    assert flush.groups == [[4, 4, 2], [1, 9], [5, 5]]
+
+
+async def test_one_that_is_too_heavy_for_any_group_goes_alone_and_holds_up_nobody() -> None:
+    flush = Flush()
+    gather = Gatherer(flush, weigh=lambda item: item, heaviest=10)
+    assert await asyncio.gather(*(gather(n) for n in (1, 99, 2, 50, 60, 3))) == [2, 198, 4, 100, 120, 6]
+    assert flush.groups == [[1], [99], [2], [50], [60], [3]]
+
+
+async def test_number_and_weight_both_bound_a_group() -> None:
+    flush = Flush()
+    gather = Gatherer(flush, most=3, weigh=lambda item: item, heaviest=10)
+    await asyncio.gather(*(gather(n) for n in (1, 1, 1, 1, 8, 8)))
+    assert flush.groups == [[1, 1, 1], [1, 8], [8]]

@@ -49,8 +49,10 @@ async def test_tokens_that_lead_in_a_circle_are_noticed(length: int) -> None:
 
 
 async def test_a_token_that_leads_back_to_where_we_began_is_noticed() -> None:
+    listed = List(lambda number: "begun")
     with pytest.raises(EndlessPages, match="leads back"):
-        await read(List(lambda number: "begun"), "begun")
+        await read(listed, "begun")
+    assert listed.asked == ["begun"]
 
 
 async def test_pages_that_never_end_are_given_up() -> None:

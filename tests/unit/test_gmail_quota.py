@@ -224,6 +224,40 @@ def test_live_passes_bulk_that_waits() -> None:
     assert live[1].order < bulk[1].order < bulk[2].order
 
 
+def test_bulk_leaves_a_place_for_live() -> None:
+    bulk = [Asked(0.0, "bulk", 10, takes=30.0) for _ in range(4)]
+    live = Asked(1.0, "live", 10)
+
+    async def scenario() -> None:
+        await World(quota(terms(most_at_once=4))).make(*bulk, live)
+
+    run(scenario())
+    assert live.admitted_at == 1.0
+    assert [each.admitted_at for each in bulk] == [0.0, 0.0, 0.0, 30.0]
+
+
+def test_a_dear_live_call_is_not_passed_by_cheap_bulk() -> None:
+    dear, cheap = Asked(1.0, "live", 900), Asked(2.0, "bulk", 10)
+
+    async def scenario() -> None:
+        await World(quota(terms())).make(Asked(0.0, "live", 500), dear, cheap)
+
+    run(scenario())
+    assert dear.order < cheap.order
+
+
+def test_bulk_that_is_long_under_way_counts_towards_what_bulk_may_spend() -> None:
+    slow, waiting = Asked(0.0, "bulk", 700, takes=500.0), Asked(1.0, "bulk", 200)
+    live = [Asked(10.0 * number, "live", 10) for number in range(40)]
+
+    async def scenario() -> None:
+        await World(quota(terms())).make(slow, waiting, *live)
+
+    run(scenario())
+    assert waiting.admitted_at >= 500.0
+    assert all(each.admitted_at == each.at for each in live)
+
+
 def test_units_come_back_a_minute_after_the_answer_not_after_the_request() -> None:
     calls = [Asked(0.0, "live", 1000, takes=30.0, counted=1.0), Asked(1.0, "live", 1000)]
 
@@ -318,6 +352,41 @@ def test_whoever_gives_up_takes_nothing_with_them(calls: list[tuple[Asked, int]]
         return limits.spent()
 
     assert run(scenario()) == 1000
+
+
+def test_who_gives_up_at_the_head_of_the_line_lets_the_next_one_go_at_once() -> None:
+    async def scenario() -> float:
+        limits = quota(terms())
+        world = World(limits)
+        await world.make(Asked(0.0, "live", 900, takes=0.0))
+        dear = asyncio.create_task(world.make(Asked(0.0, "live", 500)))
+        cheap = Asked(0.0, "live", 50, takes=0.0)
+        going = asyncio.create_task(world.make(cheap))
+        await asyncio.sleep(5)
+        dear.cancel()
+        await going
+        return cheap.admitted_at
+
+    assert run(scenario()) == 5.0
+
+
+@pytest.mark.parametrize("cancel_first", [True, False])
+def test_who_gives_up_in_the_moment_of_being_admitted_leaves_the_place_and_the_units(cancel_first: bool) -> None:
+    async def scenario() -> None:
+        limits = quota(terms(most_at_once=1))
+        async with limits.admitted("messages.get", 100):
+            waiting = asyncio.create_task(World(limits).make(Asked(0.0, "live", 300)))
+            await asyncio.sleep(1)
+            if cancel_first:
+                waiting.cancel()
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        assert waiting.cancelled()
+        assert limits.spent() == 100
+        await World(limits).make(Asked(0.0, "live", 900, takes=0.0))
+        assert now() == 1.0
+
+    run(scenario())
 
 
 async def test_a_call_that_never_fits_is_refused_at_once() -> None:

@@ -1,6 +1,7 @@
 """The keeper of the queues: nothing is stranded, what is deep is shown, what is old goes, and trouble ends nothing."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -15,10 +16,11 @@ from structlog.testing import capture_logs
 from conformance.inbox_desk import select
 from conftest import ManualClock
 from postroom.core.errors import DatabaseFull, DatabaseUnavailable, StoreError
+from postroom.core.heartbeat import Heartbeat, parse_heartbeat
 from postroom.core.metrics import QUEUE_DEPTH
 from postroom.core.queues import EMAIL, GATEWAY, Policy, Queues, Route
 from postroom.core.tally import Gauges
-from postroom.store import history, rollups
+from postroom.store import connectors, history, rollups
 from postroom.store.database import Database
 from postroom.store.opening import open_database
 from postroom.switchboard import keeper as keeping
@@ -81,6 +83,30 @@ async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
     await database.close()
 
 
+class CountingDatabase:
+    """A real database that notes what each verb answered."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.answers: defaultdict[str, list[Any]] = defaultdict(list)
+
+    async def run(self, transaction: Any) -> Any:
+        answer = await self._database.run(transaction)
+        self.answers[transaction.name].append(answer)
+        return answer
+
+
+def report(instance: str) -> Heartbeat:
+    return parse_heartbeat(
+        {
+            "schema_version": "connector.heartbeat.v1",
+            "connector": {"connector_type": "webhook", "endpoint_identity": "ci", "instance_id": instance},
+            "status": {"state": "healthy", "uptime_s": 5},
+            "sent_at": "2026-11-15T08:00:00Z",
+        }
+    )
+
+
 async def test_what_waits_in_a_tier_that_is_no_more_is_adopted_by_the_one_for_anything_unknown_in_its_order(
     house: House,
 ):
@@ -95,6 +121,62 @@ async def test_what_waits_in_a_tier_that_is_no_more_is_adopted_by_the_one_for_an
     assert (line["queue"], line["messages"], line["log_level"]) == ("gateway", 3, "warning")
     peeked = await house.buffer().peek("gateway")
     assert [each.message_id for each in peeked] == [*strays, usual]
+
+
+async def test_strays_are_adopted_in_bounded_steps_until_none_is_left(house: House, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(keeping, "ADOPTED_AT_ONCE", 2)
+    for number in range(5):
+        await house.intake(OF_OLD).ingest(envelope(number))
+    counting: Any = CountingDatabase(house.database)
+    with capture_logs() as told:
+        await house.keeper(database=counting).adopt_strays()
+    assert await house.depths() == {("gateway", "P2", "waiting"): 5}
+    assert [line["messages"] for line in told if line["event"] == "queue.strays_adopted"] == [5]
+    assert counting.answers["adopt_strays"] == [0, 2, 2, 1, 0], "the queue email has none"
+
+
+async def test_a_queue_without_a_tier_for_anything_unknown_adopts_into_its_lowest(house: House):
+    with_attic = Queues((replace(EMAIL, guards={**EMAIL.guards, "attic": 10}, otherwise="attic"), GATEWAY))
+    await house.intake(with_attic).ingest(mail(1))
+    assert await house.depths() == {("email", "attic", "waiting"): 1}
+    await house.keeper().adopt_strays()
+    assert await house.depths() == {("email", "history", "waiting"): 1}
+
+
+async def test_the_longer_measuring_takes_the_less_often_it_is_done(house: House, monkeypatch: pytest.MonkeyPatch):
+    """A count that takes a second is made once in fifty, whoever asks; one that takes no time, each time."""
+    seconds = [0.0]
+
+    class Slow(CountingDatabase):
+        async def run(self, transaction: Any) -> Any:
+            seconds[0] += cost
+            return await super().run(transaction)
+
+    monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    slow: Any = Slow(house.database)
+    keeper = house.keeper(database=slow)
+    cost = 0.001
+    for _ in range(10):
+        seconds[0] += 5
+        await keeper._measure_within_reason()
+    assert len(slow.answers["depths"]) == 10
+    cost = 1.0
+    for _ in range(100):
+        seconds[0] += 5
+        await keeper._measure_within_reason()
+    assert len(slow.answers["depths"]) == 10 + 10
+
+
+async def test_connectors_that_have_been_silent_for_long_are_forgotten(house: House):
+    await house.database.run(connectors.record_heartbeat(report("gone"), house.clock()))
+    house.clock.forward(KEEP.total_seconds() / 2)
+    await house.database.run(connectors.record_heartbeat(report("there"), house.clock()))
+    house.clock.forward(KEEP.total_seconds() / 2)
+    await house.keeper().prune()
+    assert await house.rows("connectors") == 2, "exactly as long as may be"
+    house.clock.forward(1)
+    await house.keeper().prune()
+    assert [each.instance_id for each in await house.database.run(connectors.list_connectors())] == ["there"]
 
 
 async def test_a_stray_in_the_hands_of_a_consumer_is_adopted_too_and_stays_his(house: House):

@@ -270,6 +270,7 @@ def test_a_safe_name_is_one_name(name: str, expected: str) -> None:
         ("<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a b\n\nc"),
         ("  a \n\n  b  ", "a b"),
         ("&#99999999999999999999;&#xFFFFFFFFFFFF;", "\ufffd\ufffd"),
+        (f"&#{'9' * 5000};", "\ufffd"),
         ("<!DOCTYPE html><html><body>a</body></html>", "a"),
         ("", ""),
     ],

@@ -84,6 +84,13 @@ def test_several_addresses_of_the_user_count(shell: Shell, mail: Path) -> None:
     assert [line["policy_tier"] for line in shell.json()].count("interactive") == 1
 
 
+def test_a_reply_to_mail_of_someone_else_is_no_reply_to_the_user(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "1.eml").write_text("From: jo@y.example\nMessage-ID: <theirs@x>\n\nHello\n")
+    (tmp_path / "2.eml").write_text("From: al@y.example\nIn-Reply-To: <theirs@x>\n\nHello\n")
+    assert shell("preview", str(tmp_path), "--user", "mara@x.example", "--json") == 0
+    assert [line["assignment_rule"] for line in shell.json()] == ["fallback_default", "fallback_default"]
+
+
 def test_an_empty_folder_is_no_error(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     assert shell("preview", "none", "--user", "mara@x.example") == 0

@@ -231,6 +231,8 @@ NEW = {"tiers": ["a", "b"], "otherwise": "b"}
         ({"alerts": {"tiers": [], "otherwise": "a"}}, [], "queues.alerts.tiers", "at least 1"),
         ({"alerts": {"tiers": ["a b"], "otherwise": "a"}}, [], "queues.alerts.tiers.0", "pattern"),
         ({"alerts": {"tiers": ["a", "a"], "otherwise": "a"}}, [], "queues.alerts.tiers", "name each once"),
+        ({"gatway": {"lease_s": 900}}, [], "queues.gatway", "did you mean gateway?"),
+        ({"emial": {"guards": {"default": 5}}}, [], "queues.emial", "did you mean email?"),
         ({"email": {"tiers": ["a"]}}, [], "queues.email", "its guards can"),
         ({"email": {"otherwise": "default"}}, [], "queues.email", "its guards can"),
         ({"email": {"classes": []}}, [], "queues.email", "its guards can"),
@@ -280,6 +282,10 @@ def test_what_contradicts_itself_is_refused_with_its_place_and_the_remedy(
         settings_queues(queues, routes)
     assert str(refused.value).startswith(field)
     assert remedy in str(refused.value).removeprefix(field)
+
+
+def test_a_queue_with_tiers_of_its_own_may_have_a_name_near_to_another() -> None:
+    assert settings_queues({"gateway2": NEW}, [])["gateway2"].tiers == ("a", "b")
 
 
 @pytest.mark.parametrize("name", ["POSTROOM_QUEUES", "POSTROOM_ROUTES"])

@@ -36,6 +36,22 @@ def test_an_entry_is_told_by_its_stream_and_id_and_the_time_in_the_id():
     assert envelope.event.observed_at == datetime(2025, 11, 15, 8, 0, 0, 123_000, tzinfo=UTC)
 
 
+def test_under_an_identity_that_does_not_name_the_stream_the_event_id_does():
+    """Else an entry of one stream would be taken for the entry of the same id in another."""
+    fields = ((b"text", b"hello"),)
+    made = [to_envelope(ID, fields, stream=stream, identity="agents") for stream in ("one", "two")]
+    assert [each["event"]["external_event_id"] for each in made] == [f"one:{ID}", f"two:{ID}"]
+    assert len({parse_envelope(each).event_key for each in made}) == 2
+
+
+def test_a_stream_with_an_endless_name_still_has_event_ids_of_its_own():
+    fields = ((b"sender", b"ci"), (b"text", b"hello"))
+    long = [to_envelope(ID, fields, stream="s" * 600 + end, identity="agents") for end in "ab"]
+    ids = {parse_envelope(each).event.external_event_id for each in long}
+    assert len(ids) == 2
+    assert all(len(each) <= 512 for each in ids)
+
+
 @pytest.mark.parametrize("field", ["event", "kind", "type"])
 def test_the_kind_is_read_from_its_usual_fields(field: str):
     assert of((field, "deploy.failed"))["event"]["kind"] == "deploy.failed"

@@ -103,15 +103,20 @@ def value_text(value: bytes) -> str:
     return decode_text(value, None).text.translate(_SMOOTH)
 
 
-def raw_values(lowered: bytes, block: bytes, name: bytes) -> list[str]:
-    """Every value of a header in a head, found without taking the others apart. `lowered` is the head in lower case.
+def searchable(block: bytes) -> bytes:
+    """A head as `raw_values` searches it: in lower case, every line with a line end before it."""
+    return b"\n" + block.lower()
+
+
+def raw_values(search: bytes, block: bytes, name: bytes) -> list[str]:
+    """Every value of a header in a head, found without taking the others apart. `search` is the head, `searchable`.
 
     It finds what `read_head` finds: a name at the beginning of a line, blanks, a colon, the value with its folds.
     """
     found: list[str] = []
-    at = 0
-    while (at := lowered.find(name, at)) >= 0:
-        if (at == 0 or lowered[at - 1] == 10) and (header := _HEADER.match(block, at)) and len(header[1]) == len(name):
+    wanted, at = b"\n" + name, 0
+    while (at := search.find(wanted, at)) >= 0:
+        if (header := _HEADER.match(block, at)) and len(header[1]) == len(name):
             found.append(value_text(header[2]))
-        at += len(name)
+        at += len(wanted)
     return found

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from postroom.core.addresses import LONGEST_VALUE, addresses, canonical
 from postroom.core.envelope import PolicyTier
-from postroom.core.mime_headers import Headers, head_of, raw_values, values, with_line_ends
+from postroom.core.mime_headers import Headers, head_of, raw_values, searchable, values, with_line_ends
 
 __all__ = [
     "Assignment",
@@ -78,8 +78,8 @@ def assign_tier(headers: Headers, known: Known) -> Assignment:
 def assign_tier_from_raw(raw: bytes, known: Known) -> Assignment:
     """The same from the bytes of a message, or of its head alone."""
     block = head_of(with_line_ends(raw)).block
-    lowered = block.lower()
-    return _decide(lambda name: raw_values(lowered, block, name.encode()), known)
+    search = searchable(block)
+    return _decide(lambda name: raw_values(search, block, name.encode()), known)
 
 
 def sender_address(headers: Headers) -> str:

@@ -18,12 +18,10 @@ from starlette.types import ASGIApp, Message
 from postroom.sandbox.gmail_api import BESIDE, refused
 from postroom.sandbox.quota import Quota
 from postroom.sandbox.refusal import Refusal, invalid
-from postroom.sandbox.requests import body_of
+from postroom.sandbox.requests import body_of, divided, multipart_pieces
 
 MOST_PARTS = 100
 
-_BOUNDARY = re.compile(r'boundary=(?:"([^"]+)"|([^\s;]+))', re.IGNORECASE)
-_BLANK = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(r"([A-Z]+) (\S+)(?: HTTP/1\.[01])?")
 
 Headers = list[tuple[bytes, bytes]]
@@ -49,7 +47,7 @@ class Batch:
 
     async def answer(self, request: Request) -> Response:
         try:
-            parts = _parts(request.headers.get("Content-Type", ""), await body_of(request))
+            parts = parts_of(request.headers.get("Content-Type", ""), await body_of(request))
         except Refusal as refusal:
             return refused(refusal)
         self._quota.counters.batches += 1
@@ -121,21 +119,18 @@ class _Written:
         return b"\r\n".join(lines) + b"\r\n\r\n" + self._body
 
 
-def _parts(content_type: str, body: bytes) -> list[Part]:
-    found = _BOUNDARY.search(content_type)
-    if not content_type.lower().startswith("multipart/mixed") or not found:
-        raise invalid("Failed to parse batch request, error: no boundary in the Content-Type.")
-    pieces = re.split(rb"(?:^|\r?\n)--" + re.escape((found[1] or found[2]).encode()), body)
-    if len(pieces) < 3 or not pieces[-1].startswith(b"--"):
-        raise invalid("Failed to parse batch request, error: the end boundary is missing.")
-    if len(pieces) - 2 > MOST_PARTS:
-        raise invalid(f"The batch request has {len(pieces) - 2} calls; at most {MOST_PARTS} are allowed.")
-    return [_part(piece) for piece in pieces[1:-1]]
+def parts_of(content_type: str, body: bytes) -> list[Part]:
+    if not content_type.lower().startswith("multipart/mixed"):
+        raise invalid(f"Failed to parse batch request, error: {content_type} is not multipart/mixed.")
+    pieces = multipart_pieces(content_type, body)
+    if len(pieces) > MOST_PARTS:
+        raise invalid(f"The batch request has {len(pieces)} calls; at most {MOST_PARTS} are allowed.")
+    return [_part(piece) for piece in pieces]
 
 
 def _part(piece: bytes) -> Part:
-    about, inner = _divided(piece.lstrip(b"\r\n"))
-    head, body = _divided(inner)
+    about, inner = divided(piece)
+    head, body = divided(inner)
     line, _, rest = head.partition(b"\n")
     request = _REQUEST_LINE.fullmatch(line.strip().decode("ascii", "replace"))
     if request is None:
@@ -143,11 +138,6 @@ def _part(piece: bytes) -> Part:
     about_lines = dict(_header_lines(about))
     content_id = about_lines.get(b"content-id", b"").decode("latin-1")
     return Part(content_id, request[1], request[2], _header_lines(rest), body)
-
-
-def _divided(content: bytes) -> tuple[bytes, bytes]:
-    blank = _BLANK.search(content)
-    return (content[: blank.start()], content[blank.end() :]) if blank else (content, b"")
 
 
 def _header_lines(head: bytes) -> Headers:

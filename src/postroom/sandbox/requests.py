@@ -4,10 +4,9 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 from dataclasses import dataclass
-from email import message_from_bytes
-from email.message import Message
 from typing import Any, cast
 
 import orjson
@@ -25,6 +24,9 @@ STANDARD_PARAMETERS = frozenset(
 )  # fmt: skip
 
 MOST_RESULTS = 500
+
+_BOUNDARY = re.compile(r'boundary=(?:"([^"]+)"|([^\s;]+))', re.IGNORECASE)
+_BLANK = re.compile(rb"\r?\n\r?\n")
 
 # The raw message in a JSON body is a third longer than itself.
 LARGEST_BODY = LARGEST_MESSAGE // 3 * 4 + 65_536
@@ -110,22 +112,28 @@ async def uploaded(request: Request) -> tuple[Json, bytes | None]:
         return {}, content
     if not kind.lower().startswith("multipart/related"):
         return _fields(content), None
-    whole = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + content)
-    parts = cast("list[Message[str, str]]", whole.get_payload()) if whole.is_multipart() else []
-    if len(parts) != 2:
-        raise invalid("Missing end boundary in multipart body.")
-    about, media = (_inside(part) for part in parts)
+    about, media = [divided(piece)[1] for piece in multipart_pieces(kind, content)[:2]]
     return _fields(about), media
 
 
-def _inside(part: "Message[str, str]") -> bytes:
-    """The bytes of a part; a part that is itself a mail is written out again."""
-    if part.get_content_maintype() == "message":
-        inner: object = part.get_payload()
-        mails = cast("list[Message[str, str]]", inner) if isinstance(inner, list) else []
-        return mails[0].as_bytes() if mails else b""
-    content: object = part.get_payload(decode=True)
-    return content if isinstance(content, bytes) else b""
+def multipart_pieces(content_type: str, content: bytes) -> list[bytes]:
+    """The parts of a body, byte for byte, each with its headers; at least two of an upload, and one of a batch."""
+    found = _BOUNDARY.search(content_type)
+    if not found:
+        raise invalid("Failed to parse the body, error: no boundary in the Content-Type.")
+    pieces = re.split(rb"(?:^|\r?\n)--" + re.escape((found[1] or found[2]).encode()), content)
+    least = 4 if "related" in content_type.lower() else 3
+    if len(pieces) < least or not pieces[-1].startswith(b"--"):
+        raise invalid("Failed to parse the body, error: a part or the end boundary is missing.")
+    return [piece.lstrip(b" \t").removeprefix(b"\r").removeprefix(b"\n") for piece in pieces[1:-1]]
+
+
+def divided(content: bytes) -> tuple[bytes, bytes]:
+    """What stands before the first blank line, and what stands after it."""
+    if content[:1] in (b"\r", b"\n"):
+        return b"", content.removeprefix(b"\r").removeprefix(b"\n")
+    blank = _BLANK.search(content)
+    return (content[: blank.start()], content[blank.end() :]) if blank else (content, b"")
 
 
 def _fields(content: bytes) -> Json:

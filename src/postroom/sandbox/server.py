@@ -15,6 +15,8 @@ from postroom.sandbox.connection import TRANSPORT
 from postroom.sandbox.emulator import Emulator
 
 LOOPBACK = "127.0.0.1"
+# How long a request that is still being answered may take when the server stops.
+GRACE_S = 1.0
 
 
 class LoopbackServer(uvicorn.Server):
@@ -40,6 +42,21 @@ class LoopbackServer(uvicorn.Server):
         await super().startup(sockets)
         self.ready.set()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn does, but without its pauses, which hundreds of tests would feel."""
+        for server in self.servers:
+            server.close()
+        for each in sockets or []:
+            each.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_S):
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - uvicorn has no event
+                    await asyncio.sleep(0.002)
+        for task in self.server_state.tasks:
+            task.cancel()
+
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
@@ -64,7 +81,6 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
             access_log=False,
             lifespan="off",
             ws="none",
-            timeout_graceful_shutdown=1,
         )
         server = LoopbackServer(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))

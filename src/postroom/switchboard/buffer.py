@@ -40,6 +40,7 @@ SWEEP_EVERY_S = 1.0
 LONGEST_REASON = 500
 MOST_REPLAYED = 10_000
 NAMED_IN_AUDIT = 20
+TOLD_ONE_BY_ONE = 50
 
 __all__ = ["Buffer", "Delivery", "LeaseRef", "Peeked", "QueueStats", "TierStats"]
 
@@ -296,13 +297,17 @@ class Buffer:
             self._tell("message.promoted", leased.queue, leased.tier, now - leased.accepted_at)
 
     def _count_passed(self, passed: Iterable[inbox.Passed], now: datetime) -> None:
-        """The longest wait stands for all that went the same way at once: a summary may have thousands."""
+        """A few are told one by one; of the thousands that a summary may have, the longest wait stands for all."""
         groups: defaultdict[tuple[str, str, str], list[timedelta]] = defaultdict(list)
         for each in passed:
             groups[each.queue, each.tier, each.state].append(now - each.accepted_at)
         for (queue, tier, state), waits in groups.items():
             self._tally.count(LIFECYCLE_TRANSITION, queue, "waiting", state, by=len(waits))
-            self._tell(f"message.{state}", queue, tier, max(waits), len(waits))
+            if len(waits) > TOLD_ONE_BY_ONE:
+                self._tell(f"message.{state}", queue, tier, max(waits), len(waits))
+                continue
+            for wait in waits:
+                self._tell(f"message.{state}", queue, tier, wait)
 
     def count_ends(self, ends: Iterable[inbox.Passed], now: datetime) -> None:
         for each in ends:

@@ -1,0 +1,144 @@
+"""Mail whose key or sender somebody else made trouble with still arrives, over the real way from the mailbox."""
+
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx2
+import pytest
+
+from conftest import ManualClock
+from integration.product import ENDPOINT, OWNER, TOKEN, letter
+from postroom.connectors.checkpoint import Checkpoint
+from postroom.connectors.gmail.live import GmailLive
+from postroom.connectors.gmail.parse import to_envelope
+from postroom.connectors.mcp_switchboard import switchboard_within
+from postroom.connectors.runtime import Vitals
+from postroom.core.envelope import parse_envelope
+from postroom.core.roles import Principal, Role
+from postroom.core.tiers import Known
+from postroom.gmail.client import GmailClient
+from postroom.gmail.resources import Body, Header, Message, Part
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.server import running_emulator
+from postroom.store.database import Database
+from postroom.store.opening import open_database
+from postroom.switchboard.mcp_server import build_server
+from postroom.switchboard.services import Services
+from support.switchboard import envelope, mail, services_on
+
+
+@dataclass
+class Watch:
+    """A mailbox, and the connector that watches it."""
+
+    mailbox: Mailbox
+    live: GmailLive
+    vitals: Vitals
+    services: Services
+
+    async def waiting(self) -> list[dict[str, Any]]:
+        return [each.envelope for each in await self.services.buffer.peek("email", 100)]
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path, None)
+    yield opened
+    await opened.close()
+
+
+@contextlib.asynccontextmanager
+async def watching(database: Database, clock: ManualClock, folder: Path) -> AsyncGenerator[Watch]:
+    mailbox, services, vitals = Mailbox(OWNER, Random(1)), services_on(database, clock), Vitals(clock)
+
+    async def token() -> str:
+        return TOKEN
+
+    async with running_emulator(Emulator(mailbox, TOKEN)) as address, httpx2.AsyncClient() as http:
+        live = GmailLive(
+            GmailClient(http, address, token),
+            switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT))),
+            Checkpoint(folder / "checkpoint.json"),
+            email=OWNER,
+            endpoint_identity=ENDPOINT,
+            clock=clock,
+            vitals=vitals,
+        )
+        yield Watch(mailbox, live, vitals, services)
+
+
+async def test_mail_whose_key_stands_for_something_else_arrives_without_its_key(
+    database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with watching(database, clock, tmp_path) as watch:
+        ids = [watch.mailbox.deliver(letter(f"Subject {number}")).id for number in range(3)]
+        taken = {"idempotency_key": f"gmail:{ENDPOINT}:{ids[1]}"}
+        await watch.services.intake.ingest(envelope("thief", control=taken))
+        assert await watch.live.sync() == 3
+        arrived = {each["event"]["external_event_id"]: each for each in await watch.waiting()}
+        assert set(arrived) == set(ids)
+        assert arrived[ids[1]]["control"]["idempotency_key"] is None
+        assert arrived[ids[0]]["control"]["idempotency_key"] == f"gmail:{ENDPOINT}:{ids[0]}"
+        assert (watch.vitals.counters["ingested"], watch.vitals.counters["refused"]) == (3, 0)
+
+
+async def test_it_is_handed_in_once_however_often_it_is_looked_at(
+    database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with watching(database, clock, tmp_path) as watch:
+        id = watch.mailbox.deliver(letter("Subject")).id
+        taken = {"idempotency_key": f"gmail:{ENDPOINT}:{id}"}
+        await watch.services.intake.ingest(envelope("thief", control=taken))
+        assert await watch.live.sync() == 1
+        (tmp_path / "checkpoint.json").unlink()
+        assert await watch.live.sync() == 0
+        assert len(await watch.waiting()) == 1
+
+
+async def test_an_event_that_is_someone_elses_altogether_is_noted_and_holds_up_nobody(
+    database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with watching(database, clock, tmp_path) as watch:
+        ids = [watch.mailbox.deliver(letter(f"Subject {number}")).id for number in range(3)]
+        source = {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT}
+        forged = mail(source=source, event={"external_event_id": ids[1]}, sender={"identity": "mallory@example.com"})
+        await watch.services.intake.ingest(forged)
+        assert await watch.live.sync() == 2
+        assert {each["event"]["external_event_id"] for each in await watch.waiting()} == set(ids)
+        assert watch.vitals.counters["refused"] == 1
+
+
+@pytest.mark.parametrize(
+    "sender",
+    [
+        "a\x01b@example.com",
+        "a\tb@example.com",
+        "a\x7f@example.com",
+        '"a\r\n b"@example.com',
+        "\x00@example.com",
+        "\x1f",
+    ],
+    ids=ascii,
+)
+def test_control_characters_of_a_sender_are_replaced(sender: str) -> None:
+    message = Message(
+        "m1",
+        "t1",
+        frozenset({"INBOX"}),
+        1,
+        datetime(2026, 11, 15, tzinfo=UTC),
+        100,
+        "snippet",
+        Part("", "text/plain", "", (Header("From", sender), Header("Subject", "x")), Body(2, b"hi"), ()),
+    )
+    known = Known(frozenset(), frozenset(), set())
+    made, _ = to_envelope(message, ENDPOINT, known, datetime(2026, 11, 15, tzinfo=UTC))
+    identity = parse_envelope(made).sender.identity
+    assert identity.isprintable()
+    assert identity.strip() == identity != ""

@@ -1,0 +1,411 @@
+"""From the user's consent to access tokens and their end, against an emulated Google over real HTTP."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import httpx2
+import pytest
+
+from conftest import ManualClock
+from postroom.core.accounts import parking_key
+from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, SealBroken
+from postroom.core.job_types import Catalogue, JobType
+from postroom.core.jobs import JobView
+from postroom.core.retry import RetryPolicy
+from postroom.core.roles import Principal, Role
+from postroom.gmail.client import GmailClient
+from postroom.gmail.errors import ScopeMissing, TokenUnavailable
+from postroom.gmail.oauth import GoogleOAuth
+from postroom.gmail.scopes import COMPOSE, MODIFY, LevelTooLow, require_level
+from postroom.jobs.run import JobRun
+from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.sandbox.faults import Fault
+from postroom.store import accounts, jobs
+from postroom.store.accounts import AccountView
+from postroom.store.audit import Signature, list_audit
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.listeners import signalled
+from postroom.store.new_jobs import new_job
+from postroom.switchboard.accounts import connect, find_account, remove, reseal_all
+from postroom.switchboard.credentials import AccessTokens
+from postroom.switchboard.mcp_server import build_server
+from postroom.vault import Vault
+from support.canaries import Canaries, Watch, watching
+from support.google import ADA, BOB, Google, running_google
+from support.postgres import PostgresServer
+from support.switchboard import services_on
+
+
+class Ticks:
+    """A monotonic clock that goes with the test's clock, and can be held."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock, self._start, self.held = clock, clock(), 0.0
+
+    def __call__(self) -> float:
+        return (self._clock() - self._start).total_seconds() - self.held
+
+
+@dataclass
+class Bench:
+    """All that stands between a user and an access token."""
+
+    database: Database
+    clock: ManualClock
+    ticks: Ticks
+    vault: Vault
+    google: Google
+    oauth: GoogleOAuth
+    tokens: AccessTokens
+
+    async def connect(self, email: str = ADA, *, renew: bool = False) -> AccountView:
+        grant = await self.google.consent(self.oauth, "organise", email)
+        client_id, now = self.google.app.client_id, self.clock()
+        return await connect(self.database, self.vault, grant, email, client_id, signed(), now, renew=renew)
+
+    def another_process(self) -> AccessTokens:
+        return AccessTokens(self.database, Vault(self.vault.file.parent), self.oauth, self.clock, self.ticks)
+
+    @property
+    def refreshes(self) -> int:
+        """How many access tokens Google has given out."""
+        return len(self.google.emulator.consents._access)
+
+    async def state(self, id: UUID) -> tuple[str, str | None]:
+        account = await self.database.run(accounts.load_account(id))
+        return account.state, account.state_reason
+
+
+def signed() -> Signature:
+    return Signature(new_id(), "cli:ada", "admin")
+
+
+@pytest.fixture
+async def bench(database: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Bench]:
+    ticks, vault = Ticks(clock), Vault(tmp_path / "keys")
+    async with running_google(clock) as google, httpx2.AsyncClient(timeout=30) as http:
+        oauth = GoogleOAuth(http, google.app)
+        tokens = AccessTokens(database, vault, oauth, clock, ticks)
+        yield Bench(database, clock, ticks, vault, google, oauth, tokens)
+        await tokens.close()
+
+
+async def test_a_consent_leads_to_a_token_that_opens_the_mailbox(bench: Bench) -> None:
+    account = await bench.connect()
+    token = await bench.tokens.of(account.id)
+    assert token.account.email == ADA
+    assert timedelta(minutes=59) < token.expires_in <= timedelta(hours=1)
+    async with httpx2.AsyncClient() as http:
+        client = GmailClient(http, bench.google.address, bench.tokens.for_jobs(account.id))
+        assert (await client.get_profile()).email_address == ADA
+    assert token.value not in repr(token)
+
+
+async def test_a_token_is_kept_until_five_minutes_before_its_end(bench: Bench) -> None:
+    account = await bench.connect()
+    first = await bench.tokens.of(account.id)
+    bench.clock.forward(3599 - 301)
+    assert (await bench.tokens.of(account.id)).value == first.value
+    bench.clock.forward(2)
+    second = await bench.tokens.of(account.id)
+    assert second.value != first.value
+    found = await bench.database.run(accounts.load_account(account.id))
+    assert found.consent is not None
+    assert found.consent.refreshed_at == bench.clock()
+
+
+async def test_all_who_need_a_token_at_once_share_one_refresh_and_a_leaver_disturbs_nobody(bench: Bench) -> None:
+    account = await bench.connect()
+    before = bench.refreshes
+    waiting = [asyncio.create_task(bench.tokens.of(account.id)) for _ in range(50)]
+    bench.google.emulator.faults.order(Fault(kind="delay", path="/token", delay_s=0.05))
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    values = {token.value for token in await asyncio.gather(*waiting[1:])}
+    assert len(values) == 1
+    assert bench.refreshes == before + 1
+
+
+async def test_several_processes_each_have_a_token_that_works(bench: Bench) -> None:
+    account = await bench.connect()
+    others = [bench.another_process() for _ in range(3)]
+    values = {(await each.of(account.id)).value for each in (bench.tokens, *others)}
+    assert len(values) == 4
+    assert all(bench.google.emulator.consents.access(value) for value in values)
+
+
+async def test_a_wall_clock_that_jumps_back_keeps_no_token_beyond_its_end(bench: Bench) -> None:
+    account = await bench.connect()
+    first = await bench.tokens.of(account.id)
+    bench.ticks.held = -3600.0
+    bench.clock.forward(-86400)
+    bench.ticks.held -= 86400
+    assert (await bench.tokens.of(account.id)).value != first.value
+
+
+async def test_a_machine_that_slept_asks_anew_though_its_ticks_stood_still(bench: Bench) -> None:
+    account = await bench.connect()
+    first = await bench.tokens.of(account.id)
+    bench.clock.forward(7200)
+    bench.ticks.held = 7200
+    assert (await bench.tokens.of(account.id)).value != first.value
+
+
+async def test_a_short_failure_of_google_before_the_end_is_not_felt(bench: Bench) -> None:
+    account = await bench.connect()
+    first = await bench.tokens.of(account.id)
+    bench.clock.forward(3599 - 200)
+    bench.google.emulator.faults.order(Fault(kind="reset", path="/token", times=2))
+    assert (await bench.tokens.of(account.id)).value == first.value
+    bench.clock.forward(201)
+    with pytest.raises(TokenUnavailable):
+        await bench.tokens.of(account.id)
+    assert (await bench.tokens.of(account.id)).value != first.value
+
+
+async def test_a_token_that_gmail_refuses_is_replaced_at_once(bench: Bench) -> None:
+    account = await bench.connect()
+    first = await bench.tokens.of(account.id)
+    bench.google.emulator.consents.expire_access(ADA)
+    async with httpx2.AsyncClient() as http:
+        client = GmailClient(http, bench.google.address, bench.tokens.for_jobs(account.id))
+        assert (await client.get_profile()).email_address == ADA
+    assert (await bench.tokens.of(account.id)).value != first.value
+
+
+@pytest.mark.parametrize("age_days", [1, 7, 30])
+async def test_a_dead_consent_is_told_in_words_and_parks_the_account_until_it_is_renewed(
+    bench: Bench, age_days: int
+) -> None:
+    account = await bench.connect()
+    bench.clock.forward(86400 * age_days)
+    if age_days == 7:
+        bench.google.emulator.consents.behaviour.testing = True
+    else:
+        await bench.tokens.of(account.id)
+        bench.clock.forward(3600)
+        bench.google.emulator.consents.revoke_user(ADA)
+    with pytest.raises(AccountUnusable) as lost:
+        await bench.tokens.of(account.id)
+    state, reason = await bench.state(account.id)
+    assert (state, reason) == ("needs_consent", str(lost.value))
+    assert ('"Testing"' in str(reason) and "7 days" in str(reason)) == (age_days == 7)
+    assert ("withdrawn" in str(reason)) == (age_days != 7)
+    assert "postroom account add gmail" in str(reason)
+    entries = await bench.database.run(list_audit(5, action="account.consent_lost"))
+    assert [(entry.actor, entry.reason) for entry in entries] == [("process:credentials", reason)]
+    with pytest.raises(Parked) as parked:
+        await bench.tokens.for_jobs(account.id).token()
+    assert parked.value.key == parking_key(account.id)
+    bench.clock.forward(60)
+    bench.google.emulator.consents.behaviour.testing = False
+    await bench.connect()
+    assert await bench.state(account.id) == ("active", None)
+    assert (await bench.tokens.of(account.id)).account.email == ADA
+
+
+async def test_google_itself_says_when_a_consent_of_an_app_in_testing_ends(bench: Bench) -> None:
+    bench.google.emulator.consents.behaviour.testing = True
+    account = await bench.connect()
+    assert account.consent is not None
+    assert account.consent.dies_at == bench.clock() + timedelta(days=7)
+
+
+async def test_a_process_with_the_old_consent_takes_up_the_new_one_instead_of_losing_it(bench: Bench) -> None:
+    """The refusal of the old refresh token arrives when the account has been connected anew."""
+    account = await bench.connect()
+    bench.google.emulator.consents.revoke_user(ADA)
+    refusing, released = asyncio.Event(), asyncio.Event()
+    refresh = bench.oauth.refresh
+
+    async def late(*arguments: object) -> object:
+        refusing.set()
+        await released.wait()
+        return await refresh(*arguments)  # type: ignore[arg-type]
+
+    bench.oauth.refresh = late  # type: ignore[method-assign]
+    asking = asyncio.create_task(bench.tokens.of(account.id))
+    await refusing.wait()
+    bench.clock.forward(1)
+    await bench.connect(renew=True)
+    released.set()
+    assert (await asking).account.email == ADA
+    assert await bench.state(account.id) == ("active", None)
+
+
+async def test_an_app_whose_secret_is_wrong_parks_the_account_and_says_what_to_check(bench: Bench) -> None:
+    account = await bench.connect()
+    bench.google.emulator.consents.register(bench.google.app.client_id, "another secret")
+    with pytest.raises(Parked, match=r"google\.client_secret.*postroom account resume ada@example\.com"):
+        await bench.tokens.for_jobs(account.id).token()
+    bench.google.emulator.consents.register(bench.google.app.client_id, bench.google.app.client_secret)
+    await bench.database.run(accounts.resume_account(account.id, signed(), bench.clock()))
+    assert await bench.tokens.for_jobs(account.id).token()
+
+
+async def test_pause_and_removal_by_another_process_reach_a_kept_token_in_seconds(bench: Bench) -> None:
+    account = await bench.connect()
+    await bench.tokens.of(account.id)
+    await bench.database.run(accounts.pause_account(account.id, signed(), bench.clock()))
+    bench.clock.forward(6)
+    with pytest.raises(Parked, match="postroom account resume"):
+        await bench.tokens.for_jobs(account.id).token()
+    await bench.database.run(accounts.resume_account(account.id, signed(), bench.clock()))
+    await bench.tokens.of(account.id)
+    assert await remove(bench.database, bench.vault, bench.oauth, account, signed(), bench.clock())
+    bench.clock.forward(6)
+    with pytest.raises(Fatal, match="was removed"):
+        await bench.tokens.for_jobs(account.id).token()
+    assert all(grant.revoked for grant in bench.google.emulator.consents.grants)
+
+
+async def test_trouble_with_google_lets_a_job_try_again(bench: Bench) -> None:
+    account = await bench.connect()
+    bench.google.emulator.faults.order(Fault(kind="reset", path="/token"))
+    with pytest.raises(Retryable):
+        await bench.tokens.for_jobs(account.id).token()
+    assert await bench.state(account.id) == ("active", None)
+
+
+async def test_less_than_was_asked_for_is_seen_before_and_behind_google(bench: Bench) -> None:
+    bench.google.emulator.consents.behaviour.withheld = frozenset({MODIFY, COMPOSE})
+    request = await bench.google.consent(bench.oauth, "read")
+    account = await connect(bench.database, bench.vault, request, ADA, "client", signed(), bench.clock())
+    assert account.consent is not None
+    assert account.consent.level == "read"
+    with pytest.raises(LevelTooLow, match=r"archive needs the level organise.*--level organise --renew"):
+        require_level("organise", account.consent.scopes, "archive", ADA)
+    async with httpx2.AsyncClient() as http:
+        client = GmailClient(http, bench.google.address, bench.tokens.for_jobs(account.id))
+        with pytest.raises(ScopeMissing, match="--level organise"):
+            await client.create_label("Receipts")
+
+
+async def test_jobs_of_a_lost_consent_wait_through_it_without_an_attempt(bench: Bench) -> None:
+    """A whole worker: twenty jobs meet the dead consent, wait, and all complete after it was given again."""
+    account = await bench.connect()
+    bench.google.emulator.consents.revoke_user(ADA)
+    catalogue, changed = Catalogue(JobType("sync", retry=RetryPolicy(max_attempts=1))), asyncio.Event()
+    provider = bench.tokens.for_jobs(account.id)
+
+    async def handler(run: JobRun) -> None:
+        try:
+            await provider.token()
+        finally:
+            changed.set()
+
+    new = [new_job(catalogue, "sync", {}) for _ in range(20)]
+    await bench.database.run(jobs.enqueue_many(new, bench.clock()))
+    worker = Worker(bench.database, catalogue, {"sync": handler}, WorkerOptions(concurrency=4))
+    running = asyncio.create_task(worker.run())
+    try:
+        async with asyncio.timeout(30):
+            await _until(bench.database, changed, lambda views: all(view.parked_by for view in views))
+            bench.clock.forward(60)
+            await bench.connect()
+            await _until(bench.database, changed, lambda views: all(view.state == "completed" for view in views))
+    finally:
+        worker.stop()
+        await running
+
+
+async def _until(database: Database, changed: asyncio.Event, met: Callable[[list[JobView]], bool]) -> None:
+    while True:
+        changed.clear()
+        views = await database.run(jobs.list_jobs(limit=100))
+        if met(views):
+            return
+        await signalled(changed, 0.1)
+
+
+async def test_a_connector_gets_the_token_of_its_own_mailbox_over_mcp(bench: Bench) -> None:
+    from mcp.client import Client
+
+    account, bob = await bench.connect(), await bench.connect(BOB)
+    services = services_on(bench.database, bench.clock, credentials=bench.tokens)
+    ada = build_server(services, Principal(Role.CONNECTOR, account.endpoint_identity))
+    async with Client(ada) as client:
+        answer = (await client.call_tool("credentials.access_token", {})).structured_content
+        assert (answer["email"], answer["level"], answer["scopes"]) == (ADA, "organise", [MODIFY])
+        assert 3500 < answer["expires_in_s"] <= 3600
+        again = await client.call_tool("credentials.access_token", {"refused": answer["access_token"]})
+        assert again.structured_content["access_token"] != answer["access_token"]
+        foreign = await client.call_tool("credentials.access_token", {"endpoint_identity": bob.endpoint_identity})
+        assert foreign.structured_content["code"] == "bad_input"
+        bench.google.emulator.consents.revoke_user(ADA)
+        lost = await client.call_tool("credentials.access_token", {"refused": again.structured_content["access_token"]})
+    assert lost.is_error
+    assert (lost.structured_content["code"], lost.structured_content["retry_after_s"]) == ("account_unusable", 60)
+    assert "postroom account add gmail" in lost.structured_content["remedy"]
+    nobody = build_server(services, Principal(Role.CONNECTOR, "gmail:user:nobody@example.com"))
+    async with Client(nobody) as client:
+        missing = await client.call_tool("credentials.access_token", {})
+    assert missing.structured_content["code"] == "account_unusable"
+
+
+@pytest.fixture
+def canaries() -> Canaries:
+    return Canaries()
+
+
+@pytest.fixture
+def watch(canaries: Canaries) -> Iterator[Watch]:
+    with watching(canaries) as running:
+        yield running
+
+
+async def test_no_secret_is_in_the_database_its_log_our_logs_or_an_error(
+    bench: Bench, canaries: Canaries, watch: Watch, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Connected, refreshed, rotated, spoilt, lost and connected anew; then every byte on disk is searched."""
+    errors: list[str] = []
+    account, bob = await bench.connect(), await bench.connect(BOB)
+    await bench.tokens.of(account.id)
+    await reseal_all(bench.database, bench.vault, bench.vault.add_key(bench.clock()), bench.clock)
+    bench.clock.forward(7200)
+    bench.google.emulator.faults.order(Fault(kind="drop_reply", path="/token"))
+    with pytest.raises(TokenUnavailable) as unavailable:
+        await bench.tokens.of(account.id)
+    sealed = (await bench.database.run(accounts.held_by(account.id))).sealed
+    assert sealed is not None
+    with pytest.raises(SealBroken) as broken:
+        bench.vault.open(sealed, bob.id, "refresh_token")
+    bench.google.emulator.consents.revoke_user(ADA)
+    with pytest.raises(AccountUnusable) as lost:
+        await bench.tokens.of(account.id)
+    bench.clock.forward(1)
+    await bench.connect()
+    await bench.tokens.of((await find_account(bench.database, ADA)).id)
+    errors += [repr(each.value) + str(each.value) for each in (unavailable, broken, lost)]
+    consents = bench.google.emulator.consents
+    for grant in consents.grants:
+        canaries.note("refresh token", grant.refresh_token)
+    for token in consents._access:
+        canaries.note("access token", token)
+    canaries.note("client secret", bench.google.app.client_secret)
+    assert len(canaries._planted) >= 5
+    for key in bench.vault.file.read_text().split('"'):
+        if len(key) == 44:
+            canaries.note("secret key", key)
+    assert canaries.found_in("".join(errors)) == set()
+    assert watch.leaks() == {}
+    assert canaries.found_in(_bytes_of(bench.database, request, tmp_path)) == set()
+
+
+def _bytes_of(database: Database, request: pytest.FixtureRequest, folder: Path) -> bytes:
+    """Every byte that the database has on disk: its file and its log, or all of the server's folder."""
+    if database.dialect == "sqlite":
+        files = [each for each in folder.iterdir() if each.name.startswith("postroom.sqlite3")]
+        assert {each.name for each in files} >= {"postroom.sqlite3", "postroom.sqlite3-wal"}
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres")
+        server.sql("CHECKPOINT")
+        files = [each for each in server.data.rglob("*") if each.is_file()]
+    content = b"".join(each.read_bytes() for each in files)
+    assert ADA.encode() in content
+    return content
