@@ -298,6 +298,8 @@ async def test_whoever_drops_a_key_and_whoever_seals_with_it_do_not_miss_each_ot
 ) -> None:
     for number in range(scale(30, 500)):
         key, email = f"key{number}", f"{number}@example.com"
+        known_by = await connected(desk, f"earlier{number}@example.com", key)
+        await desk.database.run(accounts.remove_account(known_by.id, signed(), desk.clock()))
         storing = accounts.connect_account(
             new_id(), email, consent(desk.clock()), Sealed(key, "s"), False, signed(), desk.clock()
         )

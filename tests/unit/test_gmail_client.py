@@ -147,6 +147,25 @@ async def test_the_waiting_time_is_the_one_that_google_names(
     assert caught.value.retry_after == expected
 
 
+@pytest.mark.parametrize(
+    ("reason", "date", "expected"),
+    [
+        ("dailyLimitExceeded", "Sun, 15 Nov 2026 10:00:00 GMT", timedelta(hours=22)),
+        ("dailyLimitExceeded", "Sun, 15 Nov 2026 03:00:00 GMT", timedelta(hours=5)),
+        ("dailyLimitExceeded", "", timedelta(hours=1)),
+        ("dailyLimitExceeded", "Fri, 31 Dec 9999 23:59:59 GMT", timedelta(hours=1)),
+        ("quotaExceeded", "Sun, 15 Nov 2026 10:00:00 GMT", timedelta(hours=1)),
+    ],
+)
+async def test_a_quota_that_is_used_up_is_waited_for_until_there_is_a_new_one(
+    reason: str, date: str, expected: timedelta
+) -> None:
+    """A day's quota begins anew at midnight in California, by the clock of the answer."""
+    with pytest.raises(QuotaExhausted) as caught:
+        await client(answering(403, reason, {"Date": date} if date else {}, "")).get_profile()
+    assert caught.value.retry_after == expected
+
+
 async def test_a_failed_connection_is_unreachable() -> None:
     def answer(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("refused", request=request)

@@ -359,7 +359,7 @@ def test_who_gives_up_at_the_head_of_the_line_lets_the_next_one_go_at_once() -> 
         limits = quota(terms())
         world = World(limits)
         await world.make(Asked(0.0, "live", 900, takes=0.0))
-        dear = asyncio.create_task(world.make(Asked(0.0, "live", 500)))
+        dear = asyncio.create_task(world._make(Asked(0.0, "live", 500)))
         cheap = Asked(0.0, "live", 50, takes=0.0)
         going = asyncio.create_task(world.make(cheap))
         await asyncio.sleep(5)
@@ -375,7 +375,7 @@ def test_who_gives_up_in_the_moment_of_being_admitted_leaves_the_place_and_the_u
     async def scenario() -> None:
         limits = quota(terms(most_at_once=1))
         async with limits.admitted("messages.get", 100):
-            waiting = asyncio.create_task(World(limits).make(Asked(0.0, "live", 300)))
+            waiting = asyncio.create_task(World(limits)._make(Asked(0.0, "live", 300)))
             await asyncio.sleep(1)
             if cancel_first:
                 waiting.cancel()
