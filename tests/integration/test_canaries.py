@@ -64,7 +64,7 @@ def watch(canaries: Canaries) -> Iterator[Watch]:
 @pytest.fixture
 def failing_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors that nobody meant, whose words quote the mail."""
-    read_mail, decide = dispatcher.read_mail, classify.decide
+    read_mail, decide = getattr(dispatcher, "read_mail"), getattr(classify, "decide")  # noqa: B009 - they are theirs
 
     def cannot_read(envelope: Any) -> Any:
         if UNREADABLE in envelope.payload.normalized_text:

@@ -16,6 +16,7 @@ from postroom.core.mime_charsets import decode_text
 LARGEST_FILE = 64 * 1024 * 1024
 LONGEST_LINE = 65_536
 LONGEST_NAME = 200
+LONGEST_ADDRESS = 1000
 MOST_PROBLEMS = 20
 
 _ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'\\@=]{1,200}@[^\s<>()\[\],;:\"'\\@=]{1,255}")
@@ -52,8 +53,8 @@ def read_contacts(content: bytes) -> ReadContacts:
     is_vcard = re.search(r"^\s*begin:\s*vcard", text[:100_000], re.IGNORECASE | re.MULTILINE) is not None
     found: dict[str, Contact] = {}
     for entry in _vcards(text) if is_vcard else _rows(text):
-        address = canonical(entry.address)
-        if address is None or not _ADDRESS.fullmatch(address):
+        address = contact_address(entry.address)
+        if address is None:
             problems.append(f"line {entry.line}: {entry.address[:60]!r} is no address")
         elif address not in found or not found[address].name:
             found[address] = Contact(address, entry.name[:LONGEST_NAME])
@@ -62,6 +63,12 @@ def read_contacts(content: bytes) -> ReadContacts:
     if len(problems) > MOST_PROBLEMS:
         problems = [*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS:,} more"]
     return ReadContacts(tuple(found.values()), tuple(problems))
+
+
+def contact_address(text: str) -> str | None:
+    """The one form of an address that a person may have; None for what is none, or could not be kept."""
+    address = canonical(text[:LONGEST_ADDRESS])
+    return address if address is not None and address.isprintable() and _ADDRESS.fullmatch(address) else None
 
 
 class _Entry(NamedTuple):

@@ -9,6 +9,7 @@ moves, and each of them may only make a move that stands here.
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
     delivery  queued → sending → delivered | bounced | unknown, with deferral
     account   active ⇄ paused ⇄ needs_consent → removed                 removed → active when it is connected anew
+    request   queued ⇄ leased → answered | failed                       queued | leased → expired when its time is over
 """
 
 from collections.abc import Mapping
@@ -128,4 +129,16 @@ ACCOUNT = Lifecycle(
     ),
 )
 
-LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY, ACCOUNT)
+REQUEST = Lifecycle(
+    "connector request",
+    frozenset({"queued"}),
+    _moves(
+        queued="leased expired",
+        leased="queued answered failed expired",
+        answered="",
+        failed="",
+        expired="",
+    ),
+)
+
+LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY, ACCOUNT, REQUEST)

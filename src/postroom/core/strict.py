@@ -38,7 +38,7 @@ def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see:
     found = error.errors(include_url=False, include_input=False)
     worst = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
     path = [str(part) for part in worst["loc"]]
-    field = ".".join(_shown(part) for part in path) or model.__name__.lower()
+    field = ".".join(shown_name(part) for part in path) or model.__name__.lower()
     match worst["type"]:
         case "extra_forbidden":
             above = _model_at(model, path[:-1])
@@ -80,7 +80,7 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
 
 
-def _shown(part: str) -> str:
+def shown_name(part: str) -> str:
     """A name from outside as a message may repeat it: not at any length, and without what moves a cursor."""
     shown = part if part.isprintable() else ascii(part)
     return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"

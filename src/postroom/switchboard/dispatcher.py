@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import (
+    ConstraintBroken,
     DatabaseCorrupt,
     DatabaseFull,
     DatabaseReadOnly,
@@ -105,6 +106,11 @@ class Dispatcher:
                 log.warning("dispatcher.lease_lost", message=str(message.id))
             except DATABASE_IS_AWAY:
                 raise
+            except ConstraintBroken as error:
+                await self._give_up(message, f"the database cannot keep it: {type(error).__name__}")
+            except StoreError as error:
+                # Nobody's fault that we know of: it comes back when its lease is over, and others go on.
+                log.warning("dispatcher.message_left", message=str(message.id), error=type(error).__name__)
             except Exception as error:
                 reason = str(error) if isinstance(error, PostroomError) else f"unreadable: {type(error).__name__}"
                 await self._give_up(message, reason)

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from postroom.core.envelope import Envelope, Moment
 from postroom.core.errors import BadInput
 from postroom.core.heartbeat import Heartbeat
-from postroom.core.strict import MOST_KEYS
+from postroom.core.strict import MOST_KEYS, shown_name
 from postroom.switchboard.problems import ProblemForm
 
 MOST_IN_BATCH = 100
@@ -234,12 +234,13 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
             raise BadInput("arguments", f"are more than {MOST_KEYS}", f"{tool} takes {', '.join(form.model_fields)}")
         return form.model_validate(given or {})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    path = [str(part) for part in first["loc"]]
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
+    path = [shown_name(str(part)) for part in first["loc"]]
     field = ".".join(path) or "arguments"
     match first["type"]:
         case "extra_forbidden":
-            near = difflib.get_close_matches(path[-1][:80], form.model_fields, n=1)
+            near = difflib.get_close_matches(path[-1], form.model_fields, n=1)
             takes = ", ".join(form.model_fields) or "no arguments"
             remedy = f"did you mean {near[0]!r}?" if near else f"leave it out; {tool} takes {takes}"
             raise BadInput(field, f"is no argument of {tool}", remedy)

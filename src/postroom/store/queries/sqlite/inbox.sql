@@ -102,9 +102,12 @@ SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND le
 ORDER BY lease_until LIMIT :most
 
 -- name: return_inbox(seqs, reason, undone)
--- What nobody saw was no delivery: `undone` takes that many off.
+-- What nobody saw was no delivery: `undone` takes that many off. A summary stays one all the same.
 UPDATE inbox_queue
-SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = :reason, attempts = attempts - :undone
+SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = COALESCE(:reason, reason),
+    attempts = attempts - CASE WHEN EXISTS (
+        SELECT 1 FROM envelopes e WHERE e.seq = inbox_queue.seq AND e.members IS NOT NULL
+    ) THEN 0 ELSE :undone END
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND state = 'leased'
 
 -- name: end_inbox(seqs, state, reason, linked_to, now)

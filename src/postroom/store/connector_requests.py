@@ -1,0 +1,171 @@
+"""The verbs of connector requests: what needs a mailbox at once is asked here, leased by its connector, and answered.
+
+    ask_connector ──► queued ⇄ leased ──► answered | failed     (lease_requests, give_back_requests, end_request)
+                         └────────┴─────► expired                when nobody answered in time
+
+A connector that dies with a request in its hands loses the lease, and the next one to look gets it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from postroom.core.errors import BadInput, LeaseLost, NotFound
+from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.database import Notify, Script, query, sql, transaction
+
+ASKED = "connector_requests"
+ENDED = "connector_answers"
+MOST_LIVE = 100
+KEPT = timedelta(days=7)
+LONGEST_ARGUMENTS = 65_536
+LONGEST_ANSWER = 1_048_576
+
+Kind = Literal["sync_now", "estimate", "search"]
+State = Literal["queued", "leased", "answered", "failed", "expired"]
+
+
+class NewRequest(NamedTuple):
+    """What the connector of an endpoint is asked to do, and until when that makes sense."""
+
+    id: UUID
+    endpoint_identity: str
+    kind: Kind
+    arguments: Mapping[str, Any]
+    expires_at: datetime
+
+
+class LeasedRequest(NamedTuple):
+    """A request in the hands of a connector."""
+
+    id: UUID
+    lease_token: UUID
+    kind: Kind
+    arguments: dict[str, Any]
+    lease_until: datetime
+    expires_at: datetime
+
+
+class Reply(NamedTuple):
+    """What came of it: a result, or in words why there is none."""
+
+    result: Mapping[str, Any] | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    """A request as it stands."""
+
+    id: UUID
+    endpoint_identity: str
+    kind: Kind
+    arguments: dict[str, Any]
+    state: State
+    result: dict[str, Any] | None
+    error: str | None
+    created_at: datetime
+    expires_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def ended(self) -> bool:
+        return self.ended_at is not None
+
+
+@transaction
+def ask_connector(request: NewRequest, now: datetime) -> Script[UUID]:
+    """Queues it, unless the very same waits already and nobody has begun with it; returns the id of the one that waits.
+
+    Those that ended long ago are forgotten here, so that the table stays small.
+    """
+    arguments = _limited("arguments", json_text(request.arguments), LONGEST_ARGUMENTS)
+    yield sql("prune_requests", now - KEPT)
+    yield from _expire(request.endpoint_identity, now)
+    live = yield sql("select_live_requests", request.endpoint_identity)
+    for id, kind, given, state in live:
+        if state == "queued" and kind == request.kind and from_json(given) == from_json(arguments):
+            return as_uuid(id)
+    if len(live) >= MOST_LIVE:
+        raise BadInput("endpoint_identity", f"has {len(live)} requests waiting already", "wait for their answers")
+    yield sql("insert_request", request.id, request.endpoint_identity, request.kind, arguments, now, request.expires_at)
+    yield Notify(ASKED, request.endpoint_identity)
+    return request.id
+
+
+@transaction
+def lease_requests(
+    endpoint_identity: str, most: int, lease_token: UUID, lease: timedelta, now: datetime
+) -> Script[list[LeasedRequest]]:
+    """Takes the oldest that wait, and those whose lease ran out; what is too late ends as expired."""
+    yield from _expire(endpoint_identity, now)
+    yield sql("return_requests", endpoint_identity, now)
+    rows = yield sql("lease_requests", endpoint_identity, most, lease_token, now + lease)
+    found = [
+        LeasedRequest(as_uuid(id), lease_token, kind, from_json(arguments), as_time(until), as_time(expires))
+        for id, kind, arguments, until, expires in rows
+    ]
+    return sorted(found)
+
+
+@transaction
+def give_back_requests(endpoint_identity: str, lease_token: UUID) -> Script[int]:
+    """Returns what was leased for someone who never got it."""
+    rows = yield sql("give_back_requests", endpoint_identity, lease_token)
+    if rows:
+        yield Notify(ASKED, endpoint_identity)
+    return len(rows)
+
+
+@transaction
+def end_request(id: UUID, endpoint_identity: str, lease_token: UUID, reply: Reply, now: datetime) -> Script[None]:
+    """Keeps the reply of the connector that holds the request, and of no other."""
+    answer = None if reply.result is None else _limited("result", json_text(reply.result), LONGEST_ANSWER)
+    state: State = "failed" if reply.error is not None else "answered"
+    ended = yield sql("end_request", id, endpoint_identity, lease_token, state, answer, reply.error, now)
+    if not ended:
+        raise LeaseLost(f"the request {id} is not held under this lease")
+    yield Notify(ENDED, str(id))
+
+
+@query
+def any_request_due(endpoint_identity: str, now: datetime) -> Script[bool]:
+    """Whether a look would find something: those who wait in vain only read."""
+    return bool((yield sql("select_due_request", endpoint_identity, now)))
+
+
+@query
+def load_request(id: UUID) -> Script[RequestView]:
+    rows = yield sql("select_request", id)
+    if not rows:
+        raise NotFound(f"there is no request {id}")
+    return _view(rows[0])
+
+
+def _expire(endpoint_identity: str, now: datetime) -> Script[None]:
+    for (id,) in (yield sql("expire_requests", endpoint_identity, now)):
+        yield Notify(ENDED, str(as_uuid(id)))
+
+
+def _limited(field: str, text: str, longest: int) -> str:
+    if len(text) > longest:
+        raise BadInput(field, f"takes {len(text):,} characters as JSON", f"use at most {longest:,}")
+    return text
+
+
+def _view(row: Sequence[Any]) -> RequestView:
+    id, endpoint_identity, kind, arguments, state, answer, error, created_at, expires_at, ended_at = row
+    return RequestView(
+        as_uuid(id),
+        endpoint_identity,
+        kind,
+        from_json(arguments),
+        state,
+        None if answer is None else from_json(answer),
+        error,
+        as_time(created_at),
+        as_time(expires_at),
+        as_optional_time(ended_at),
+    )

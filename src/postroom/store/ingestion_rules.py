@@ -1,0 +1,107 @@
+"""The verbs of ingestion rules: the user's own, and which of the shipped pack are switched off.
+
+The pack is in the code (`core/ingestion.py`), so that it grows with new versions; the database holds a row of it only
+to say that the user does not want it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Literal
+
+from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.core.ingestion import BULK_PACK, IngestionRule, as_data, parse_rule
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import from_json, json_text
+from postroom.store.database import Notify, Script, query, sql, transaction
+
+CHANNEL = "ingestion_rules"
+MOST_RULES = 1000
+PACK = {rule.name: rule for rule in BULK_PACK}
+
+Origin = Literal["pack", "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestionRuleView:
+    """A rule, whose it is, and whether it counts."""
+
+    rule: IngestionRule
+    origin: Origin
+    enabled: bool
+
+
+@transaction
+def add_ingestion_rule(rule: IngestionRule, signed: Signature, now: datetime) -> Script[None]:
+    """Adds a rule of the user's own. Its name must be new."""
+    if rule.name in PACK:
+        raise Conflict("name", f"{rule.name!r} is the name of a shipped rule", "give yours another name")
+    [[own]] = yield sql("lock_ingestion_rules")
+    if own >= MOST_RULES:
+        raise BadInput("rules", f"are {own:,} already", "remove some first; a domain suffix often stands for many")
+    if not (yield from _insert(rule, True, "user", now)):
+        raise Conflict("name", f"there is a rule {rule.name!r} already", "give yours another name, or remove that one")
+    yield from auditing(signed.under("filters.add", "ingestion_rule", rule.name, after=as_data(rule)), now)
+    yield Notify(CHANNEL, "")
+
+
+@transaction
+def remove_ingestion_rule(name: str, signed: Signature, now: datetime) -> Script[Origin]:
+    """Removes a rule of the user's own, or switches one of the pack off; says which it was."""
+    yield sql("lock_ingestion_rules")
+    if name in PACK:
+        if not (yield from _insert(PACK[name], False, "pack", now)):
+            raise NotFound(f"the shipped rule {name!r} is switched off already; `postroom filters list` shows it")
+        before: dict[str, object] = {"enabled": True}
+    else:
+        rows = yield sql("delete_ingestion_rule", name)
+        if not rows:
+            raise NotFound(f"there is no rule {name!r}; `postroom filters list` shows those there are")
+        before = as_data(_stored(rows[0]).rule)
+    yield from auditing(signed.under("filters.remove", "ingestion_rule", name, before=before), now)
+    yield Notify(CHANNEL, "")
+    return "pack" if name in PACK else "user"
+
+
+@transaction
+def restore_pack_rule(name: str, signed: Signature, now: datetime) -> Script[bool]:
+    """Switches a rule of the pack on again. False when it was on."""
+    if name not in PACK:
+        raise NotFound(f"there is no shipped rule {name!r}; they are {', '.join(PACK)}")
+    yield sql("lock_ingestion_rules")
+    if not (yield sql("delete_ingestion_rule", name)):
+        return False
+    yield from auditing(signed.under("filters.restore", "ingestion_rule", name, after={"enabled": True}), now)
+    yield Notify(CHANNEL, "")
+    return True
+
+
+@query
+def list_ingestion_rules() -> Script[list[IngestionRuleView]]:
+    """The user's rules and the pack, in the order in which they are tried."""
+    rows = yield sql("select_ingestion_rules")
+    stored = [_stored(row) for row in rows]
+    off = {view.rule.name for view in stored if view.origin == "pack"}
+    pack = [IngestionRuleView(rule, "pack", rule.name not in off) for rule in BULK_PACK]
+    own = [view for view in stored if view.origin == "user" and view.rule.name not in PACK]
+    return sorted([*own, *pack], key=lambda view: (view.rule.number, view.rule.name))
+
+
+def version_of(rules: Iterable[IngestionRule]) -> str:
+    """Changes whenever the rules do, and is the same wherever it is asked."""
+    return sha256(json_text([as_data(rule) for rule in rules]).encode()).hexdigest()[:16]
+
+
+def _insert(rule: IngestionRule, enabled: bool, origin: Origin, now: datetime) -> Script[bool]:
+    conditions = {name: value for name, value in as_data(rule).items() if name in ("kind", "value", "header")}
+    taken = yield sql(
+        "insert_ingestion_rule", rule.name, rule.number, json_text(conditions), rule.tier, enabled, origin, now
+    )
+    return bool(taken)
+
+
+def _stored(row: Sequence[Any]) -> IngestionRuleView:
+    name, position, conditions, tier, enabled, origin, _created_at = row
+    rule = parse_rule({"name": name, "number": position, "tier": tier, **from_json(conditions)})
+    return IngestionRuleView(rule, origin, bool(enabled))
