@@ -251,6 +251,7 @@ async def _closing(services: Services) -> AsyncGenerator[None]:
     try:
         yield
     finally:
+        await services.requests.close()
         await services.buffer.close()
         await services.token_check.close()
 

@@ -9,6 +9,7 @@ import pytest
 import postroom.store
 from conformance import (
     fault_cases_accounts,
+    fault_cases_contacts,
     fault_cases_inbox,
     fault_cases_jobs,
     fault_cases_mail,
@@ -20,7 +21,14 @@ from conformance.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
 from postroom.store.database import Transaction, Verb
 from support.faults import FailingAt, InjectedFault
 
-SUBJECTS = (fault_cases_accounts, fault_cases_jobs, fault_cases_inbox, fault_cases_mail, fault_cases_registry)
+SUBJECTS = (
+    fault_cases_accounts,
+    fault_cases_contacts,
+    fault_cases_jobs,
+    fault_cases_inbox,
+    fault_cases_mail,
+    fault_cases_registry,
+)
 CASES = {case.__name__: case for subject in SUBJECTS for case in subject.CASES}
 ELSEWHERE = {"apply"}  # test_migrate does the same to a database of its own
 

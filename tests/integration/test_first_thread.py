@@ -1,6 +1,5 @@
 """From the mailbox to the action and back into the mailbox, real on every hop, on both databases."""
 
-from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -9,7 +8,6 @@ import pytest
 
 from conftest import ManualClock
 from integration.product import TOKEN, Product, decided_action, envelope, letter, running_product, until_job
-from postroom.connectors.gmail import live
 from postroom.sandbox.mailbox import Mailbox
 from postroom.store import actions, feed, jobs
 from postroom.store.clock import wall_clock
@@ -186,10 +184,7 @@ async def test_an_accepted_message_that_cannot_be_read_fails_alone(database: Dat
         assert rows["Good"].state == "done"
 
 
-async def test_the_connector_waits_out_a_quota_and_loses_nothing(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live, "QUOTA_PAUSE", timedelta(0))
+async def test_the_connector_waits_out_a_quota_and_loses_nothing(database: Database, tmp_path: Path) -> None:
     async with running_product(database, tmp_path) as product:
         for number in range(5):
             product.mailbox.deliver(letter(f"Mail {number}"))

@@ -15,7 +15,7 @@ from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailLive
-from postroom.connectors.gmail.parse import to_envelope
+from postroom.connectors.gmail.parse import prepare
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.connectors.runtime import Vitals
 from postroom.core.envelope import parse_envelope
@@ -138,7 +138,7 @@ def test_control_characters_of_a_sender_are_replaced(sender: str) -> None:
         Part("", "text/plain", "", (Header("From", sender), Header("Subject", "x")), Body(2, b"hi"), ()),
     )
     known = Known(frozenset(), frozenset(), set())
-    made, _ = to_envelope(message, ENDPOINT, known, datetime(2026, 11, 15, tzinfo=UTC))
-    identity = parse_envelope(made).sender.identity
+    made = prepare(message, ENDPOINT, known, datetime(2026, 11, 15, tzinfo=UTC))
+    identity = parse_envelope(made.envelope).sender.identity
     assert identity.isprintable()
     assert identity.strip() == identity != ""

@@ -24,6 +24,14 @@ ingest.batch              other     identity   role       role   yes
 connector.heartbeat       own       yes        role       role   role
 connector.heartbeat       other     identity   role       role   role
 credentials.access_token  own       yes        role       role   role
+mail.changes              own       yes        role       role   role
+contacts.export           own       yes        role       role   role
+contacts.add              -         role       yes        role   yes
+contacts.written_to       own       yes        role       role   role
+filters.export            -         yes        role       role   role
+connector.requests        own       yes        role       role   role
+connector.reply           own       yes        role       role   role
+connector.request         -         role       yes        role   yes
 connector.list            -         role       yes        role   yes
 queue.next                gateway   role       role       yes    yes
 queue.next                email     role       role       queue  yes
@@ -64,6 +72,18 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {"report": report(identity["source"]["endpoint_identity"])}
         case "connector.list" | "queue.stats" | "credentials.access_token":
             return {}
+        case "contacts.export" | "filters.export" | "connector.requests":
+            return {}
+        case "contacts.add":
+            return {"contacts": [{"address": "mara@lindqvist.example"}]}
+        case "contacts.written_to":
+            return {"addresses": ["mara@lindqvist.example"]}
+        case "connector.request":
+            return {"endpoint_identity": OWN}
+        case "connector.reply":
+            return {**await leased_request(switchboard, OWN), "result": {"ingested": 1}}
+        case "mail.changes":
+            return {"items": [{"message_id": "18f", "labels_added": ["STARRED"]}]}
         case "queue.replay":
             return {"queue": on, "since": "2026-11-15T00:00:00Z"}
         case "queue.next" | "queue.peek":
@@ -75,6 +95,13 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {**refs, "reason": "a test"} if tool == "queue.nack" else refs
         case _:
             raise AssertionError(tool)
+
+
+async def leased_request(switchboard: Served, identity: str) -> dict[str, str]:
+    """Something asked of a connector, in its hands."""
+    await switchboard.services.requests.ask(OWN, "sync_now", {})
+    [leased] = await switchboard.services.requests.next(identity)
+    return {"request_id": str(leased.id), "lease_token": str(leased.lease_token)}
 
 
 def report(identity: str) -> dict[str, Any]:
@@ -210,3 +237,25 @@ async def test_a_connector_gets_the_token_of_its_own_mailbox_and_cannot_name_ano
     assert other.is_error
     assert other.structured_content["code"] == "account_unusable"
     assert "ya29." not in other.content[0].text  # type: ignore[union-attr]
+
+
+async def test_a_connector_is_asked_and_answers_for_its_own_endpoint_only(switchboard: Served):
+    held = await leased_request(switchboard, OWN)
+    await switchboard.services.requests.ask(OWN, "sync_now", {})
+    async with switchboard.client(await switchboard.token("connector", OTHER), "2026-07-28") as other:
+        assert (await other.call_tool("connector.requests", {"max": 10})).structured_content == {"requests": []}
+        answered = await other.call_tool("connector.reply", {**held, "result": {}})
+        assert answered.structured_content["code"] == "lease_lost"
+        named = await other.call_tool("connector.requests", {"endpoint_identity": OWN})
+        assert named.structured_content["code"] == "bad_input"
+    async with switchboard.client(await switchboard.token("connector", OWN), "2026-07-28") as own:
+        assert len((await own.call_tool("connector.requests", {"max": 10})).structured_content["requests"]) == 1
+        assert not (await own.call_tool("connector.reply", {**held, "result": {}})).is_error
+
+
+async def test_a_connector_is_told_the_contacts_of_its_own_mailbox_and_adds_to_that_one_only(switchboard: Served):
+    async with switchboard.client(await switchboard.token("connector", OTHER), "2026-07-28") as other:
+        await other.call_tool("contacts.written_to", {"addresses": ["uta@x.example"]})
+        assert (await other.call_tool("contacts.export")).structured_content["addresses"] == ["uta@x.example"]
+    async with switchboard.client(await switchboard.token("connector", OWN), "2026-07-28") as own:
+        assert (await own.call_tool("contacts.export")).structured_content["addresses"] == []

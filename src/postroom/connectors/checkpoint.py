@@ -2,30 +2,58 @@
 
 import contextlib
 import os
+from datetime import datetime
 from pathlib import Path
+from typing import Any, cast
 
 import orjson
 
 
 class Checkpoint:
-    """One number in one file. Written only after the switchboard has accepted everything before it."""
+    """One place in one file. Written only after the switchboard has accepted everything before it.
+
+    While a connector looks back at what there is already, the file also holds the place from which it goes on
+    afterwards: one that is killed meanwhile begins again there, and misses nothing that came in between.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> int | None:
         """None when there is none yet, or when the file makes no sense: then the connector looks at everything."""
-        try:
-            content = orjson.loads(self._path.read_bytes())
-            return int(content["history_id"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        return _number(self._content(), "history_id")
 
-    def write(self, history_id: int) -> None:
+    def reached_at(self) -> datetime | None:
+        """Up to when everything is with the switchboard, as far as that is known."""
+        try:
+            moment = datetime.fromisoformat(str(self._content().get("reached_at")))
+        except ValueError:
+            return None
+        return moment if moment.tzinfo is not None else None
+
+    def looking_back_from(self) -> int | None:
+        """Where to go on after a look back that has begun and not ended."""
+        return _number(self._content(), "looking_back_from")
+
+    def write(self, history_id: int, reached_at: datetime | None = None) -> None:
+        self._replace({"history_id": history_id, "reached_at": None if reached_at is None else reached_at.isoformat()})
+
+    def begin_to_look_back(self, history_id: int) -> None:
+        """The place before stays known: whatever happens, this was not reached yet."""
+        self._replace({**self._content(), "looking_back_from": history_id})
+
+    def _content(self) -> dict[str, Any]:
+        try:
+            content: object = orjson.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+
+    def _replace(self, content: dict[str, Any]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         partial = self._path.with_suffix(".partial")
         with partial.open("wb") as file:
-            file.write(orjson.dumps({"history_id": history_id}))
+            file.write(orjson.dumps(content))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self._path)
@@ -35,3 +63,13 @@ class Checkpoint:
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+
+def _number(content: dict[str, Any], name: str) -> int | None:
+    value = content.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        return None

@@ -6,7 +6,7 @@ to reconnect, and trouble with one call leaves no trace in the next. Only the HT
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, cast
 from uuid import UUID
@@ -20,17 +20,21 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
-from postroom.connectors.switchboard_client import Receipt
+from postroom.connectors.switchboard_client import AskedRequest, ContactsPage, Filters, Receipt
 from postroom.core.errors import (
     BadInput,
     Conflict,
     IntakeRefused,
+    LeaseLost,
     PostroomError,
     Refused,
     SwitchboardUnavailable,
 )
+from postroom.core.ingestion import parse_rule
 
 PATIENCE_S = 30
+# Well within that patience, and that of proxies.
+LONGEST_POLL_S = 20
 COME_BACK_S = 60
 # How the ways to JSON complain. An answer that is no answer is a ValueError too, and not ours to mend.
 UNSENDABLE = (ValueError, TypeError, RecursionError)
@@ -59,8 +63,42 @@ class McpSwitchboard:
             return [*await self.ingest_batch(envelopes[:middle]), *await self.ingest_batch(envelopes[middle:])]
         return [_result(each) for each in answer["results"]]
 
+    async def changes(self, reports: Sequence[Mapping[str, Any]]) -> None:
+        if reports:
+            await self._call("mail.changes", {"items": [dict(each) for each in reports]})
+
     async def heartbeat(self, report: Mapping[str, Any]) -> None:
         await self._call("connector.heartbeat", {"report": dict(report)})
+
+    async def correspondents(self, addresses: Sequence[str]) -> None:
+        """People to whom the user has written."""
+        if addresses:
+            await self._call("contacts.written_to", {"addresses": list(addresses)})
+
+    async def contacts(self, cursor: str) -> ContactsPage:
+        answer = await self._call("contacts.export", {"cursor": cursor})
+        generated_at = datetime.fromisoformat(answer["generated_at"])
+        return ContactsPage(generated_at, tuple(answer["addresses"]), answer["next_cursor"])
+
+    async def filters(self) -> Filters:
+        answer = await self._call("filters.export", {})
+        rules = tuple(parse_rule(each) for each in answer["rules"])
+        return Filters(datetime.fromisoformat(answer["generated_at"]), answer["version"], rules)
+
+    async def requests(self, wait: timedelta) -> list[AskedRequest]:
+        seconds = min(wait.total_seconds(), LONGEST_POLL_S)
+        answer = await self._call("connector.requests", {"wait_s": seconds})
+        return [_asked(each) for each in answer["requests"]]
+
+    async def reply(self, request: AskedRequest, result: Mapping[str, Any]) -> None:
+        await self._end(request, result=dict(result))
+
+    async def fail(self, request: AskedRequest, error: str) -> None:
+        await self._end(request, error=error)
+
+    async def _end(self, request: AskedRequest, **outcome: object) -> None:
+        held = {"request_id": str(request.id), "lease_token": str(request.lease_token)}
+        await self._call("connector.reply", {**held, **outcome})
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         request = types.CallToolRequest(params=types.CallToolRequestParams(name=tool, arguments=arguments))
@@ -110,6 +148,16 @@ def _receipt(answer: Mapping[str, Any]) -> Receipt:
     return Receipt(UUID(answer["request_id"]), answer["duplicate"])
 
 
+def _asked(answer: Mapping[str, Any]) -> AskedRequest:
+    return AskedRequest(
+        UUID(answer["request_id"]),
+        UUID(answer["lease_token"]),
+        answer["kind"],
+        _data(answer["arguments"]),
+        timedelta(seconds=answer["expires_in_s"]),
+    )
+
+
 def _result(answer: Mapping[str, Any]) -> Receipt | PostroomError:
     return _receipt(answer) if answer["status"] == "accepted" else _error(_data(answer["error"]), "refused")
 
@@ -127,6 +175,8 @@ def _error(form: Mapping[str, Any], otherwise: str) -> PostroomError:
             return BadInput(field, problem, remedy)
         case "conflict":
             return Conflict(field, problem, remedy)
+        case "lease_lost":
+            return LeaseLost(message)
         case "no_room":
             return IntakeRefused(message, timedelta(seconds=float(form.get("retry_after_s", COME_BACK_S))))
         case str(code) if code == "refused" or code in NOT_KNOWN:

@@ -1,10 +1,12 @@
 """How a connector reaches the switchboard, wherever that is."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from postroom.core.errors import PostroomError
+from postroom.core.ingestion import IngestionRule
 
 
 class Receipt(NamedTuple):
@@ -27,6 +29,62 @@ class SwitchboardClient(Protocol):
         """
         ...
 
+    async def changes(self, reports: Sequence[Mapping[str, Any]]) -> None:
+        """Tells of up to 100 changes: message_id, labels_added, labels_removed, deleted."""
+        ...
+
     async def heartbeat(self, report: Mapping[str, Any]) -> None:
         """Hands in one connector.heartbeat.v1 report."""
+        ...
+
+
+class ContactsPage(NamedTuple):
+    """Addresses in the form in which they are compared. `next_cursor` is None on the last page."""
+
+    generated_at: datetime
+    addresses: tuple[str, ...]
+    next_cursor: str | None
+
+
+class Filters(NamedTuple):
+    """The ingestion rules that count; the version changes whenever they do."""
+
+    generated_at: datetime
+    version: str
+    rules: tuple[IngestionRule, ...]
+
+
+class AskedRequest(NamedTuple):
+    """What is asked of this connector, held under a lease."""
+
+    id: UUID
+    lease_token: UUID
+    kind: str
+    arguments: Mapping[str, Any]
+    expires_in: timedelta
+
+
+class ContactSource(Protocol):
+    async def contacts(self, cursor: str) -> ContactsPage:
+        """A page of the contacts of this connector's mailbox; the first one for an empty cursor."""
+        ...
+
+
+class FilterSource(Protocol):
+    async def filters(self) -> Filters:
+        """The ingestion rules. Raises BadInput for one that this version does not understand."""
+        ...
+
+
+class RequestSource(Protocol):
+    async def requests(self, wait: timedelta) -> list[AskedRequest]:
+        """What is asked of this connector; when there is nothing, waits so long for it, at most 20 s."""
+        ...
+
+    async def reply(self, request: AskedRequest, result: Mapping[str, Any]) -> None:
+        """Answers it. Raises LeaseLost when it is not held any more."""
+        ...
+
+    async def fail(self, request: AskedRequest, error: str) -> None:
+        """Says why nothing came of it. Raises LeaseLost when it is not held any more."""
         ...

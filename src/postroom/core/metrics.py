@@ -115,6 +115,34 @@ TIER_ASSIGNED = Metric(
     "Mail handed in, by the tier it was given and the rule that gave it.",
     ("provider", "endpoint_identity", "policy_tier", "assignment_rule"),
 )
+TIER_1_INGESTED = Metric(
+    "butlers.connector.gmail.tier_1_ingested",
+    "counter",
+    "{message}",
+    "Mail taken in whole.",
+    ("provider", "endpoint_identity"),
+)
+TIER_2_METADATA = Metric(
+    "butlers.connector.gmail.tier_2_metadata",
+    "counter",
+    "{message}",
+    "Mail of which only the metadata was taken in.",
+    ("provider", "endpoint_identity"),
+)
+TIER_3_SKIPPED = Metric(
+    "butlers.connector.gmail.tier_3_skipped",
+    "counter",
+    "{message}",
+    "Mail that a rule leaves out; nothing but this count is kept of it.",
+    ("provider", "endpoint_identity"),
+)
+KNOWN_CONTACT_DEGRADED = Metric(
+    "butlers.connector.gmail.known_contact_degraded",
+    "counter",
+    "{message}",
+    "Mail that got its tier while the contacts were missing or older than 60 minutes, and so without them.",
+    ("provider", "endpoint_identity"),
+)
 ACCESS_REFUSED = Metric(
     "butlers.switchboard.access_refused",
     "counter",
@@ -135,5 +163,9 @@ METRICS = (
     MESSAGE_EVENT,
     PROCESS_LATENCY,
     TIER_ASSIGNED,
+    TIER_1_INGESTED,
+    TIER_2_METADATA,
+    TIER_3_SKIPPED,
+    KNOWN_CONTACT_DEGRADED,
     ACCESS_REFUSED,
 )

@@ -81,16 +81,24 @@ def _due(policy: Policy, waiting: Sequence[str], streaks: Mapping[str, int]) -> 
     """For each tier whose guard is reached, highest first: the highest tier that waits below it."""
     for position, (tier, guard) in enumerate(policy.guards.items()):
         if streaks.get(tier, 0) >= guard:
-            below = next((lower for lower in policy.tiers[position + 1 :] if lower in waiting), None)
-            if below is not None:
-                yield below
+            lower = policy.tiers[position + 1 :]
+            yield from (each for each in waiting if each in lower)
 
 
 def after_pick(policy: Policy, streaks: Mapping[str, int], counted: str) -> dict[str, int]:
     """The streaks once a message was picked: those of its tier grow, those above it begin anew."""
-    position = policy.tiers.index(counted)
-    above = set(policy.tiers[:position])
-    return {each: 0 if each in above else streaks.get(each, 0) + (1 if each == counted else 0) for each in policy.tiers}
+    after = {tier: streaks.get(tier, 0) for tier in policy.guards}
+    _move_on(after, counted)
+    return after
+
+
+def _move_on(streaks: dict[str, int], counted: str) -> None:
+    """`streaks` has every tier, highest first."""
+    for tier in streaks:
+        if tier == counted:
+            streaks[tier] += 1
+            return
+        streaks[tier] = 0
 
 
 def pick_many(
@@ -99,20 +107,20 @@ def pick_many(
     """Up to `most` picks, the same that as many single picks would make. `waiting` holds the oldest `most` of each
     tier. A tier that is coalesced ends the batch, since what is left of it afterwards is not known here.
     """
-    places = dict.fromkeys(waiting, 0)
-    streaks = {tier: streaks.get(tier, 0) for tier in policy.tiers}
+    lines = {tier: iter(line) for tier, line in waiting.items()}
+    heads = {tier: head for tier, line in lines.items() if (head := next(line, None)) is not None}
+    after = {tier: streaks.get(tier, 0) for tier in policy.guards}
     picks: list[Pick] = []
-    while len(picks) < most:
-        heads = {tier: line[places[tier]] for tier, line in waiting.items() if places[tier] < len(line)}
-        picked = pick(policy, heads, streaks, now)
-        if picked is None:
-            break
+    while len(picks) < most and (picked := pick(policy, heads, after, now)) is not None:
         picks.append(picked)
-        places[picked.tier] += 1
-        streaks = after_pick(policy, streaks, picked.counted)
+        _move_on(after, picked.counted)
         if is_coalesced(policy, picked.tier, picked.head, now):
-            return Batch(picks, streaks, picked.tier)
-    return Batch(picks, streaks, None)
+            return Batch(picks, after, picked.tier)
+        if (head := next(lines[picked.tier], None)) is not None:
+            heads[picked.tier] = head
+        else:
+            del heads[picked.tier]
+    return Batch(picks, after, None)
 
 
 def is_coalesced(policy: Policy, tier: str, head: Head, now: datetime) -> bool:

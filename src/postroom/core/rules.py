@@ -174,3 +174,21 @@ def _list(kind: str, argument: object) -> list[object]:
     if not isinstance(argument, list) or not argument:
         raise BrokenRule(f"{kind} takes a list of conditions that is not empty")
     return cast("list[object]", argument)
+
+
+def labels_used(conditions: object, parameters: Mapping[str, Any]) -> frozenset[str]:
+    """The labels, by name or id, that a rule looks at or acts with. What makes no sense names none."""
+    found = {label} if isinstance(label := parameters.get("label"), str) else set[str]()
+    level: list[object] = [conditions]
+    for _ in range(DEEPEST + 1):
+        deeper: list[object] = []
+        for each in level:
+            if isinstance(each, Mapping):
+                for kind, argument in cast("Mapping[str, object]", each).items():
+                    if kind == "label_present" and isinstance(argument, str):
+                        found.add(argument)
+                    deeper.append(argument)
+            elif isinstance(each, list):
+                deeper += cast("list[object]", each)
+        level = deeper
+    return frozenset(found)

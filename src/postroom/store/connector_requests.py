@@ -9,6 +9,7 @@ A connector that dies with a request in its hands loses the lease, and the next 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -91,7 +92,7 @@ def ask_connector(request: NewRequest, now: datetime) -> Script[UUID]:
     if len(live) >= MOST_LIVE:
         raise BadInput("endpoint_identity", f"has {len(live)} requests waiting already", "wait for their answers")
     yield sql("insert_request", request.id, request.endpoint_identity, request.kind, arguments, now, request.expires_at)
-    yield Notify(ASKED, request.endpoint_identity)
+    yield Notify(ASKED, signal_of(request.endpoint_identity))
     return request.id
 
 
@@ -115,7 +116,7 @@ def give_back_requests(endpoint_identity: str, lease_token: UUID) -> Script[int]
     """Returns what was leased for someone who never got it."""
     rows = yield sql("give_back_requests", endpoint_identity, lease_token)
     if rows:
-        yield Notify(ASKED, endpoint_identity)
+        yield Notify(ASKED, signal_of(endpoint_identity))
     return len(rows)
 
 
@@ -142,6 +143,11 @@ def load_request(id: UUID) -> Script[RequestView]:
     if not rows:
         raise NotFound(f"there is no request {id}")
     return _view(rows[0])
+
+
+def signal_of(endpoint_identity: str) -> str:
+    """What is told on the channel ASKED: a plain word for an endpoint, whose own name may hold anything."""
+    return sha256(endpoint_identity.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _expire(endpoint_identity: str, now: datetime) -> Script[None]:

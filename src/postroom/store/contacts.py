@@ -9,9 +9,8 @@ from postroom.core.contacts import Contact, contact_address
 from postroom.core.errors import BadInput
 from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_time, rows_text
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.database import Script, query, sql, transaction
 
-CHANNEL = "contacts"
 EVERY_MAILBOX = ""
 MOST_AT_ONCE = 5000
 
@@ -83,8 +82,6 @@ def _keep(contacts: Sequence[Contact], source: Source, endpoint_identity: str, n
     rows = [_row(contact, source, before.get(contact.address)) for contact in given.values()]
     yield sql("upsert_contacts", rows_text(rows), endpoint_identity, now)
     changed = sum(address in before and before[address] != (name, known) for address, name, known in rows)
-    if len(before) < len(given):
-        yield Notify(CHANNEL, endpoint_identity)
     return Kept(len(given) - len(before), changed, len(before) - changed)
 
 

@@ -211,10 +211,8 @@ def ack(refs: Sequence[LeaseRef], now: datetime) -> Script[dict[LeaseRef, Passed
     """Ends them as done; returns those that were still held."""
     shard = refs[0].lease_token.int % SHARDS
     rows = yield sql("ack_inbox", _pairs(refs), now, hour_of(now), shard)
-    return {
-        LeaseRef(as_uuid(id), as_uuid(token)): Passed(queue, tier, as_time(at), "done")
-        for id, token, queue, tier, at in rows
-    }
+    named = {(str(ref.message_id), str(ref.lease_token)): ref for ref in refs}
+    return {named[str(id), str(token)]: Passed(queue, tier, as_time(at), "done") for id, token, queue, tier, at in rows}
 
 
 @transaction

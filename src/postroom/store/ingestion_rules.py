@@ -14,9 +14,8 @@ from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.ingestion import BULK_PACK, IngestionRule, as_data, parse_rule
 from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import from_json, json_text
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.database import Script, query, sql, transaction
 
-CHANNEL = "ingestion_rules"
 MOST_RULES = 1000
 PACK = {rule.name: rule for rule in BULK_PACK}
 
@@ -43,7 +42,6 @@ def add_ingestion_rule(rule: IngestionRule, signed: Signature, now: datetime) ->
     if not (yield from _insert(rule, True, "user", now)):
         raise Conflict("name", f"there is a rule {rule.name!r} already", "give yours another name, or remove that one")
     yield from auditing(signed.under("filters.add", "ingestion_rule", rule.name, after=as_data(rule)), now)
-    yield Notify(CHANNEL, "")
 
 
 @transaction
@@ -60,7 +58,6 @@ def remove_ingestion_rule(name: str, signed: Signature, now: datetime) -> Script
             raise NotFound(f"there is no rule {name!r}; `postroom filters list` shows those there are")
         before = as_data(_stored(rows[0]).rule)
     yield from auditing(signed.under("filters.remove", "ingestion_rule", name, before=before), now)
-    yield Notify(CHANNEL, "")
     return "pack" if name in PACK else "user"
 
 
@@ -73,7 +70,6 @@ def restore_pack_rule(name: str, signed: Signature, now: datetime) -> Script[boo
     if not (yield sql("delete_ingestion_rule", name)):
         return False
     yield from auditing(signed.under("filters.restore", "ingestion_rule", name, after={"enabled": True}), now)
-    yield Notify(CHANNEL, "")
     return True
 
 

@@ -8,6 +8,7 @@ from postroom.core.tally import Tally
 from postroom.store.clock import Clock
 from postroom.store.database import Database
 from postroom.switchboard.buffer import Buffer
+from postroom.switchboard.connector_requests import ConnectorRequests
 from postroom.switchboard.credentials import AccessTokens
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.token_check import TokenCheck
@@ -46,3 +47,7 @@ class Services:
     clock: Clock
     refusals: Refusals = field(default_factory=Refusals)
     credentials: AccessTokens | None = None
+    requests: ConnectorRequests = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "requests", ConnectorRequests(self.database, self.clock))

@@ -1,7 +1,8 @@
 """What the tools do: each takes its checked arguments to the service behind it, and answers in the form it promised."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -13,6 +14,7 @@ from postroom.core.roles import Principal, Role
 from postroom.store import connectors
 from postroom.store.acceptance import Accepted
 from postroom.store.codecs import time_text
+from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.whereabouts import queues_of
 from postroom.switchboard import tool_schemas as forms
 from postroom.switchboard.access import bound_identity, not_its_identity, note_refusal, require_queue
@@ -105,6 +107,16 @@ async def access_token(call: Call, arguments: forms.AccessTokenArguments) -> for
     }
 
 
+async def mail_changes(call: Call, arguments: forms.MailChangesArguments) -> forms.MailChangesAnswer:
+    identity = bound_identity(call.principal)
+    changes = [
+        Change(each.message_id, frozenset(each.labels_added), frozenset(each.labels_removed), each.deleted)
+        for each in arguments.items
+    ]
+    applied = apply_changes(identity or "", changes, call.services.clock())
+    return {"changed": await call.services.database.run(applied)}
+
+
 async def list_connectors(call: Call, arguments: forms.NoArguments) -> forms.ConnectorListAnswer:
     now = call.services.clock()
     found = await call.services.database.run(connectors.list_connectors())
@@ -135,11 +147,18 @@ async def take_next(call: Call, arguments: forms.NextArguments) -> forms.NextAns
 
 async def _leased(call: Call, arguments: forms.NextArguments) -> list[Delivery]:
     """Waits only as long as somebody waits for the answer."""
-    buffer, wait = call.services.buffer, timedelta(seconds=arguments.wait_s)
+    wait = timedelta(seconds=arguments.wait_s)
+    async with until_left(call, wait) as left:
+        return await call.services.buffer.next(arguments.queue, arguments.max, wait, left)
+
+
+@contextlib.asynccontextmanager
+async def until_left(call: Call, wait: timedelta) -> AsyncGenerator[asyncio.Event]:
+    """An event that is set, during a call that may wait, when nobody waits for its answer any more."""
     left = asyncio.Event()
     leaving = [asyncio.create_task(_tell_when(end, left)) for end in call.ends] if wait else []
     try:
-        return await buffer.next(arguments.queue, arguments.max, wait, left)
+        yield left
     finally:
         for task in leaving:
             task.cancel()

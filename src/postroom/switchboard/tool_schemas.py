@@ -53,6 +53,24 @@ class HeartbeatArguments(Arguments):
     )
 
 
+ProviderId = Annotated[Text, StringConstraints(min_length=1, max_length=512)]
+
+
+class MailChange(Arguments):
+    """What happened to one message in the mailbox, since it was handed in or last told of."""
+
+    message_id: ProviderId = Field(description="The provider's id of the message, its external_event_id.")
+    labels_added: Annotated[list[ProviderId], Field(max_length=100)] = []
+    labels_removed: Annotated[list[ProviderId], Field(max_length=100)] = []
+    deleted: bool = False
+
+
+class MailChangesArguments(Arguments):
+    items: list[MailChange] = Field(
+        min_length=1, max_length=MOST_IN_BATCH, description="1 to 100 changes, those of one message in their order."
+    )
+
+
 class AccessTokenArguments(Arguments):
     refused: Text | None = Field(
         None, max_length=4096, description="A token that was given before and that the mailbox did not accept."
@@ -127,6 +145,12 @@ class HeartbeatAnswer(TypedDict):
     """`outdated`: a later report of the same instance was here before."""
 
     status: Literal["recorded", "outdated"]
+
+
+class MailChangesAnswer(TypedDict):
+    """How many stored messages it changed; those that are not stored here are none of them."""
+
+    changed: int
 
 
 class AccessTokenAnswer(TypedDict):

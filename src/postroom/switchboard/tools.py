@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from postroom.switchboard import tool_calls
+from postroom.switchboard import connector_calls, tool_calls
+from postroom.switchboard import connector_schemas as connector_forms
 from postroom.switchboard import tool_schemas as forms
 
 
@@ -72,6 +73,16 @@ ALL_TOOLS = (
         tool_calls.heartbeat,
     ),
     Tool(
+        "mail.changes",
+        "Tell what happened to messages in the mailbox",
+        "Tells which labels were put on or taken off messages of this connector's mailbox, and which were deleted, so "
+        "that what is stored agrees with it. To tell the same again is safe; messages that are not stored are left out.",
+        forms.MailChangesArguments,
+        forms.MailChangesAnswer,
+        ADDS_ONCE,
+        tool_calls.mail_changes,
+    ),
+    Tool(
         "credentials.access_token",
         "Get an access token for the mailbox",
         "Hands out an access token for the mailbox of the endpoint that this connector's token is bound to, good for "
@@ -82,6 +93,80 @@ ALL_TOOLS = (
         forms.AccessTokenAnswer,
         ADDS,
         tool_calls.access_token,
+    ),
+    Tool(
+        "contacts.export",
+        "Get the known contacts",
+        "Lists the addresses of everyone whom the user of this connector's mailbox knows, in pages: call again with "
+        "next_cursor as cursor until it is null. Fetch them about every 15 minutes, and do not rely on a list that is "
+        "older than an hour.",
+        connector_forms.ContactsExportArguments,
+        connector_forms.ContactsExportAnswer,
+        READS,
+        connector_calls.contacts_export,
+    ),
+    Tool(
+        "contacts.add",
+        "Add known contacts",
+        "Adds people whom the user knows; their mail gets the tier high_priority from then on, within 15 minutes. "
+        "Those that are there already are brought up to date. One that is no address refuses the whole call.",
+        connector_forms.ContactsAddArguments,
+        connector_forms.ContactsAddAnswer,
+        ADDS_ONCE,
+        connector_calls.contacts_add,
+    ),
+    Tool(
+        "contacts.written_to",
+        "Tell whom the user has written to",
+        "Tells to which addresses the user of this connector's mailbox has sent mail: they become contacts of this "
+        "mailbox. What an address book says of them stays as it is; what is no address is left out. To tell the same "
+        "again is safe.",
+        connector_forms.WrittenToArguments,
+        connector_forms.ContactsAddAnswer,
+        ADDS_ONCE,
+        connector_calls.written_to,
+    ),
+    Tool(
+        "filters.export",
+        "Get the ingestion rules",
+        "Lists the rules that say how much of a message is taken in, in the order in which they are tried: the first "
+        "that matches decides, and what none matches is taken in whole. version changes whenever they do.",
+        forms.NoArguments,
+        connector_forms.FiltersExportAnswer,
+        READS,
+        connector_calls.filters_export,
+    ),
+    Tool(
+        "connector.requests",
+        "Take what is asked of this connector",
+        "Leases up to max requests to the connector that this token is bound to, the oldest first: sync_now asks it to "
+        "look for new mail at once. With wait_s the call waits for one to come. Answer each with connector.reply "
+        "before lease_until, else it is handed out again.",
+        connector_forms.RequestsArguments,
+        connector_forms.RequestsAnswer,
+        ADDS,
+        connector_calls.requests,
+    ),
+    Tool(
+        "connector.reply",
+        "Answer a request",
+        "Ends a request with its result, or with an error in words. The error lease_lost means that it was not held "
+        "any more: its time was over, or another instance of the connector has it.",
+        connector_forms.ReplyArguments,
+        connector_forms.ReplyAnswer,
+        ENDS,
+        connector_calls.reply,
+    ),
+    Tool(
+        "connector.request",
+        "Ask a connector for something",
+        "Asks the connector of an endpoint to look for new mail at once, and waits up to wait_s seconds for an answer. "
+        "state tells how far it has got: queued means that the connector has not taken it yet, which after a minute "
+        "means that it is not running. A request that nobody answers within 5 minutes expires.",
+        connector_forms.RequestArguments,
+        connector_forms.RequestAnswer,
+        ADDS_ONCE,
+        connector_calls.request,
     ),
     Tool(
         "connector.list",

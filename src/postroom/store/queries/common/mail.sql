@@ -36,6 +36,9 @@ FROM messages WHERE id = :id
 -- name: update_message_labels(id, labels_json, now)
 UPDATE messages SET labels_json = :labels_json, updated_at = :now WHERE id = :id
 
+-- name: mark_message_deleted(id, now)
+UPDATE messages SET deleted_at = :now, updated_at = :now WHERE id = :id AND deleted_at IS NULL
+
 -- name: insert_rule(id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, origin, now)
 INSERT INTO rules (id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json,
     origin, created_at, updated_at)

@@ -1,0 +1,88 @@
+"""Whom the user knows, as a connector goes by it: a copy of the switchboard's contacts in the connector's own folder.
+
+It is fetched every 15 minutes, and good for 60. One that is missing or older is not used at all: better that a friend's
+mail gets a lower tier for a while than that the connector goes by a list which nobody keeps up to date. The age is
+taken by the clock that fetched it, since the switchboard's may differ.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from postroom.connectors.refreshing import EVERY, keep_fresh
+from postroom.connectors.state_file import read_object, replace_file
+from postroom.connectors.switchboard_client import ContactSource
+from postroom.core.errors import BadInput
+
+GOOD_FOR = timedelta(minutes=60)
+MOST = 1_000_000
+
+
+class ContactCache:
+    """The contacts of one mailbox."""
+
+    def __init__(self, path: Path, source: ContactSource, clock: Callable[[], datetime]) -> None:
+        self._path = path
+        self._source = source
+        self._clock = clock
+        self._addresses: frozenset[str] = frozenset()
+        self.generated_at: datetime | None = None
+        self._fetched_at: datetime | None = None
+        self._load()
+
+    def addresses(self) -> frozenset[str] | None:
+        """The addresses in the form in which they are compared; None when they are missing or too old to go by."""
+        if self._fetched_at is None or abs(self._clock() - self._fetched_at) > GOOD_FOR:
+            return None
+        return self._addresses
+
+    @property
+    def is_degraded(self) -> bool:
+        return self.addresses() is None
+
+    async def refresh(self) -> None:
+        """Fetches all of them, and keeps them when every page has come."""
+        fetched_at = self._clock()
+        page = await self._source.contacts("")
+        generated_at, found = page.generated_at, set(page.addresses)
+        cursor = page.next_cursor
+        while cursor is not None:
+            page = await self._source.contacts(cursor)
+            found.update(page.addresses)
+            if (page.next_cursor is not None and page.next_cursor <= cursor) or len(found) > MOST:
+                raise BadInput("contacts", "come in pages that never end", "look at the switchboard's version")
+            cursor = page.next_cursor
+        content = {
+            "generated_at": generated_at.isoformat(),
+            "fetched_at": fetched_at.isoformat(),
+            "addresses": sorted(found),
+        }
+        await asyncio.to_thread(replace_file, self._path, orjson.dumps(content))
+        self._addresses, self.generated_at, self._fetched_at = frozenset(found), generated_at, fetched_at
+
+    async def run(self, stop: asyncio.Event, every: timedelta = EVERY) -> None:
+        """Keeps them fresh until `stop`."""
+        await keep_fresh("contacts", self.refresh, stop, every=every)
+
+    def _load(self) -> None:
+        """What was fetched before; a file that makes no sense counts as missing."""
+        content = read_object(self._path)
+        generated_at, fetched_at = _moment(content.get("generated_at")), _moment(content.get("fetched_at"))
+        addresses = content.get("addresses")
+        if generated_at is None or fetched_at is None or not isinstance(addresses, list):
+            return
+        known = cast("list[Any]", addresses)
+        self._addresses = frozenset(each for each in known if isinstance(each, str))
+        self.generated_at, self._fetched_at = generated_at, fetched_at
+
+
+def _moment(given: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(given))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None

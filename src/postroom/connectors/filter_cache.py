@@ -1,0 +1,61 @@
+"""The ingestion rules, as a connector goes by them: a copy of the switchboard's in the connector's own folder.
+
+Rules do not grow old: one that was fetched before counts until another is fetched. Before the first, the shipped pack
+does.
+"""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from postroom.connectors.refreshing import EVERY, keep_fresh
+from postroom.connectors.state_file import read_object, replace_file
+from postroom.connectors.switchboard_client import FilterSource
+from postroom.core.errors import BadInput
+from postroom.core.ingestion import DEFAULT_POLICY, IngestionPolicy, as_data, parse_rule
+
+
+class FilterCache:
+    """The rules of one connector."""
+
+    def __init__(self, path: Path, source: FilterSource) -> None:
+        self._path = path
+        self._source = source
+        self.version: str | None = None
+        self._policy = DEFAULT_POLICY
+        self._load()
+
+    def policy(self) -> IngestionPolicy:
+        return self._policy
+
+    async def refresh(self) -> None:
+        """Fetches the rules; writes only what is new."""
+        filters = await self._source.filters()
+        if filters.version == self.version:
+            return
+        content = {
+            "generated_at": filters.generated_at.isoformat(),
+            "version": filters.version,
+            "rules": [as_data(rule) for rule in filters.rules],
+        }
+        await asyncio.to_thread(replace_file, self._path, orjson.dumps(content))
+        self._policy, self.version = IngestionPolicy(filters.rules), filters.version
+
+    async def run(self, stop: asyncio.Event, every: timedelta = EVERY) -> None:
+        """Keeps them fresh until `stop`."""
+        await keep_fresh("filters", self.refresh, stop, every=every)
+
+    def _load(self) -> None:
+        """What was fetched before; a file that makes no sense counts as missing."""
+        content = read_object(self._path)
+        version, rules = content.get("version"), content.get("rules")
+        if not isinstance(version, str) or not isinstance(rules, list):
+            return
+        try:
+            self._policy = IngestionPolicy([parse_rule(dict(each)) for each in cast("list[Any]", rules)])
+        except (BadInput, TypeError, ValueError):
+            return
+        self.version = version

@@ -1,0 +1,70 @@
+"""What a page of Gmail's history means: which messages to read, and what has changed about those read before."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from postroom.gmail.resources import HistoryRecord, LabelChange, MessageRef
+
+# What is no mail yet, or no mail any more. When it loses these labels, it may become mail.
+NOT_MAIL = frozenset({"DRAFT", "CHAT", "TRASH", "SPAM"})
+
+
+@dataclass(slots=True)
+class Change:
+    """What became of one message, all in all: of each label, the last thing that happened to it."""
+
+    labels: dict[str, bool] = field(default_factory=dict[str, bool])
+    deleted: bool = False
+
+    def as_report(self, message_id: str) -> dict[str, Any]:
+        return {
+            "message_id": message_id,
+            "labels_added": sorted(label for label, is_on in self.labels.items() if is_on),
+            "labels_removed": sorted(label for label, is_on in self.labels.items() if not is_on),
+            "deleted": self.deleted,
+        }
+
+
+@dataclass(slots=True)
+class PageOfChanges:
+    """`to_read` are ids in the order in which they appeared; drafts are nobody's business but the user's."""
+
+    to_read: dict[str, None] = field(default_factory=dict[str, None])
+    changed: dict[str, Change] = field(default_factory=dict[str, Change])
+
+    def reports(self, except_for: Iterable[str] = ()) -> list[dict[str, Any]]:
+        """Without those that were read after the page was: their labels came with them."""
+        known = frozenset(except_for)
+        return [change.as_report(id) for id, change in self.changed.items() if change.deleted or id not in known]
+
+
+def changes_in(records: Iterable[HistoryRecord]) -> PageOfChanges:
+    page = PageOfChanges()
+    for record in records:
+        for ref in record.messages_added:
+            if not ref.label_ids & NOT_MAIL:
+                page.to_read[ref.id] = None
+        for change in record.labels_added:
+            _relabel(page, change, is_on=True)
+        for change in record.labels_removed:
+            _relabel(page, change, is_on=False)
+            if change.label_ids & NOT_MAIL and not change.message.label_ids & NOT_MAIL:
+                page.to_read[change.message.id] = None
+        for ref in record.messages_deleted:
+            _delete(page, ref)
+    return page
+
+
+def _relabel(page: PageOfChanges, change: LabelChange, is_on: bool) -> None:
+    if "DRAFT" in change.message.label_ids:
+        return
+    found = page.changed.setdefault(change.message.id, Change())
+    for label in change.label_ids:
+        found.labels[label] = is_on
+
+
+def _delete(page: PageOfChanges, ref: MessageRef) -> None:
+    page.to_read.pop(ref.id, None)
+    if "DRAFT" not in ref.label_ids:
+        page.changed.setdefault(ref.id, Change()).deleted = True

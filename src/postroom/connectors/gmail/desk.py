@@ -1,0 +1,185 @@
+"""Where messages that were read are handed in: own mail is learned from, other mail gets its tiers and goes its way.
+
+Whatever has ended is noted at once, message by message, so that a crash costs no second reading. What the switchboard
+refuses for good is remembered and left behind; what it refuses for now is raised, and all of it is tried again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from postroom.connectors.gmail.changes import NOT_MAIL
+from postroom.connectors.gmail.fetch import Fetched
+from postroom.connectors.gmail.handed_in import HandedIn
+from postroom.connectors.gmail.knowledge import Knowledge
+from postroom.connectors.gmail.parse import Prepared, headers_of, letter_of, prepare
+from postroom.connectors.gmail.refused import RefusedMail, reason_of
+from postroom.connectors.gmail.reports import TakesCorrespondents
+from postroom.connectors.runtime import Vitals
+from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
+from postroom.core.addresses import addresses
+from postroom.core.errors import BadInput, Conflict, PostroomError
+from postroom.core.metrics import METRICS, TIER_ASSIGNED
+from postroom.core.mime_headers import values
+from postroom.core.tally import Tally
+from postroom.core.tiers import message_ids
+from postroom.gmail.resources import Message
+
+log = structlog.get_logger()
+
+MOST_AT_ONCE = 100
+_NAMED = {metric.name.removeprefix("butlers.connector.gmail."): metric for metric in METRICS}
+EXTENTS = {"full": "tier_1_ingested", "metadata": "tier_2_metadata", "skip": "tier_3_skipped"}
+
+
+class Desk:
+    """One mailbox's way into the switchboard."""
+
+    def __init__(
+        self,
+        switchboard: SwitchboardClient,
+        endpoint_identity: str,
+        knowledge: Knowledge,
+        handed_in: HandedIn,
+        refused: RefusedMail,
+        *,
+        clock: Callable[[], datetime],
+        tally: Tally,
+        vitals: Vitals,
+    ) -> None:
+        self._switchboard = switchboard
+        self._endpoint_identity = endpoint_identity
+        self._knowledge = knowledge
+        self._handed_in = handed_in
+        self._refused = refused
+        self._clock = clock
+        self._tally = tally
+        self._vitals = vitals
+        if refused.count:
+            vitals.counters["refused"] = refused.count
+
+    def has(self, id: str) -> bool:
+        """Whether it was handed in, or has ended otherwise."""
+        return id in self._handed_in
+
+    async def take(self, fetched: Fetched) -> int:
+        """Hands in what was read; returns how many messages were new to the switchboard."""
+        for id, error in fetched.unreadable.items():
+            self._give_up(id, error)
+        own = [read.message for read in fetched.read if "SENT" in read.message.label_ids]
+        await self._learn(own)
+        known, policy, now = self._knowledge.known(), self._knowledge.policy(), self._clock()
+        ready: list[Prepared] = []
+        for message, problem in fetched.read:
+            if not _is_incoming(message):
+                continue
+            letter = letter_of(message)
+            if problem is not None:
+                letter = replace(letter, problems=(problem, *letter.problems))
+            ready.append(prepare(message, self._endpoint_identity, known, now, policy, letter))
+        self._skip([each for each in ready if each.envelope is None])
+        fresh = await self._hand_in([each for each in ready if each.envelope is not None])
+        # What is spam today may be mail tomorrow, and is then read again.
+        ended = [read.message.id for read in fetched.read if not read.message.label_ids & NOT_MAIL]
+        self._handed_in.add([*ended, *fetched.gone])
+        return fresh
+
+    async def report(self, reports: Sequence[dict[str, Any]]) -> None:
+        """Tells of labels and deletions, in their order."""
+        for at in range(0, len(reports), MOST_AT_ONCE):
+            batch = reports[at : at + MOST_AT_ONCE]
+            try:
+                await self._switchboard.changes(batch)
+            except BadInput as error:
+                log.error("connector.changes_refused", reason=reason_of(error), changes=len(batch))
+                self._vitals.counters["changes_refused"] += len(batch)
+            else:
+                self._vitals.counters["changes"] += len(batch)
+
+    async def _learn(self, own: Sequence[Message]) -> None:
+        """The ids of sent mail tell which incoming mail is a reply; its recipients are people the user knows."""
+        recipients: dict[str, None] = {}
+        ids: list[str] = []
+        for message in own:
+            headers, _ = headers_of(message) if message.raw is None else (letter_of(message).headers, ())
+            ids += [id for value in values(headers, "message-id") for id in message_ids(value)]
+            for name in ("to", "cc", "bcc"):
+                recipients.update((each, None) for value in values(headers, name) for each in addresses(value))
+        if ids:
+            self._knowledge.sent.add(ids)
+        others = [each for each in recipients if not self._knowledge.is_mine(each)]
+        if others and isinstance(self._switchboard, TakesCorrespondents):
+            for at in range(0, len(others), MOST_AT_ONCE):
+                await self._switchboard.correspondents(others[at : at + MOST_AT_ONCE])
+
+    async def _hand_in(self, ready: Sequence[Prepared]) -> int:
+        fresh, trouble = 0, None
+        for at in range(0, len(ready), MOST_AT_ONCE):
+            batch = ready[at : at + MOST_AT_ONCE]
+            results = await self._switchboard.ingest_batch([each.envelope or {} for each in batch])
+            for prepared, result in zip(batch, results, strict=True):
+                match result:
+                    case Receipt():
+                        fresh += self._accepted(prepared, result)
+                    case Conflict():
+                        fresh += await self._hand_in_without_key(prepared)
+                    case BadInput():
+                        self._give_up(prepared.id, result)
+                    case PostroomError():
+                        trouble = trouble or result
+        if trouble is not None:
+            raise trouble
+        return fresh
+
+    async def _hand_in_without_key(self, prepared: Prepared) -> int:
+        """Our key stands for something else, whoever did that; the message is known by its own id as well."""
+        envelope = prepared.envelope or {}
+        control = {name: value for name, value in envelope["control"].items() if name != "idempotency_key"}
+        try:
+            receipt = await self._switchboard.ingest({**envelope, "control": control})
+        except BadInput as error:
+            self._give_up(prepared.id, error)
+            return 0
+        return self._accepted(prepared, receipt)
+
+    def _accepted(self, prepared: Prepared, receipt: Receipt) -> int:
+        self._handed_in.add([prepared.id])
+        if receipt.duplicate:
+            return 0
+        tier, rule = prepared.assignment
+        self._tally.count(TIER_ASSIGNED, "gmail", self._endpoint_identity, tier, rule)
+        self._count(EXTENTS[prepared.decision.tier])
+        counters = self._vitals.counters
+        counters["ingested"] += 1
+        counters[f"tier.{tier}"] += 1
+        counters[f"rule.{rule}"] += 1
+        if self._knowledge.is_degraded:
+            self._count("known_contact_degraded")
+        return 1
+
+    def _skip(self, prepared: Sequence[Prepared]) -> None:
+        """A count, and nothing else."""
+        for each in prepared:
+            if each.id not in self._handed_in:
+                self._count(EXTENTS[each.decision.tier])
+
+    def _count(self, name: str) -> None:
+        self._vitals.counters[name] += 1
+        if (metric := _NAMED.get(name)) is not None:
+            self._tally.count(metric, "gmail", self._endpoint_identity)
+
+    def _give_up(self, id: str, error: Exception) -> None:
+        self._refused.remember(id, error)
+        self._handed_in.add([id])
+        self._vitals.counters["refused"] = self._refused.count
+        log.error("connector.message_refused", message=id, reason=reason_of(error))
+
+
+def _is_incoming(message: Message) -> bool:
+    """What the user wrote to himself is both sent and received."""
+    if message.label_ids & NOT_MAIL:
+        return False
+    return "SENT" not in message.label_ids or "INBOX" in message.label_ids

@@ -1,0 +1,64 @@
+"""Reads messages by their ids, a batch at a time; for each, what came of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from postroom.gmail.calls import Format
+from postroom.gmail.client import PARTS, GmailClient
+from postroom.gmail.errors import AnswerTooLarge, BadAnswer, GmailError, MessageNotFound, NotFromGmail
+from postroom.gmail.resources import Message
+
+CHUNK = PARTS
+
+
+class Read(NamedTuple):
+    """A message; `problem` says why it did not come in the usual form."""
+
+    message: Message
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Fetched:
+    """`gone` was deleted meanwhile, `unreadable` makes no sense in any form, `left` may go better another time."""
+
+    read: list[Read] = field(default_factory=list[Read])
+    gone: list[str] = field(default_factory=list[str])
+    unreadable: dict[str, GmailError] = field(default_factory=dict[str, GmailError])
+    left: dict[str, GmailError] = field(default_factory=dict[str, GmailError])
+
+
+async def fetch(client: GmailClient, ids: Sequence[str]) -> Fetched:
+    """At most CHUNK of them, in one request. An error of the whole is raised."""
+    fetched = Fetched()
+    for id, outcome in zip(ids, await client.get_messages(ids), strict=True):
+        match outcome:
+            case Message():
+                fetched.read.append(Read(outcome))
+            case MessageNotFound():
+                fetched.gone.append(id)
+            case BadAnswer() if not isinstance(outcome, NotFromGmail):
+                await _fetch_otherwise(client, id, outcome, fetched)
+            case _:
+                fetched.left[id] = outcome
+    return fetched
+
+
+async def _fetch_otherwise(client: GmailClient, id: str, error: BadAnswer, fetched: Fetched) -> None:
+    """What Gmail's parts do not tell, the raw message may; of one that is too large, the headers have to do."""
+    problem = f"Gmail's parts of it could not be read ({type(error).__name__})"
+    forms: tuple[Format, ...] = ("metadata",) if isinstance(error, AnswerTooLarge) else ("raw", "metadata")
+    for form in forms:
+        try:
+            fetched.read.append(Read(await client.get_message(id, form), problem))
+            return
+        except MessageNotFound:
+            fetched.gone.append(id)
+            return
+        except BadAnswer as again:
+            error = again
+        except GmailError as trouble:
+            fetched.left[id] = trouble
+            return
+    fetched.unreadable[id] = error

@@ -1,0 +1,65 @@
+"""What the connector goes by when it gives tiers: the user's addresses, contacts, the ids of sent mail, the policy."""
+
+from collections.abc import Callable, Collection, Iterable
+from collections.abc import Set as AbstractSet
+from typing import Protocol, cast
+
+from postroom.core.ingestion import IngestionPolicy
+from postroom.core.tiers import Known
+
+NOBODY: frozenset[str] = frozenset()
+
+
+class SentIds(Protocol):
+    """The Message-IDs of what the user has sent, each as `<id>`."""
+
+    def add(self, ids: Iterable[str]) -> object: ...
+
+    def __contains__(self, id: str) -> bool: ...
+
+
+class SentIdsInMemory:
+    """For a connector that has no folder to keep them in."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+
+    def add(self, ids: Iterable[str]) -> None:
+        self._ids.update(ids)
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._ids
+
+
+class Knowledge:
+    """Asked anew for every batch, so that contacts and policy may change while the connector runs.
+
+    `contacts` gives canonical addresses, or None when they are missing or too old to go by.
+    """
+
+    def __init__(
+        self,
+        user_addresses: Collection[str],
+        *,
+        sent: SentIds | None = None,
+        contacts: Callable[[], AbstractSet[str] | None] = lambda: NOBODY,
+        policy: Callable[[], IngestionPolicy] = IngestionPolicy,
+    ) -> None:
+        self._mine = Known.of(user_addresses).user_addresses
+        self.sent: SentIds = sent or SentIdsInMemory()
+        self._contacts = contacts
+        self._policy = policy
+
+    def known(self) -> Known:
+        # Of the sent ids only membership is asked, so an index on disk will do.
+        return Known(self._mine, self._contacts() or NOBODY, cast("AbstractSet[str]", self.sent))
+
+    @property
+    def is_degraded(self) -> bool:
+        return self._contacts() is None
+
+    def policy(self) -> IngestionPolicy:
+        return self._policy()
+
+    def is_mine(self, address: str) -> bool:
+        return address in self._mine

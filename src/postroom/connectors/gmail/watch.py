@@ -1,0 +1,27 @@
+"""Keeps Gmail telling of changes through Pub/Sub: a watch lives seven days, and is renewed every day."""
+
+import asyncio
+from datetime import timedelta
+
+import structlog
+
+from postroom.gmail.client import GmailClient
+from postroom.gmail.errors import GmailError
+
+log = structlog.get_logger()
+
+EVERY = timedelta(days=1)
+AFTER_TROUBLE = timedelta(hours=1)
+
+
+async def keep_watching(client: GmailClient, topic: str) -> None:
+    """Until canceled. While it fails, polling goes on finding everything."""
+    while True:
+        pause = EVERY
+        try:
+            watch = await client.watch(topic)
+            log.info("connector.watch_renewed", until=watch.expires_at.isoformat())
+        except GmailError as error:
+            pause = AFTER_TROUBLE
+            log.warning("connector.watch_failed", error=str(error))
+        await asyncio.sleep(pause.total_seconds())

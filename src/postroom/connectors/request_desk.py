@@ -1,0 +1,55 @@
+"""Where a connector takes what is asked of it, does it, and answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from postroom.connectors.runtime import pause
+from postroom.connectors.switchboard_client import AskedRequest, RequestSource
+from postroom.core.errors import LeaseLost, PostroomError
+from postroom.masking import masked_urls
+
+log = structlog.get_logger()
+
+WAIT = timedelta(seconds=20)
+AFTER_TROUBLE = timedelta(seconds=10)
+LONGEST_ERROR = 500
+
+Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+
+
+class RequestDesk:
+    """Answers requests one after another; `handlers` are what this connector can do, by kind."""
+
+    def __init__(self, source: RequestSource, handlers: Mapping[str, Handler]) -> None:
+        self._source = source
+        self._handlers = handlers
+
+    async def run(self, stop: asyncio.Event, wait: timedelta = WAIT, after_trouble: timedelta = AFTER_TROUBLE) -> None:
+        """Until `stop`. A switchboard that is away is asked again after a while."""
+        while not stop.is_set():
+            try:
+                for request in await self._source.requests(wait):
+                    await self.answer(request)
+            except (PostroomError, OSError) as error:
+                log.warning("connector.requests_failed", error=masked_urls(f"{type(error).__name__}: {error}"))
+                await pause(stop, after_trouble)
+
+    async def answer(self, request: AskedRequest) -> None:
+        """Does what is asked, and says what came of it. What went wrong here is the asker's to know."""
+        try:
+            handler = self._handlers.get(request.kind)
+            if handler is None:
+                await self._source.fail(request, f"this connector does not know how to {request.kind}")
+                return
+            try:
+                result = await handler(request.arguments)
+            except PostroomError as error:
+                await self._source.fail(request, masked_urls(f"{type(error).__name__}: {error}")[:LONGEST_ERROR])
+            else:
+                await self._source.reply(request, result)
+        except LeaseLost:
+            log.info("connector.request_too_late", kind=request.kind)

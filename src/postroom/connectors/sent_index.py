@@ -1,0 +1,103 @@
+"""The Message-IDs of everything the user has sent, on disk: whether a message is a reply to the user is asked of it.
+
+An SQLite file of the connector's own, with the 64-bit hash of each id as its key. What `add` was given is on disk when
+it returns, through a kill and a crash of the machine, and its memory does not grow with it. The file can be made anew
+from the mailbox, so one that is damaged is set aside.
+"""
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import apsw
+import orjson
+import structlog
+
+from postroom.core.errors import StoreError
+
+log = structlog.get_logger()
+
+WAIT_MS = 5000
+CACHE_KIB = 2048
+
+
+class SentIndex(AbstractSet[str]):
+    """A set of ids, each as `<id>`. Only hashes are kept: membership can be asked, the ids cannot be listed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connection = _opened(path)
+        except (apsw.NotADBError, apsw.CorruptError):
+            _set_aside(path)
+            self._connection = _opened(path)
+
+    def add(self, ids: Iterable[str]) -> int:
+        """Keeps them; returns how many were new. Raises StoreError when the disk does not take them."""
+        hashes = [_hash(id) for id in ids]
+        return len(self._written(_ADD, orjson.dumps(hashes).decode())) if hashes else 0
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether all that was sent before the connector began is in it."""
+        return self._connection.execute("PRAGMA user_version").fetchall() == [(1,)]
+
+    def mark_filled(self) -> None:
+        self._written("PRAGMA user_version = 1")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __contains__(self, id: object) -> bool:
+        if not isinstance(id, str):
+            return False
+        return bool(self._connection.execute("SELECT 1 FROM sent WHERE hash = ?", (_hash(id),)).fetchall())
+
+    def __len__(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM sent").fetchall()[0][0])
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("only hashes of the ids are kept: they cannot be listed")
+
+    def _written(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(statement, parameters).fetchall()
+        except apsw.Error as error:
+            raise StoreError(f"{self._path} cannot be written ({error}); see that its disk has room") from error
+
+
+_ADD = "INSERT INTO sent (hash) SELECT value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING RETURNING 1"
+
+
+def _hash(id: str) -> int:
+    """A foreign id is taken for one of a million with a chance of 5 in 10^14; its mail then gets too high a tier."""
+    return int.from_bytes(blake2b(id.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True)
+
+
+def _opened(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(WAIT_MS)
+        for statement in (
+            "PRAGMA journal_mode = wal",
+            "PRAGMA synchronous = full",
+            f"PRAGMA cache_size = -{CACHE_KIB}",
+            "CREATE TABLE IF NOT EXISTS sent (hash INTEGER PRIMARY KEY)",
+        ):
+            connection.execute(statement).fetchall()
+        if (verdict := connection.execute("PRAGMA quick_check").fetchall()) != [("ok",)]:
+            raise apsw.CorruptError(str(verdict[:3]))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_aside(path: Path) -> None:
+    log.warning("connector.sent_index_damaged", file=path.name)
+    path.replace(path.with_name(f"{path.name}.damaged"))
+    for suffix in ("-wal", "-shm"):
+        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)

@@ -1,0 +1,36 @@
+"""The `labels.sync.gmail` job: takes over the labels of a mailbox; a rule whose label is gone is disabled."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import structlog
+
+from postroom.gmail.client import GmailClient
+from postroom.gmail.errors import GmailError, job_error_of
+from postroom.handlers.payload import uuid_field
+from postroom.jobs.run import JobRun
+from postroom.store import labels
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database
+
+log = structlog.get_logger()
+
+
+class LabelsSyncGmail:
+    """Asks the mailbox, and writes what it says."""
+
+    def __init__(self, database: Database, client_of: Callable[[UUID], GmailClient], clock: Clock = wall_clock) -> None:
+        self._database = database
+        self._client_of = client_of
+        self._clock = clock
+
+    async def __call__(self, run: JobRun) -> None:
+        account_id = uuid_field(run.job, "account_id")
+        try:
+            found = await self._client_of(account_id).list_labels()
+        except GmailError as error:
+            raise job_error_of(error, "labels.sync", account_id) from error
+        seen = [labels.SeenLabel(each.id, each.name, "system" if each.type == "system" else "user") for each in found]
+        synced = await self._database.run(labels.sync_labels(account_id, seen, self._clock()))
+        if synced.disabled:
+            log.warning("rules.disabled_for_labels", account=str(account_id), rules=len(synced.disabled))

@@ -1,0 +1,148 @@
+"""Labels of a mailbox, kept as they were last seen; and what the user did to messages in the mailbox itself."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from conformance.desk import Desk
+from conformance.fault_cases_inbox import ENDPOINT
+from conformance.fault_cases_mail import keep_account, store_message
+from postroom.core.rules import labels_used
+from postroom.store.database import Text, transaction
+from postroom.store.ids import new_id
+from postroom.store.labels import SeenLabel, list_labels, sync_labels
+from postroom.store.mail import keep_account as keep
+from postroom.store.mail_changes import Change, apply_changes
+from postroom.store.rules import NewRule, RuleView, add_rules, list_rules
+
+RECEIPTS, TRAVEL = SeenLabel("L1", "Receipts", "user"), SeenLabel("L2", "Travel", "user")
+
+
+async def _rule(desk: Desk, name: str, conditions: dict[str, Any], action: str = "archive", **more: Any) -> None:
+    parameters = more.pop("parameters", {})
+    rule = NewRule(new_id(), name, "", conditions, action, parameters, **more)
+    await desk.database.run(add_rules([rule], desk.clock()))
+
+
+async def _rules(desk: Desk) -> dict[str, RuleView]:
+    return {rule.name: rule for rule in await desk.database.run(list_rules())}
+
+
+async def _account(desk: Desk) -> UUID:
+    return (await desk.database.run(await keep_account(desk))).id
+
+
+async def test_labels_are_taken_over_renamed_and_forgotten_as_the_mailbox_shows_them(desk: Desk) -> None:
+    account = await _account(desk)
+    await desk.database.run(sync_labels(account, [RECEIPTS, TRAVEL], desk.clock()))
+    renamed = SeenLabel("L1", "Invoices", "user")
+    synced = await desk.database.run(sync_labels(account, [renamed], desk.clock()))
+    assert synced.gone == ("Travel",)
+    assert [(each.provider_label_id, each.name) for each in await desk.database.run(list_labels(account))] == [
+        ("L1", "Invoices")
+    ]
+
+
+async def test_what_the_user_wrote_about_a_label_survives_a_sync(desk: Desk) -> None:
+    account = await _account(desk)
+    await desk.database.run(sync_labels(account, [RECEIPTS], desk.clock()))
+
+    @transaction
+    def describe() -> Any:
+        yield Text("UPDATE labels SET description = 'what I paid for'")
+
+    await desk.database.run(describe())
+    await desk.database.run(sync_labels(account, [RECEIPTS, TRAVEL], desk.clock()))
+    found = {each.name: each.description for each in await desk.database.run(list_labels(account))}
+    assert found == {"Receipts": "what I paid for", "Travel": ""}
+
+
+async def test_rules_that_use_a_deleted_label_are_disabled_with_the_reason_and_kept(desk: Desk) -> None:
+    account = await _account(desk)
+    await desk.database.run(sync_labels(account, [RECEIPTS, TRAVEL], desk.clock()))
+    await _rule(desk, "acts", {"subject_contains": "x"}, "apply_label", parameters={"label": "Receipts"})
+    await _rule(desk, "looks", {"not": {"or": [{"label_present": "L1"}]}})
+    await _rule(desk, "other label", {"label_present": "L2"})
+    await _rule(desk, "no label", {"subject_contains": "Receipts"})
+    synced = await desk.database.run(sync_labels(account, [TRAVEL], desk.clock()))
+    rules = await _rules(desk)
+    assert {name for name, rule in rules.items() if not rule.enabled} == {"acts", "looks"}
+    assert set(synced.disabled) == {rules["acts"].id, rules["looks"].id}
+    assert "Receipts" in (rules["acts"].disabled_reason or "")
+    assert "deleted" in (rules["acts"].disabled_reason or "")
+
+
+async def test_a_label_that_another_account_still_has_disables_no_rule_of_all(desk: Desk) -> None:
+    mine = await _account(desk)
+    theirs = (await desk.database.run(keep(new_id(), "gmail", "gmail:user:b@x", "b@x", desk.clock()))).id
+    for account in (mine, theirs):
+        await desk.database.run(sync_labels(account, [RECEIPTS], desk.clock()))
+    await _rule(desk, "all", {"subject_contains": "x"}, "apply_label", parameters={"label": "Receipts"})
+    await desk.database.run(sync_labels(mine, [], desk.clock()))
+    assert (await _rules(desk))["all"].enabled
+    await desk.database.run(sync_labels(theirs, [], desk.clock()))
+    assert not (await _rules(desk))["all"].enabled
+
+
+async def test_rules_of_another_account_are_left_alone(desk: Desk) -> None:
+    account = await _account(desk)
+    await desk.database.run(sync_labels(account, [RECEIPTS], desk.clock()))
+    scope = {"scope": "account", "scope_ref": str(new_id())}
+    await _rule(desk, "theirs", {"label_present": "L1"}, **scope)
+    await desk.database.run(sync_labels(account, [], desk.clock()))
+    assert (await _rules(desk))["theirs"].enabled
+
+
+@pytest.mark.parametrize(
+    ("conditions", "parameters", "used"),
+    [
+        ({"label_present": "A"}, {}, {"A"}),
+        ({"and": [{"not": {"label_present": "A"}}, {"or": [{"label_present": "B"}]}]}, {"label": "C"}, {"A", "B", "C"}),
+        ({"label_present": 5}, {"label": None}, set()),
+        ("nonsense", {}, set()),
+    ],
+)
+def test_the_labels_a_rule_uses_are_found_wherever_they_stand(
+    conditions: object, parameters: dict[str, Any], used: set[str]
+) -> None:
+    assert labels_used(conditions, parameters) == used
+
+
+async def _stored(desk: Desk) -> list[tuple[Any, ...]]:
+    from postroom.store.database import query, sql
+
+    @query
+    def read() -> Any:
+        rows = yield sql("select_messages_of", ENDPOINT, ["m1", "m2"])
+        return [(provider_id, labels, deleted_at) for _, provider_id, labels, deleted_at in rows]
+
+    return await desk.database.run(read())
+
+
+async def test_labels_put_on_and_taken_off_in_the_mailbox_reach_the_stored_message_in_their_order(desk: Desk) -> None:
+    await desk.database.run(await store_message(desk))
+    changes = [
+        Change("m1", labels_added=frozenset({"STARRED"}), labels_removed=frozenset({"INBOX"})),
+        Change("m1", labels_removed=frozenset({"STARRED"})),
+        Change("unknown", deleted=True),
+    ]
+    assert await desk.database.run(apply_changes(ENDPOINT, changes, desk.clock())) == 1
+    assert await _stored(desk) == [("m1", "[]", None)]
+    assert await desk.database.run(apply_changes(ENDPOINT, changes, desk.clock())) == 0, "told twice"
+
+
+async def test_a_message_deleted_in_the_mailbox_is_marked_once(desk: Desk) -> None:
+    await desk.database.run(await store_message(desk))
+    gone = [Change("m1", deleted=True)]
+    assert await desk.database.run(apply_changes(ENDPOINT, gone, desk.clock())) == 1
+    ((_, _, first),) = await _stored(desk)
+    assert first is not None
+    desk.clock.forward(60)
+    assert await desk.database.run(apply_changes(ENDPOINT, gone, desk.clock())) == 0
+    assert (await _stored(desk))[0][2] == first
+
+
+async def test_changes_of_one_mailbox_touch_no_message_of_another(desk: Desk) -> None:
+    await desk.database.run(await store_message(desk))
+    assert await desk.database.run(apply_changes("gmail:user:other@x", [Change("m1", deleted=True)], desk.clock())) == 0
