@@ -30,6 +30,7 @@ from postroom.dashboard.store_feed import StoreFeed
 from postroom.dashboard.web import create_dashboard
 from postroom.export.exporter import exporting
 from postroom.settings import load_settings
+from postroom.settling import settle_memory
 from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
@@ -73,7 +74,9 @@ async def serve_ours(target: Target) -> None:
                 StoreFeed(database), allowed_hosts=hosts, account="bench", started_at=datetime.now(UTC), routes=routes
             )
             async with serving(dashboard, host=LOOPBACK, port=0, before_stop=mcp.stop_waiting) as address:
-                await _until_told(address, await _token(database))
+                token = await _token(database)
+                settle_memory()
+                await _until_told(address, token)
         await services.token_check.close()
 
 

@@ -26,6 +26,7 @@ class Sizes:
     lease_batch: int
     hand_in: dict[Door, int]  # messages
     arrive_s: float
+    live_mail: int
 
 
 FULL = Sizes(
@@ -46,6 +47,7 @@ FULL = Sizes(
     lease_batch=100,
     hand_in={"ingest.batch": 40_000, "ingest": 4_000, "http": 30_000},
     arrive_s=10.0,
+    live_mail=50_000,
 )
 QUICK = Sizes(
     drain=10_000,
@@ -65,4 +67,5 @@ QUICK = Sizes(
     lease_batch=100,
     hand_in={"ingest.batch": 2_000, "ingest": 200, "http": 1_000},
     arrive_s=2.0,
+    live_mail=2_000,
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ..rounds import Run
 from ..table import Line
-from . import backlog, drain, enqueue, horizon, intake, picker, tiers
+from . import backlog, drain, enqueue, horizon, intake, live_mail, picker, tiers
 
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
@@ -23,4 +23,5 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "latency-postgres": intake.latency_postgres,
     "latency-sqlite": intake.latency_sqlite,
     "tier": tiers.one_core,
+    "live-mail": live_mail.one_process,
 }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import platform
 import signal
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from postroom.core.mailbox import Mailbox
     from postroom.export.exporter import Exporter
+    from postroom.gmail_source import Watching
     from postroom.redis_source import Reading
     from postroom.settings import Settings
     from postroom.store.database import Database
@@ -111,6 +111,13 @@ class PostroomApplication:
 
         async with _stoppable() as stop:
             await run_redis_source(settings, stop, **reading)
+
+    async def connector_gmail(self, settings: Settings, **watching: Unpack[Watching]) -> None:
+        """Only the connector of one mailbox at Gmail."""
+        from postroom.gmail_source import run_gmail_source
+
+        async with _stoppable() as stop:
+            await run_gmail_source(settings, stop, **watching)
 
 
 @contextlib.asynccontextmanager
@@ -212,6 +219,7 @@ async def _run_product(settings: Settings, database: Database, stop: asyncio.Eve
     from postroom.core.job_types import CATALOGUE
     from postroom.core.tally import Gauges
     from postroom.export.exporter import exporting
+    from postroom.settling import settle_memory
     from postroom.switchboard.dispatcher import Dispatcher
     from postroom.switchboard.http import running_mcp
     from postroom.switchboard.keeper import Keeper
@@ -240,7 +248,7 @@ async def _run_product(settings: Settings, database: Database, stop: asyncio.Eve
         _background(dispatcher.run(), stop),
         _background(_watch_mailbox(settings, services, email), stop),
     ):
-        _settle_memory()
+        settle_memory()
         ready(address)
         await _run_jobs(settings, database, mailbox_of, stop, settings.worker.concurrency)
 
@@ -254,15 +262,6 @@ async def _closing(services: Services) -> AsyncGenerator[None]:
         await services.requests.close()
         await services.buffer.close()
         await services.token_check.close()
-
-
-def _settle_memory() -> None:
-    """What was loaded by now stays for good: the garbage collector need not look at it again and again, which would
-    stop everything for a tenth of a second at a time.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 50)
 
 
 def _reserve(settings: Settings, database: Database) -> DiskReserve | None:

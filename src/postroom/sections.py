@@ -80,8 +80,19 @@ class GmailSettings(Section):
     snooze_label: str = Field(
         "Postroom/Snoozed", min_length=1, max_length=225, description="The label of snoozed mail, created on demand."
     )
+    pubsub_topic: str | None = Field(
+        None,
+        pattern=r"^projects/[^/\s]+/topics/[^/\s]+$",
+        description="The Pub/Sub topic through which Gmail tells of new mail, `projects/…/topics/…`; renewed daily.",
+    )
+    pubsub_subscription: str | None = Field(
+        None,
+        pattern=r"^projects/[^/\s]+/subscriptions/[^/\s]+$",
+        description="The subscription that the connector pulls for hints, `projects/…/subscriptions/…`.",
+    )
+    pubsub_url: str = Field("https://pubsub.googleapis.com", description="Where Google's Pub/Sub answers.")
 
-    @field_validator("base_url")
+    @field_validator("base_url", "pubsub_url")
     @classmethod
     def _speaks_http(cls, value: str) -> str:
         if not re.fullmatch(r"https?://[^\s/@]+[^\s@]*", value):

@@ -26,7 +26,8 @@ HEAVY = """
     mcp opentelemetry prometheus_client redis
 """
 COMMANDS = """
-    demo serve worker sandbox preview account key migrate queue jobs rules token audit connector doctor settings
+    demo serve worker sandbox preview account key contacts filters migrate queue
+    jobs rules token audit connector doctor settings
 """
 
 

@@ -73,6 +73,19 @@ class Application(Protocol):
         """Only the connector of one Redis stream; `ready` is called with its identity when it has joined the group."""
         ...
 
+    async def connector_gmail(
+        self,
+        settings: Settings,
+        *,
+        email: str,
+        also: tuple[str, ...],
+        once: bool,
+        ready: Ready,
+        told: Callable[[int], None],
+    ) -> None:
+        """Only the connector of one mailbox at Gmail; with `once` for one round, of which `told` hears."""
+        ...
+
 
 def application_of(context: typer.Context) -> Application:
     """The application that `run` was given, out of the context of any command."""

@@ -22,6 +22,7 @@ app = command_group("Run a connector by itself, or look at those that report.")
 
 COLUMNS = ("type", "identity", "instance", "liveness", "state", "last_heartbeat", "counters", "checkpoint")
 LONGEST_NAME = 512
+LONGEST_ADDRESS = 240
 
 
 @app.command("redis-stream")
@@ -71,6 +72,39 @@ def redis_stream(
     run_until_stopped(connecting)
 
 
+@app.command("gmail")
+def gmail(
+    context: typer.Context,
+    email: Annotated[str, typer.Option("--email", metavar="ADDRESS", help="The mailbox, as Google knows it.")],
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--also", metavar="ADDRESS", help="Another address of the user's, as a send-as; may be repeated."),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Hand in what is new, say how much that was, and end.")] = False,
+    switchboard: Annotated[
+        str | None, typer.Option("--switchboard", metavar="URL", help="The switchboard (`connector.switchboard_url`).")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hand in the mail of one Gmail account. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
+    mailbox = _mail_address("--email", email)
+    others = tuple(_mail_address("--also", each) for each in also or ())
+    settings = settings_for(data_dir, {"connector.switchboard_url": switchboard})
+
+    def ready(identity: str) -> None:
+        if not once:
+            show_json({"identity": identity}) if as_json else typer.echo(f"Watching {identity}  (Ctrl-C stops it)")
+
+    def told(new: int) -> None:
+        show_json({"new": new}) if as_json else typer.echo(f"{new:,} new {'message' if new == 1 else 'messages'}")
+
+    connecting = application_of(context).connector_gmail(
+        settings, email=mailbox, also=others, once=once, ready=ready, told=told
+    )
+    run_until_stopped(connecting)
+
+
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the connectors that have ever reported, and whether they still do."""
@@ -99,6 +133,16 @@ def _row(connector: "ConnectorView", now: datetime) -> dict[str, object]:
         "counters": " ".join(f"{name}={count}" for name, count in sorted(connector.counters.items())),
         "checkpoint": (connector.checkpoint or {}).get("cursor"),
     }
+
+
+def _mail_address(option: str, value: str) -> str:
+    """As it is compared; one that names a folder would leave the connector's."""
+    from postroom.core.addresses import canonical
+
+    found = canonical(value)
+    if found is None or len(found) > LONGEST_ADDRESS or "/" in found or not found.isprintable():
+        raise BadInput(option, f"{value[:80]!r} is no address", "give one such as mara@lindqvist.example")
+    return found
 
 
 def _word(option: str, value: str) -> str:

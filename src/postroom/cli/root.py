@@ -25,6 +25,8 @@ COMMANDS = {
     "preview": "Show what Postroom would do with mail in files, touching nothing.",
     "account": "Connect mailboxes; look at them, pause, resume or remove them.",
     "key": "Look at the keys that seal the accounts' secrets, and replace them.",
+    "contacts": "Take in address books, and look at whom Postroom knows.",
+    "filters": "Look at the rules that say how much of a message is taken in; add some, remove some.",
     "migrate": "Bring the database up to date.",
     "queue": "Look at the queues, and replay what went through them.",
     "jobs": "Look at jobs, retry or cancel them.",

@@ -1,12 +1,12 @@
 """How far a connector has got: a small file, replaced as a whole, so that a crash leaves the old one or the new one."""
 
-import contextlib
-import os
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import orjson
+
+from postroom.connectors.state_file import read_object, replace_file
 
 
 class Checkpoint:
@@ -43,26 +43,10 @@ class Checkpoint:
         self._replace({**self._content(), "looking_back_from": history_id})
 
     def _content(self) -> dict[str, Any]:
-        try:
-            content: object = orjson.loads(self._path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+        return read_object(self._path)
 
     def _replace(self, content: dict[str, Any]) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._path.with_suffix(".partial")
-        with partial.open("wb") as file:
-            file.write(orjson.dumps(content))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self._path)
-        with contextlib.suppress(OSError):  # not every file system can sync a folder
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        replace_file(self._path, orjson.dumps(content))
 
 
 def _number(content: dict[str, Any], name: str) -> int | None:

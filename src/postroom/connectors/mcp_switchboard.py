@@ -20,8 +20,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
-from postroom.connectors.switchboard_client import AskedRequest, ContactsPage, Filters, Receipt
+from postroom.connectors.switchboard_client import AskedRequest, ContactsPage, Filters, GrantedToken, Receipt
 from postroom.core.errors import (
+    AccountUnusable,
     BadInput,
     Conflict,
     IntakeRefused,
@@ -69,6 +70,11 @@ class McpSwitchboard:
 
     async def heartbeat(self, report: Mapping[str, Any]) -> None:
         await self._call("connector.heartbeat", {"report": dict(report)})
+
+    async def access_token(self, refused: str | None = None) -> GrantedToken:
+        """A token for this connector's mailbox. `refused` is one that was given before and is not accepted there."""
+        answer = await self._call("credentials.access_token", {} if refused is None else {"refused": refused})
+        return GrantedToken(str(answer["access_token"]), timedelta(seconds=float(answer["expires_in_s"])))
 
     async def correspondents(self, addresses: Sequence[str]) -> None:
         """People to whom the user has written."""
@@ -177,6 +183,8 @@ def _error(form: Mapping[str, Any], otherwise: str) -> PostroomError:
             return Conflict(field, problem, remedy)
         case "lease_lost":
             return LeaseLost(message)
+        case "account_unusable":
+            return AccountUnusable("unusable", problem, remedy)
         case "no_room":
             return IntakeRefused(message, timedelta(seconds=float(form.get("retry_after_s", COME_BACK_S))))
         case str(code) if code == "refused" or code in NOT_KNOWN:

@@ -16,6 +16,8 @@ log = structlog.get_logger()
 
 WAIT = timedelta(seconds=20)
 AFTER_TROUBLE = timedelta(seconds=10)
+# A switchboard that is stopping, or knows nothing of waiting, says so sooner that there is nothing.
+AT_ONCE_S = 1.0
 LONGEST_ERROR = 500
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
@@ -30,10 +32,15 @@ class RequestDesk:
 
     async def run(self, stop: asyncio.Event, wait: timedelta = WAIT, after_trouble: timedelta = AFTER_TROUBLE) -> None:
         """Until `stop`. A switchboard that is away is asked again after a while."""
+        loop = asyncio.get_running_loop()
         while not stop.is_set():
+            began = loop.time()
             try:
-                for request in await self._source.requests(wait):
+                found = await self._source.requests(wait)
+                for request in found:
                     await self.answer(request)
+                if not found and loop.time() - began < AT_ONCE_S:
+                    await pause(stop, after_trouble)
             except (PostroomError, OSError) as error:
                 log.warning("connector.requests_failed", error=masked_urls(f"{type(error).__name__}: {error}"))
                 await pause(stop, after_trouble)

@@ -64,6 +64,22 @@ class AskedRequest(NamedTuple):
     expires_in: timedelta
 
 
+class GrantedToken(NamedTuple):
+    """An access token for the mailbox, and how long it lives from now."""
+
+    value: str
+    expires_in: timedelta
+
+    def __repr__(self) -> str:
+        return f"GrantedToken(expires_in={self.expires_in})"
+
+
+class TokenSource(Protocol):
+    async def access_token(self, refused: str | None = None) -> GrantedToken:
+        """A token for this connector's mailbox. Raises AccountUnusable while only a person can help."""
+        ...
+
+
 class ContactSource(Protocol):
     async def contacts(self, cursor: str) -> ContactsPage:
         """A page of the contacts of this connector's mailbox; the first one for an empty cursor."""

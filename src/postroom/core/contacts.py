@@ -8,9 +8,9 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from postroom.core.addresses import canonical
+from postroom.core.addresses import addresses
 from postroom.core.mime_charsets import decode_text
 
 LARGEST_FILE = 64 * 1024 * 1024
@@ -38,6 +38,7 @@ class ReadContacts:
 
     contacts: tuple[Contact, ...]
     problems: tuple[str, ...]
+    form: Literal["vcard", "csv"]
 
     @property
     def addresses(self) -> frozenset[str]:
@@ -62,13 +63,15 @@ def read_contacts(content: bytes) -> ReadContacts:
         problems.append("there is no address in it")
     if len(problems) > MOST_PROBLEMS:
         problems = [*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS:,} more"]
-    return ReadContacts(tuple(found.values()), tuple(problems))
+    return ReadContacts(tuple(found.values()), tuple(problems), "vcard" if is_vcard else "csv")
 
 
 def contact_address(text: str) -> str | None:
-    """The one form of an address that a person may have; None for what is none, or could not be kept."""
-    address = canonical(text[:LONGEST_ADDRESS])
-    return address if address is not None and address.isprintable() and _ADDRESS.fullmatch(address) else None
+    """The one form of an address, with or without a name around it; None for what is none, or could not be kept."""
+    found = addresses(text[:LONGEST_ADDRESS])
+    if len(found) != 1 or not found[0].isprintable() or not _ADDRESS.fullmatch(found[0]):
+        return None
+    return found[0]
 
 
 class _Entry(NamedTuple):

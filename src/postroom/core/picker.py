@@ -14,7 +14,7 @@ counts one tier higher, among whose messages the one accepted first goes first. 
 counts the tier that a message counted for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -102,7 +102,7 @@ def _move_on(streaks: dict[str, int], counted: str) -> None:
 
 
 def pick_many(
-    policy: Policy, waiting: Mapping[str, Sequence[Head]], streaks: Mapping[str, int], now: datetime, most: int
+    policy: Policy, waiting: Mapping[str, Iterable[Head]], streaks: Mapping[str, int], now: datetime, most: int
 ) -> Batch:
     """Up to `most` picks, the same that as many single picks would make. `waiting` holds the oldest `most` of each
     tier. A tier that is coalesced ends the batch, since what is left of it afterwards is not known here.
@@ -129,7 +129,7 @@ def is_coalesced(policy: Policy, tier: str, head: Head, now: datetime) -> bool:
     return window is not None and head.fresh and now - head.accepted_at <= window
 
 
-def stale(policy: Policy, tier: str, line: Sequence[Head], now: datetime) -> list[Head]:
+def stale(policy: Policy, tier: str, line: Iterable[Head], now: datetime) -> list[Head]:
     """The oldest of a tier that end unprocessed, up to the first that is young enough.
 
     What was in someone's hands before is spared: it came back to be handed out again.

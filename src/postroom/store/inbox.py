@@ -6,7 +6,7 @@ lease that has run out is nobody's.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -82,7 +82,8 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
         passed = yield from _end_stale(policy, now)
         lines = yield from _lines(policy, most)
         for tier in policy.auto_ack_after:  # a tier with more of it than fits here has its turn when that is gone
-            lines[tier] = [] if stale(policy, tier, lines[tier], now) else lines[tier]
+            if stale(policy, tier, lines[tier], now):
+                del lines[tier]
     picks, streaks, summary = pick_many(policy, lines, streaks, now, most)
     if not picks:
         return Lease([], passed)
@@ -110,12 +111,22 @@ def _locked_streaks(queue: str) -> Script[dict[str, int]]:
     return from_json(rows[0][0])
 
 
-def _lines(policy: Policy, most: int, tiers: Sequence[str] = ()) -> Script[defaultdict[str, list[Head]]]:
+class _Line:
+    """The oldest of one tier. Heads are made as they are looked at: of hundreds fetched, a batch sees a few."""
+
+    def __init__(self) -> None:
+        self.rows: list[Sequence[Any]] = []
+
+    def __iter__(self) -> Iterator[Head]:
+        return (Head(seq, as_time(accepted_at), bool(fresh)) for _, seq, accepted_at, fresh in self.rows)
+
+
+def _lines(policy: Policy, most: int, tiers: Sequence[str] = ()) -> Script[defaultdict[str, _Line]]:
     """The oldest that wait in each tier."""
     rows = yield sql("select_lines", policy.queue, list(tiers or policy.tiers), most)
-    lines: defaultdict[str, list[Head]] = defaultdict(list)
-    for tier, seq, accepted_at, fresh in rows:
-        lines[tier].append(Head(seq, as_time(accepted_at), bool(fresh)))
+    lines: defaultdict[str, _Line] = defaultdict(_Line)
+    for row in rows:
+        lines[row[0]].rows.append(row)
     return lines
 
 

@@ -22,7 +22,15 @@ from postroom.connectors.runtime import Vitals
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
 from postroom.core.addresses import addresses
 from postroom.core.errors import BadInput, Conflict, PostroomError
-from postroom.core.metrics import METRICS, TIER_ASSIGNED
+from postroom.core.ingestion import Extent
+from postroom.core.metrics import (
+    KNOWN_CONTACT_DEGRADED,
+    TIER_1_INGESTED,
+    TIER_2_METADATA,
+    TIER_3_SKIPPED,
+    TIER_ASSIGNED,
+    Metric,
+)
 from postroom.core.mime_headers import values
 from postroom.core.tally import Tally
 from postroom.core.tiers import message_ids
@@ -31,8 +39,7 @@ from postroom.gmail.resources import Message
 log = structlog.get_logger()
 
 MOST_AT_ONCE = 100
-_NAMED = {metric.name.removeprefix("butlers.connector.gmail."): metric for metric in METRICS}
-EXTENTS = {"full": "tier_1_ingested", "metadata": "tier_2_metadata", "skip": "tier_3_skipped"}
+EXTENTS: dict[Extent, Metric] = {"full": TIER_1_INGESTED, "metadata": TIER_2_METADATA, "skip": TIER_3_SKIPPED}
 
 
 class Desk:
@@ -113,10 +120,13 @@ class Desk:
         others = [each for each in recipients if not self._knowledge.is_mine(each)]
         if others and isinstance(self._switchboard, TakesCorrespondents):
             for at in range(0, len(others), MOST_AT_ONCE):
-                await self._switchboard.correspondents(others[at : at + MOST_AT_ONCE])
+                try:
+                    await self._switchboard.correspondents(others[at : at + MOST_AT_ONCE])
+                except BadInput as error:
+                    log.error("connector.correspondents_refused", reason=reason_of(error))
 
     async def _hand_in(self, ready: Sequence[Prepared]) -> int:
-        fresh, trouble = 0, None
+        fresh, trouble, ended = 0, None, list[str]()
         for at in range(0, len(ready), MOST_AT_ONCE):
             batch = ready[at : at + MOST_AT_ONCE]
             results = await self._switchboard.ingest_batch([each.envelope or {} for each in batch])
@@ -124,13 +134,16 @@ class Desk:
                 match result:
                     case Receipt():
                         fresh += self._accepted(prepared, result)
+                        ended.append(prepared.id)
                     case Conflict():
                         fresh += await self._hand_in_without_key(prepared)
+                        ended.append(prepared.id)
                     case BadInput():
                         self._give_up(prepared.id, result)
                     case PostroomError():
                         trouble = trouble or result
         if trouble is not None:
+            self._handed_in.add(ended)
             raise trouble
         return fresh
 
@@ -146,7 +159,6 @@ class Desk:
         return self._accepted(prepared, receipt)
 
     def _accepted(self, prepared: Prepared, receipt: Receipt) -> int:
-        self._handed_in.add([prepared.id])
         if receipt.duplicate:
             return 0
         tier, rule = prepared.assignment
@@ -157,7 +169,7 @@ class Desk:
         counters[f"tier.{tier}"] += 1
         counters[f"rule.{rule}"] += 1
         if self._knowledge.is_degraded:
-            self._count("known_contact_degraded")
+            self._count(KNOWN_CONTACT_DEGRADED)
         return 1
 
     def _skip(self, prepared: Sequence[Prepared]) -> None:
@@ -166,16 +178,15 @@ class Desk:
             if each.id not in self._handed_in:
                 self._count(EXTENTS[each.decision.tier])
 
-    def _count(self, name: str) -> None:
-        self._vitals.counters[name] += 1
-        if (metric := _NAMED.get(name)) is not None:
-            self._tally.count(metric, "gmail", self._endpoint_identity)
+    def _count(self, metric: Metric) -> None:
+        self._vitals.counters[metric.name.rpartition(".")[2]] += 1
+        self._tally.count(metric, "gmail", self._endpoint_identity)
 
     def _give_up(self, id: str, error: Exception) -> None:
         self._refused.remember(id, error)
         self._handed_in.add([id])
         self._vitals.counters["refused"] = self._refused.count
-        log.error("connector.message_refused", message=id, reason=reason_of(error))
+        log.error("connector.message_refused", reason=reason_of(error))
 
 
 def _is_incoming(message: Message) -> bool:

@@ -56,6 +56,9 @@ async def _fetch_otherwise(client: GmailClient, id: str, error: BadAnswer, fetch
         except MessageNotFound:
             fetched.gone.append(id)
             return
+        except NotFromGmail as trouble:
+            fetched.left[id] = trouble
+            return
         except BadAnswer as again:
             error = again
         except GmailError as trouble:

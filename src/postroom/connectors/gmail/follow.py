@@ -1,15 +1,12 @@
 """Follows the mailbox's history from a place: new mail is handed in, changes are reported, and the place moves on."""
 
 from collections.abc import Callable
-
-import structlog
+from contextlib import aclosing
 
 from postroom.connectors.gmail.changes import changes_in
 from postroom.connectors.gmail.desk import Desk
 from postroom.connectors.gmail.taking import Taking
 from postroom.gmail.client import GmailClient
-
-log = structlog.get_logger()
 
 RECORDS_PER_PAGE = 500
 
@@ -20,15 +17,16 @@ async def follow(client: GmailClient, taking: Taking, desk: Desk, since: int, re
     Page tokens that lead in a circle are raised too; what their pages held is with the switchboard by then.
     """
     fresh, place = 0, since
-    async for page in client.history_pages(since, max_results=RECORDS_PER_PAGE):
-        changes = changes_in(page.records)
-        to_read = [id for id in changes.to_read if not desk.has(id)]
-        fresh += await taking.take(to_read)
-        await desk.report(changes.reports(except_for=to_read))
-        last = page.next_page_token is None
-        end = page.history_id if last else max((record.id for record in page.records), default=place)
-        # A place that lies before ours would make us read for ever what we have.
-        if end > place:
-            reached(end)
-            place = end
+    async with aclosing(client.history_pages(since, max_results=RECORDS_PER_PAGE)) as pages:
+        async for page in pages:
+            changes = changes_in(page.records)
+            to_read = [id for id in changes.to_read if not desk.has(id)]
+            fresh += await taking.take(to_read)
+            await desk.report(changes.reports(except_for=to_read))
+            is_last = page.next_page_token is None
+            end = page.history_id if is_last else max((record.id for record in page.records), default=place)
+            # A place that lies before ours would make us read for ever what we have.
+            if end > place:
+                reached(end)
+                place = end
     return fresh

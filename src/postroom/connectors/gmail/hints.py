@@ -13,7 +13,7 @@ import httpx2
 import orjson
 import structlog
 
-from postroom.gmail.errors import GmailError
+from postroom.core.errors import PostroomError
 from postroom.gmail.tokens import TokenProvider
 
 log = structlog.get_logger()
@@ -105,7 +105,7 @@ class PubSubHints:
             try:
                 if await self.pull():
                     return
-            except (httpx2.HTTPError, GmailError, OSError, ValueError) as error:
+            except (httpx2.HTTPError, httpx2.InvalidURL, PostroomError, OSError, ValueError) as error:
                 log.warning("connector.no_hints", error=type(error).__name__)
                 await asyncio.sleep(self._after_trouble.total_seconds())
 

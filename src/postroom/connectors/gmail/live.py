@@ -22,11 +22,13 @@ from postroom.connectors.gmail.refused import RefusedMail
 from postroom.connectors.gmail.taking import Taking
 from postroom.connectors.runtime import Vitals
 from postroom.connectors.switchboard_client import SwitchboardClient
+from postroom.core.addresses import canonical
 from postroom.core.errors import (
     AccountUnusable,
     IntakeRefused,
     PostroomError,
     Refused,
+    SettingsError,
     StoreError,
     SwitchboardUnavailable,
 )
@@ -47,6 +49,13 @@ log = structlog.get_logger()
 LONGEST_PAUSE = timedelta(seconds=60)
 # What no patience cures: the user, or whoever runs this, has to act.
 NEEDS_A_PERSON = (Refused, AccountUnusable, ConsentLost, Forbidden)
+
+
+CONTACTS_MISSING = "no contacts newer than 60 minutes are here: mail from people you know gets the tier of other mail"
+
+
+class NoContacts(PostroomError):
+    """Known contacts cannot be told."""
 
 
 class GmailConnector:
@@ -71,10 +80,11 @@ class GmailConnector:
         self._checkpoint = checkpoint
         self._clock = clock
         self._vitals = vitals or Vitals(clock)
+        self._knowledge = knowledge or Knowledge([email])
         self._desk = Desk(
             switchboard,
             endpoint_identity,
-            knowledge or Knowledge([email]),
+            self._knowledge,
             HandedIn(None if folder is None else folder / "handed_in.ids"),
             RefusedMail(folder, clock),
             clock=clock,
@@ -84,6 +94,8 @@ class GmailConnector:
         self._taking = Taking(client, self._desk)
         self._waiting = Waiting(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
+        self._email = email
+        self._is_right_mailbox = False
 
     def sync_now(self) -> None:
         """Ends the pause between two rounds."""
@@ -92,6 +104,7 @@ class GmailConnector:
     async def sync(self) -> int:
         """One round: hands in everything new; returns how many messages were new to the switchboard."""
         async with self._one_at_a_time:
+            await self._check_mailbox()
             since = self._checkpoint.read()
             if since is None or self._checkpoint.looking_back_from() is not None:
                 return await self._look_back()
@@ -110,13 +123,27 @@ class GmailConnector:
                 pause = poll
                 try:
                     await self.sync()
-                    self._vitals.well()
+                    self._feel_well()
                     troubles = 0
+                except SettingsError:
+                    raise
                 except (PostroomError, OSError) as error:
                     troubles += 1
                     pause = self._pause_after(error, poll, troubles)
                     log.warning("connector.waiting", error=type(error).__name__, seconds=pause.total_seconds())
                 await self._waiting.wait(pause, stop, hurried=not troubles)
+
+    async def _check_mailbox(self) -> None:
+        """Once: nobody's mail is handed in under another's name, whichever token was put where."""
+        if self._is_right_mailbox:
+            return
+        profile = await self._client.get_profile()
+        if not same_mailbox(profile.email_address, self._email):
+            raise Refused(
+                f"the access token opens the mailbox {profile.email_address}, and this connector is for {self._email}; "
+                "connect the account again, or give the address that Google knows the mailbox by"
+            )
+        self._is_right_mailbox = True
 
     async def _look_back(self) -> int:
         """The place in history is taken first, so that what arrives while we look is found afterwards."""
@@ -134,6 +161,11 @@ class GmailConnector:
         self._checkpoint.write(history_id, self._clock())
         self._vitals.reach(str(history_id))
 
+    def _feel_well(self) -> None:
+        self._vitals.well()
+        if self._knowledge.is_degraded:
+            self._vitals.ail("degraded", NoContacts(CONTACTS_MISSING))
+
     def _pause_after(self, error: Exception, poll: timedelta, troubles: int) -> timedelta:
         self._vitals.ail("error" if isinstance(error, NEEDS_A_PERSON) else "degraded", error)
         match error:
@@ -145,6 +177,18 @@ class GmailConnector:
                 return min(LONGEST_PAUSE, poll * 2 ** min(troubles, 10))
             case _:
                 return LONGEST_PAUSE
+
+
+def same_mailbox(one: str, other: str) -> bool:
+    """At gmail.com dots mean nothing, and googlemail.com is another name for it."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(address: str) -> str:
+    local, _, domain = (canonical(address) or address.strip().lower()).rpartition("@")
+    if domain in ("gmail.com", "googlemail.com"):
+        return f"{local.replace('.', '')}@gmail.com"
+    return f"{local}@{domain}"
 
 
 # As the one process that holds everything has called it from the start.

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import structlog
 
+from postroom.core.errors import PostroomError
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError
 
 log = structlog.get_logger()
 
@@ -21,7 +21,7 @@ async def keep_watching(client: GmailClient, topic: str) -> None:
         try:
             watch = await client.watch(topic)
             log.info("connector.watch_renewed", until=watch.expires_at.isoformat())
-        except GmailError as error:
+        except PostroomError as error:
             pause = AFTER_TROUBLE
             log.warning("connector.watch_failed", error=str(error))
         await asyncio.sleep(pause.total_seconds())

@@ -1,0 +1,208 @@
+"""`postroom filters`: look at the rules that say how much of a message is taken in, add some, remove some."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from postroom.cli.application import application_of
+from postroom.cli.operator import operator_signature
+from postroom.cli.options import AsJson, DataDir, command_group, settings_for
+from postroom.cli.output import show_json, show_list
+from postroom.cli.running import run_transaction, with_database
+from postroom.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from postroom.core.ingestion import IngestionRule
+    from postroom.store.database import Database, Transaction
+    from postroom.store.ingestion_rules import IngestionRuleView
+
+app = command_group("Look at the rules that say how much of a message is taken in; add some, remove some.")
+
+COLUMNS = ("position", "name", "tier", "condition", "origin", "enabled")
+OPTIONS = {"number": "--position", "name": "--name", "tier": "--tier", "header": "--header"}
+_HEADER = re.compile(r"([^=~]*)([=~])?(.*)", re.DOTALL)
+
+
+@app.command("list")
+def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List the rules in the order in which they are tried, yours and those that are shipped."""
+    from postroom.store.ingestion_rules import list_ingestion_rules
+
+    found = run_transaction(application_of(context), settings_for(data_dir), list_ingestion_rules())
+    show_list([_row(view) for view in found], COLUMNS, as_json=as_json)
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    name: Annotated[str, typer.Option("--name", help="What the rule is called.")],
+    tier: Annotated[
+        str | None, typer.Option("--tier", help="How much is taken in of what it matches: full, metadata or skip.")
+    ] = None,
+    position: Annotated[
+        int, typer.Option("--position", help="Its place: the lowest goes first, the shipped rules begin at 900.")
+    ] = 100,
+    sender_domain: Annotated[
+        str | None, typer.Option("--sender-domain", metavar="DOMAIN", help="Match mail from this very domain.")
+    ] = None,
+    sender_domain_suffix: Annotated[
+        str | None,
+        typer.Option("--sender-domain-suffix", metavar="DOMAIN", help="Match mail from this domain and all below it."),
+    ] = None,
+    sender: Annotated[
+        str | None, typer.Option("--sender", metavar="ADDRESS", help="Match mail from this address.")
+    ] = None,
+    header: Annotated[
+        str | None,
+        typer.Option(
+            "--header",
+            metavar="NAME[=VALUE|~VALUE]",
+            help="Match mail that has this header: at all, with this value, or with this in its value.",
+        ),
+    ] = None,
+    mime_type: Annotated[
+        str | None,
+        typer.Option("--mime-type", metavar="TYPE", help="Match mail that is, or has a part, of this type; image/*."),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a rule with one condition. With the name of a shipped rule and nothing else, switch that one on again."""
+    given = {
+        "--sender-domain": sender_domain,
+        "--sender-domain-suffix": sender_domain_suffix,
+        "--sender": sender,
+        "--header": header,
+        "--mime-type": mime_type,
+    }
+    conditions = {option: value for option, value in given.items() if value is not None}
+    if not conditions and tier is None and _is_shipped(name):
+        _change(context, data_dir, as_json, name, _restoring(name))
+        return
+    rule = _rule(name, tier, position, conditions)
+    _change(context, data_dir, as_json, name, _adding(rule))
+
+
+@app.command()
+def remove(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The rule, as `postroom filters list` shows it.")],
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a rule of yours, or switch a shipped one off."""
+    from postroom.store.ingestion_rules import remove_ingestion_rule
+
+    settings = settings_for(data_dir)
+    removing = remove_ingestion_rule(name, operator_signature(), datetime.now(UTC))
+    origin = run_transaction(application_of(context), settings, removing)
+    _told(name, "removed" if origin == "user" else "switched off", as_json)
+
+
+def _rule(name: str, tier: str | None, position: int, conditions: dict[str, str]) -> "IngestionRule":
+    """The rule, or BadInput that names the option that is wrong."""
+    from postroom.core.ingestion import parse_rule
+
+    if len(conditions) != 1:
+        problem = "a rule has one condition" if conditions else "a rule needs a condition"
+        named = "give one of --sender-domain, --sender-domain-suffix, --sender, --header, --mime-type"
+        raise BadInput("filters", f"{problem}; {len(conditions)} are given", named)
+    [(option, text)] = conditions.items()
+    try:
+        return parse_rule({"name": name, "tier": tier, "number": position, **_condition(option, text)})
+    except BadInput as error:
+        raise BadInput(OPTIONS.get(error.field, option), error.problem, error.remedy) from None
+
+
+def _condition(option: str, text: str) -> dict[str, str]:
+    match option:
+        case "--sender-domain":
+            return {"kind": "sender_domain", "value": text}
+        case "--sender-domain-suffix":
+            return {"kind": "sender_domain_suffix", "value": text}
+        case "--sender":
+            return {"kind": "sender_address", "value": text}
+        case "--mime-type":
+            return {"kind": "mime_type", "value": text}
+        case _:
+            found = _HEADER.fullmatch(text)
+            name, mark, value = found.groups() if found else (text, None, "")
+            kind = {"=": "header_equals", "~": "header_contains"}.get(mark or "", "header_present")
+            return {"kind": kind, "header": name} | ({"value": value} if mark else {})
+
+
+def _is_shipped(name: str) -> bool:
+    from postroom.core.ingestion import BULK_PACK
+
+    return any(rule.name == name for rule in BULK_PACK)
+
+
+def _adding(rule: "IngestionRule") -> "Transaction[None]":
+    from postroom.store.ingestion_rules import add_ingestion_rule
+
+    return add_ingestion_rule(rule, operator_signature(), datetime.now(UTC))
+
+
+def _restoring(name: str) -> "Transaction[bool]":
+    from postroom.store.ingestion_rules import restore_pack_rule
+
+    return restore_pack_rule(name, operator_signature(), datetime.now(UTC))
+
+
+def _change(
+    context: typer.Context,
+    data_dir: Path | None,
+    as_json: bool,
+    name: str,
+    change: "Transaction[bool] | Transaction[None]",
+) -> None:
+    """A new installation gets its schema here, so that rules can be there before the first mail."""
+
+    async def changing(database: "Database") -> bool | None:
+        from postroom.store.migrate import applied_migrations, migrate
+
+        if not await database.run(applied_migrations()):
+            await migrate(database)
+        return await database.run(change)
+
+    outcome = with_database(application_of(context), settings_for(data_dir), changing)
+    words = {None: "added", True: "switched on", False: "was on"}
+    _told(name, words[outcome], as_json)
+
+
+def _told(name: str, result: str, as_json: bool) -> None:
+    if as_json:
+        show_json({"name": name, "result": result})
+        return
+    typer.echo(f"{name}  {result}")
+    typer.echo("Connectors go by it within 15 minutes.", err=True)
+
+
+def _row(view: "IngestionRuleView") -> dict[str, object]:
+    rule = view.rule
+    return {
+        "position": rule.number,
+        "name": rule.name,
+        "tier": rule.tier,
+        "condition": _words(rule),
+        "kind": rule.kind,
+        "header": rule.header or None,
+        "value": rule.value or None,
+        "origin": view.origin,
+        "enabled": view.enabled,
+    }
+
+
+def _words(rule: "IngestionRule") -> str:
+    match rule.kind:
+        case "header_present":
+            return f"{rule.header} is there"
+        case "header_equals":
+            return f"{rule.header} = {rule.value}"
+        case "header_contains":
+            return f"{rule.header} ~ {rule.value}"
+        case _:
+            return f"{rule.kind.replace('_', ' ')} {rule.value}"

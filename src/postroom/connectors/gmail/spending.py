@@ -1,0 +1,62 @@
+"""A quota that outlives the process: a connector that was killed and started again does not spend the minute twice.
+
+What was spent is noted in a small file each time a call is admitted, before it is made. Whoever starts within a minute
+counts all of it as spent just now.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from postroom.gmail.quota import MINUTE, Quota, Ticket
+from postroom.gmail.terms import NEW_PROJECT, Terms, Use
+
+# A call that was on its way when the process died may have arrived a little later.
+ON_ITS_WAY = 10.0
+_WIDTH = 40
+
+
+class RememberedQuota(Quota):
+    """The quota of one user, with the file it is noted in. `wall` is a clock that goes on between two processes."""
+
+    def __init__(
+        self, path: Path, terms: Terms = NEW_PROJECT, *, wall: Callable[[], float] = time.time, **options: Any
+    ) -> None:
+        super().__init__(terms, **options)
+        self._wall = wall
+        self._recalled = _read(path, wall())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+
+    @asynccontextmanager
+    async def admitted(self, call: str, units: int, use: Use = "live") -> AsyncGenerator[Ticket]:
+        if self._recalled:
+            earlier, self._recalled = min(self._recalled, self.terms.per_minute), 0
+            async with super().admitted("earlier", earlier, "live"):
+                pass
+        async with super().admitted(call, units, use) as ticket:
+            self._note()
+            yield ticket
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _note(self) -> None:
+        """Always of the same length, in one write: a kill leaves the note before or this one."""
+        note = f"{self._wall():.3f} {self.spent()}".ljust(_WIDTH - 1) + "\n"
+        with contextlib.suppress(OSError):
+            os.pwrite(self._file, note.encode(), 0)
+
+
+def _read(path: Path, now: float) -> int:
+    """The units that may still count; none when the note is old, missing, or makes no sense."""
+    try:
+        noted_at, units = path.read_text().split()
+        is_old = now - float(noted_at) > MINUTE + ON_ITS_WAY
+        return 0 if is_old else max(0, int(units))
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,134 @@
+"""`postroom connector gmail` as a process of its own: real signals, real HTTP to both sides."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from integration.product import ENDPOINT, OWNER, TOKEN, letter
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.server import running_emulator
+from postroom.store.clock import wall_clock
+from postroom.store.connectors import list_connectors
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
+from postroom.store.opening import open_database
+from support.switchboard import Served, served, services_on
+
+POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
+PATIENCE_S = 60
+
+
+class Site:
+    """A mailbox, a switchboard over HTTP, and how to start connectors between them."""
+
+    def __init__(self, folder: Path, board: Served, mailbox: Mailbox, gmail: str, token: str) -> None:
+        self.folder = folder
+        self.board = board
+        self.mailbox = mailbox
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")},
+            "POSTROOM_DATA_DIR": str(folder / "connector"),
+            "POSTROOM_CONNECTOR_TOKEN": token,
+            "POSTROOM_GMAIL_BASE_URL": gmail,
+            "POSTROOM_GMAIL_TOKEN": TOKEN,
+            "POSTROOM_GMAIL_POLL_S": "0.05",
+        }
+
+    @contextlib.asynccontextmanager
+    async def connector(self, *options: str, **environment: str) -> AsyncGenerator[asyncio.subprocess.Process]:
+        process = await asyncio.create_subprocess_exec(
+            *POSTROOM,
+            *("connector", "gmail", "--email", OWNER, "--switchboard", f"{self.board.address}/mcp", "--json"),
+            *options,
+            cwd=self.folder,
+            env=self._environment | environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.communicate()
+
+    async def arrived(self, count: int) -> list[str]:
+        """Waits for so many messages at the switchboard; returns their ids."""
+        found: list[str] = []
+        async with asyncio.timeout(PATIENCE_S):
+            while len(found) < count:
+                leased = await self.board.services.buffer.next("email", 100, wait=timedelta(seconds=20))
+                found += [each.envelope["event"]["external_event_id"] for each in leased]
+        return found
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path, None)
+    await opened.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def site(tmp_path: Path, database: Database) -> AsyncIterator[Site]:
+    mailbox = Mailbox(OWNER, Random(3))
+    async with running_emulator(Emulator(mailbox, TOKEN)) as gmail, served(services_on(database, wall_clock)) as board:
+        yield Site(tmp_path, board, mailbox, gmail, await board.token("connector", ENDPOINT))
+
+
+async def ended(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
+    async with asyncio.timeout(PATIENCE_S):
+        said, complaints = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, said.decode(), complaints.decode()
+
+
+async def announced(process: asyncio.subprocess.Process) -> dict[str, Any]:
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_S):
+        return json.loads(await process.stdout.readline())
+
+
+async def test_it_hands_in_what_comes_reports_and_ends_cleanly(site: Site, database: Database):
+    first = site.mailbox.deliver(letter("first")).id
+    async with site.connector() as process:
+        assert await announced(process) == {"identity": ENDPOINT}
+        assert await site.arrived(1) == [first]
+        second = site.mailbox.deliver(letter("second")).id
+        assert await site.arrived(1) == [second]
+        process.send_signal(signal.SIGTERM)
+        code, _, complaints = await ended(process)
+    assert (code, "Traceback" in complaints) == (0, False), complaints
+    (seen,) = await database.run(list_connectors())
+    assert (seen.connector_type, seen.endpoint_identity) == ("gmail", ENDPOINT)
+
+
+async def test_once_is_one_round_and_says_how_much_was_new(site: Site):
+    for number in range(3):
+        site.mailbox.deliver(letter(f"{number}"))
+    for new in (3, 0):
+        async with site.connector("--once") as process:
+            code, said, complaints = await ended(process)
+        assert (code, json.loads(said)) == (0, {"new": new}), complaints
+
+
+async def test_a_second_one_for_the_same_mailbox_is_refused(site: Site):
+    async with site.connector() as first:
+        await announced(first)
+        async with site.connector() as second:
+            code, _, complaints = await ended(second)
+    assert code == 2
+    assert f"a connector for {OWNER} runs already" in complaints

@@ -1,0 +1,112 @@
+"""The desk at which a connector answers: what it can do is done, what it cannot is said, and trouble does not end it."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from postroom.connectors.request_desk import RequestDesk
+from postroom.connectors.switchboard_client import AskedRequest
+from postroom.core.errors import LeaseLost, PostroomError, SwitchboardUnavailable
+
+
+def asked(kind: str = "sync_now", **arguments: Any) -> AskedRequest:
+    return AskedRequest(uuid4(), uuid4(), kind, arguments, timedelta(minutes=5))
+
+
+class Switchboard:
+    """Hands out what it was given, one after another, and writes down the answers; an error is raised instead."""
+
+    def __init__(self, *given: AskedRequest | PostroomError) -> None:
+        self.given = list(given)
+        self.answers: list[tuple[str, object]] = []
+        self.stop = asyncio.Event()
+        self.emptied = asyncio.Event()
+        self.stays = False
+        self.asked = 0
+        self.lost = False
+
+    async def requests(self, wait: timedelta) -> list[AskedRequest]:
+        self.asked += 1
+        if not self.given:
+            self.emptied.set()
+            if not self.stays:
+                self.stop.set()
+            return []
+        match self.given.pop(0):
+            case AskedRequest() as request:
+                return [request]
+            case error:
+                raise error
+
+    async def reply(self, request: AskedRequest, result: Mapping[str, Any]) -> None:
+        self.answered("result", result)
+
+    async def fail(self, request: AskedRequest, error: str) -> None:
+        self.answered("error", error)
+
+    def answered(self, how: str, what: object) -> None:
+        self.answers.append((how, what))
+        if self.lost:
+            raise LeaseLost("too late")
+
+
+async def sync(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "broken" in arguments:
+        raise PostroomError("postgresql://ada:kanarienvogel@h/d is away")
+    return {"ingested": arguments.get("expected", 0)}
+
+
+async def run(switchboard: Switchboard) -> list[tuple[str, object]]:
+    async with asyncio.timeout(20):
+        await RequestDesk(switchboard, {"sync_now": sync}).run(switchboard.stop, after_trouble=timedelta(0))
+    return switchboard.answers
+
+
+async def test_what_is_asked_is_done_and_answered():
+    assert await run(Switchboard(asked(expected=3), asked())) == [("result", {"ingested": 3}), ("result", {"ingested": 0})]
+
+
+async def test_what_a_connector_cannot_do_it_says():
+    assert await run(Switchboard(asked("search"))) == [("error", "this connector does not know how to search")]
+
+
+async def test_what_went_wrong_is_told_without_passwords():
+    [(how, what)] = await run(Switchboard(asked(broken=True)))
+    assert how == "error"
+    assert "is away" in str(what)
+    assert "kanarienvogel" not in str(what)
+
+
+async def test_an_answer_that_comes_too_late_is_no_trouble():
+    switchboard = Switchboard(asked(), asked())
+    switchboard.lost = True
+    assert len(await run(switchboard)) == 2
+
+
+async def test_a_switchboard_that_is_away_is_asked_again():
+    assert len(await run(Switchboard(SwitchboardUnavailable("away"), asked()))) == 1
+
+
+async def test_a_switchboard_that_does_not_wait_is_not_asked_without_end():
+    switchboard = Switchboard()
+    switchboard.stays = True
+    running = asyncio.create_task(RequestDesk(switchboard, {}).run(switchboard.stop))
+    async with asyncio.timeout(20):
+        await switchboard.emptied.wait()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        switchboard.stop.set()
+        await running
+    assert switchboard.asked == 1
+
+
+async def test_a_bug_is_not_hidden():
+    async def broken(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await RequestDesk(Switchboard(asked()), {"sync_now": broken}).run(asyncio.Event())
