@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from postroom.connectors.mcp_switchboard import McpSwitchboard
     from postroom.connectors.runtime import Vitals
     from postroom.connectors.sent_index import SentIndex
+    from postroom.core.tally import Tally
     from postroom.gmail.client import GmailClient
+    from postroom.gmail.quota import Quota
     from postroom.gmail.tokens import TokenProvider
     from postroom.settings import Settings
 
@@ -88,6 +90,33 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
                     await until_stopped(parts.connector.run(poll, stop), stop)
 
 
+async def watch_within(
+    settings: Settings,
+    switchboard: McpSwitchboard,
+    http: httpx2.AsyncClient,
+    email: str,
+    *,
+    tally: Tally,
+    quota: Quota,
+) -> None:
+    """Watches the mailbox in the process that holds the switchboard too, until canceled."""
+    from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+    from postroom.store.clock import wall_clock
+
+    identity, stop = f"gmail:user:{email}", asyncio.Event()
+    vitals = Vitals(wall_clock)
+    host = platform.node() or "postroom"
+    heart = Heart(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
+    with (
+        held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder,
+        _parts(settings, switchboard, http, folder, vitals, [email], tally=tally, quota=quota) as parts,
+    ):
+        await introduce(heart)
+        await _refresh(parts)
+        async with beating(heart), _beside(_chores(settings, parts, switchboard, stop)):
+            await parts.connector.run(timedelta(seconds=settings.gmail.poll_s), stop)
+
+
 @contextlib.contextmanager
 def held_folder(folder: Path) -> Generator[Path]:
     """The connector's own folder, held by one process at a time: two would write over each other's checkpoint."""
@@ -109,6 +138,9 @@ def _parts(
     folder: Path,
     vitals: Vitals,
     addresses: Sequence[str],
+    *,
+    tally: Tally | None = None,
+    quota: Quota | None = None,
 ) -> Generator[Parts]:
     from postroom.connectors.checkpoint import Checkpoint
     from postroom.connectors.contact_cache import ContactCache
@@ -126,9 +158,9 @@ def _parts(
     filters = FilterCache(folder / "filters.json", switchboard)
     with (
         contextlib.closing(SentIndex(folder / "sent.db")) as sent,
-        contextlib.closing(RememberedQuota(folder / "quota")) as quota,
+        contextlib.closing(RememberedQuota(folder / "quota")) as own,
     ):
-        client = GmailClient(http, settings.gmail.base_url, tokens, quota=quota)
+        client = GmailClient(http, settings.gmail.base_url, tokens, quota=quota or own)
         connector = GmailConnector(
             client,
             switchboard,
@@ -136,6 +168,7 @@ def _parts(
             email=email,
             endpoint_identity=f"gmail:user:{email}",
             clock=wall_clock,
+            tally=tally,
             vitals=vitals,
             knowledge=Knowledge(addresses, sent=sent, contacts=contacts.addresses, policy=filters.policy),
             folder=folder,

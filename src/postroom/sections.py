@@ -90,9 +90,18 @@ class GmailSettings(Section):
         pattern=r"^projects/[^/\s]+/subscriptions/[^/\s]+$",
         description="The subscription that the connector pulls for hints, `projects/…/subscriptions/…`.",
     )
+    push_audience: str | None = Field(
+        None, description="Take Pub/Sub pushes at `/hooks/gmail` whose token is for this audience; without it, none."
+    )
+    push_account: str | None = Field(
+        None, description="The service account that signs the pushes; without it, any of Google's for the audience."
+    )
+    push_keys_url: str = Field(
+        "https://www.googleapis.com/oauth2/v3/certs", description="Where Google publishes the keys of its signatures."
+    )
     pubsub_url: str = Field("https://pubsub.googleapis.com", description="Where Google's Pub/Sub answers.")
 
-    @field_validator("base_url", "pubsub_url")
+    @field_validator("base_url", "pubsub_url", "push_keys_url")
     @classmethod
     def _speaks_http(cls, value: str) -> str:
         if not re.fullmatch(r"https?://[^\s/@]+[^\s@]*", value):

@@ -9,7 +9,7 @@ from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT
 from conformance.fault_cases_mail import keep_account, store_message
 from postroom.core.rules import labels_used
-from postroom.store.database import Text, transaction
+from postroom.store.database import Text, sql, transaction
 from postroom.store.ids import new_id
 from postroom.store.labels import SeenLabel, list_labels, sync_labels
 from postroom.store.mail import keep_account as keep
@@ -110,9 +110,7 @@ def test_the_labels_a_rule_uses_are_found_wherever_they_stand(
 
 
 async def _stored(desk: Desk) -> list[tuple[Any, ...]]:
-    from postroom.store.database import query, sql
-
-    @query
+    @transaction
     def read() -> Any:
         rows = yield sql("select_messages_of", ENDPOINT, ["m1", "m2"])
         return [(provider_id, labels, deleted_at) for _, provider_id, labels, deleted_at in rows]

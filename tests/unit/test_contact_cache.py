@@ -26,7 +26,7 @@ class Switchboard:
     def __init__(self, clock: ManualClock, *addresses: str) -> None:
         self.clock = clock
         self.addresses = sorted(addresses)
-        self.rules = (SHOP,)
+        self.rules: tuple[IngestionRule, ...] = (SHOP,)
         self.version = "1"
         self.skew = timedelta(0)
         self.away = False
@@ -59,6 +59,19 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "connectors" / "contacts.json"
 
 
+def bytes_of(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def put(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
 async def test_all_pages_are_fetched_and_kept_with_their_time(path: Path, switchboard: Switchboard, clock: ManualClock):
     cache = ContactCache(path, switchboard, clock)
     assert cache.addresses() is None
@@ -67,11 +80,11 @@ async def test_all_pages_are_fetched_and_kept_with_their_time(path: Path, switch
     assert cache.addresses() == set(switchboard.addresses)
     assert not cache.is_degraded
     assert switchboard.asked == 3
-    content = orjson.loads(path.read_bytes())
+    content = orjson.loads(bytes_of(path))
     assert datetime.fromisoformat(content["generated_at"]) == cache.generated_at == clock()
     assert content["addresses"] == switchboard.addresses
     if os.name == "posix":
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert mode_of(path) == 0o600
 
 
 async def test_a_connector_that_starts_again_has_them_without_asking(
@@ -124,7 +137,7 @@ async def test_contacts_from_the_future_are_not_used(path: Path, switchboard: Sw
 async def test_a_fetch_that_fails_leaves_what_is_there(path: Path, switchboard: Switchboard, clock: ManualClock):
     cache = ContactCache(path, switchboard, clock)
     await cache.refresh()
-    before = path.read_bytes()
+    before = bytes_of(path)
     switchboard.away = True
     with pytest.raises(SwitchboardUnavailable):
         await cache.refresh()
@@ -132,7 +145,7 @@ async def test_a_fetch_that_fails_leaves_what_is_there(path: Path, switchboard: 
     with pytest.raises(BadInput, match="never end"):
         await cache.refresh()
     assert cache.addresses() == set(switchboard.addresses)
-    assert path.read_bytes() == before
+    assert bytes_of(path) == before
 
 
 @pytest.mark.parametrize(
@@ -151,8 +164,7 @@ async def test_a_fetch_that_fails_leaves_what_is_there(path: Path, switchboard: 
 async def test_a_file_that_makes_no_sense_counts_as_missing(
     path: Path, switchboard: Switchboard, clock: ManualClock, content: bytes
 ):
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
+    put(path, content)
     cache = ContactCache(path, switchboard, clock)
     assert cache.is_degraded
     await cache.refresh()
@@ -172,19 +184,18 @@ async def test_rules_are_the_shipped_pack_until_others_are_fetched_and_then_stay
 async def test_rules_that_did_not_change_are_not_written(path: Path, switchboard: Switchboard):
     cache = FilterCache(path, switchboard)
     await cache.refresh()
-    path.unlink()
+    put(path, b"untouched")
     await cache.refresh()
-    assert not path.exists()
+    assert bytes_of(path) == b"untouched"
     switchboard.version, switchboard.rules = "2", ()
     await cache.refresh()
-    assert path.exists()
+    assert bytes_of(path) != b"untouched"
     assert cache.policy().rules == ()
 
 
 @pytest.mark.parametrize("rules", ['[{"kind": "astrology"}]', "[1]", "{}", '["ab"]'])
 def test_rules_that_make_no_sense_count_as_missing(path: Path, switchboard: Switchboard, rules: str):
-    path.parent.mkdir(parents=True)
-    path.write_text(f'{{"version": "1", "rules": {rules}}}')
+    put(path, f'{{"version": "1", "rules": {rules}}}'.encode())
     assert FilterCache(path, switchboard).policy() is DEFAULT_POLICY
 
 

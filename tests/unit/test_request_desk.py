@@ -1,4 +1,4 @@
-"""The desk at which a connector answers: what it can do is done, what it cannot is said, and trouble does not end it."""
+"""The desk at which a connector answers: what it can do is done, what it cannot is said, trouble does not end it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -67,7 +67,10 @@ async def run(switchboard: Switchboard) -> list[tuple[str, object]]:
 
 
 async def test_what_is_asked_is_done_and_answered():
-    assert await run(Switchboard(asked(expected=3), asked())) == [("result", {"ingested": 3}), ("result", {"ingested": 0})]
+    assert await run(Switchboard(asked(expected=3), asked())) == [
+        ("result", {"ingested": 3}),
+        ("result", {"ingested": 0}),
+    ]
 
 
 async def test_what_a_connector_cannot_do_it_says():

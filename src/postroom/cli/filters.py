@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from postroom.store.ingestion_rules import IngestionRuleView
 
 app = command_group("Look at the rules that say how much of a message is taken in; add some, remove some.")
+
+T = TypeVar("T")
 
 COLUMNS = ("position", "name", "tier", "condition", "origin", "enabled")
 OPTIONS = {"number": "--position", "name": "--name", "tier": "--tier", "header": "--header"}
@@ -80,10 +82,11 @@ def add(
     }
     conditions = {option: value for option, value in given.items() if value is not None}
     if not conditions and tier is None and _is_shipped(name):
-        _change(context, data_dir, as_json, name, _restoring(name))
+        was_off = _change(context, data_dir, _restoring(name))
+        _told(name, "switched on" if was_off else "was on", as_json)
         return
-    rule = _rule(name, tier, position, conditions)
-    _change(context, data_dir, as_json, name, _adding(rule))
+    _change(context, data_dir, _adding(_rule(name, tier, position, conditions)))
+    _told(name, "added", as_json)
 
 
 @app.command()
@@ -152,25 +155,17 @@ def _restoring(name: str) -> "Transaction[bool]":
     return restore_pack_rule(name, operator_signature(), datetime.now(UTC))
 
 
-def _change(
-    context: typer.Context,
-    data_dir: Path | None,
-    as_json: bool,
-    name: str,
-    change: "Transaction[bool] | Transaction[None]",
-) -> None:
+def _change(context: typer.Context, data_dir: Path | None, change: "Transaction[T]") -> T:
     """A new installation gets its schema here, so that rules can be there before the first mail."""
 
-    async def changing(database: "Database") -> bool | None:
+    async def changing(database: "Database") -> T:
         from postroom.store.migrate import applied_migrations, migrate
 
         if not await database.run(applied_migrations()):
             await migrate(database)
         return await database.run(change)
 
-    outcome = with_database(application_of(context), settings_for(data_dir), changing)
-    words = {None: "added", True: "switched on", False: "was on"}
-    _told(name, words[outcome], as_json)
+    return with_database(application_of(context), settings_for(data_dir), changing)
 
 
 def _told(name: str, result: str, as_json: bool) -> None:

@@ -1,67 +1,60 @@
-"""The jobs that drive the Gmail connector in this process: `history.sync.gmail` and `ingest.gmail`.
+"""The `history.sync.gmail` job: has the connector of an account look at its mailbox now, wherever that connector runs.
 
-As a process of its own the connector drives itself; here its rounds are jobs, so that they are retried, parked when
-consent is lost, and shown like all other work.
+The connector looks by itself every few seconds; this is for those who want a look at once and want to know what came
+of it: it is retried, parked when consent is lost, and shown like all other work.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+import asyncio
+from datetime import timedelta
 from uuid import UUID
 
-from postroom.core.errors import Fatal, IntakeRefused, Retryable, SwitchboardUnavailable
-from postroom.gmail.errors import GmailError, job_error_of
+from postroom.core.errors import Fatal, NotFound, Retryable
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
+from postroom.store import accounts
+from postroom.store import connector_requests as requests
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.listeners import signalled
 
-
-class MailboxSync(Protocol):
-    """One mailbox's connector, as far as jobs drive it."""
-
-    async def sync(self) -> int:
-        """Hands in everything new; returns how many messages were."""
-        ...
-
-    async def ingest(self, message_id: str) -> bool:
-        """Hands in one message; False when it is gone from the mailbox."""
-        ...
+PATIENCE = timedelta(seconds=60)
+POLL_S = 1.0
 
 
 class HistorySyncGmail:
-    """One round: everything since the last."""
+    """Asks, and waits for the answer."""
 
-    def __init__(self, connector_of: Callable[[UUID], MailboxSync]) -> None:
-        self._connector_of = connector_of
-
-    async def __call__(self, run: JobRun) -> None:
-        account_id = uuid_field(run.job, "account_id")
-        try:
-            await self._connector_of(account_id).sync()
-        except (GmailError, IntakeRefused, SwitchboardUnavailable) as error:
-            raise _for_the_job(error, account_id) from error
-
-
-class IngestGmail:
-    """One message, asked for by its id."""
-
-    def __init__(self, connector_of: Callable[[UUID], MailboxSync]) -> None:
-        self._connector_of = connector_of
+    def __init__(self, database: Database, clock: Clock = wall_clock, patience: timedelta = PATIENCE) -> None:
+        self._database = database
+        self._clock = clock
+        self._patience = patience
 
     async def __call__(self, run: JobRun) -> None:
-        account_id = uuid_field(run.job, "account_id")
-        message_id = run.job.payload.get("message_id")
-        if not isinstance(message_id, str) or not message_id:
-            raise Fatal("the payload of ingest.gmail needs message_id, Gmail's id of the message")
         try:
-            await self._connector_of(account_id).ingest(message_id)
-        except (GmailError, IntakeRefused, SwitchboardUnavailable) as error:
-            raise _for_the_job(error, account_id) from error
+            account = await self._database.run(accounts.load_account(uuid_field(run.job, "account_id")))
+        except NotFound as error:
+            raise Fatal(str(error)) from None
+        now = self._clock()
+        asked = requests.NewRequest(new_id(), account.endpoint_identity, "sync_now", {}, now + self._patience)
+        answer = await self._answer(await self._database.run(requests.ask_connector(asked, now)))
+        if answer is None or answer.state == "expired":
+            raise Retryable(f"no connector of {account.email} answered; see `postroom connector list`")
+        if answer.state == "failed":
+            raise Retryable(f"the connector could not look: {answer.error}")
 
-
-def _for_the_job(error: GmailError | IntakeRefused | SwitchboardUnavailable, account_id: UUID) -> Exception:
-    match error:
-        case GmailError():
-            return job_error_of(error, "sync", account_id)
-        case IntakeRefused():
-            return Retryable(str(error), error.retry_after)
-        case SwitchboardUnavailable():
-            return Retryable(str(error))
+    async def _answer(self, request_id: UUID) -> requests.RequestView | None:
+        """The request when it has ended; None when it has not within our patience."""
+        ended = asyncio.Event()
+        subscription = self._database.subscribe(requests.ENDED, lambda _message: ended.set())
+        deadline = asyncio.get_running_loop().time() + self._patience.total_seconds()
+        try:
+            while True:
+                ended.clear()
+                found = await self._database.run(requests.load_request(request_id))
+                left = deadline - asyncio.get_running_loop().time()
+                if found.ended or left <= 0:
+                    return found if found.ended else None
+                await signalled(ended, min(left, POLL_S))
+        finally:
+            subscription.close()

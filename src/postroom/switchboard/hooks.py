@@ -21,12 +21,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from postroom.core.errors import PostroomError, Refused
-from postroom.core.job_types import HISTORY_SYNC_GMAIL, Catalogue
 from postroom.store import accounts
 from postroom.store.clock import Clock, wall_clock
+from postroom.store.connector_requests import NewRequest, ask_connector
 from postroom.store.database import Database
-from postroom.store.jobs import enqueue_many
-from postroom.store.new_jobs import new_job
+from postroom.store.ids import new_id
 
 log = structlog.get_logger()
 
@@ -36,15 +35,15 @@ ASK_AGAIN_S = 60.0
 LARGEST_BODY = 64 * 1024
 LARGEST_KEYS = 256 * 1024
 LEEWAY = timedelta(seconds=60)
+WORTH_IT_FOR = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
 class PushTerms:
-    """Whose tokens are believed: for which audience, from which service account (None is any), by which keys."""
+    """Whose tokens are believed: for which audience, from which service account (None is any)."""
 
     audience: str
     email: str | None
-    keys_url: str
 
 
 class GoogleKeys:
@@ -85,16 +84,14 @@ class GoogleKeys:
 class GmailHook:
     """Checks who calls, and asks for a look at the mailbox."""
 
-    def __init__(
-        self, database: Database, catalogue: Catalogue, terms: PushTerms, keys: GoogleKeys, clock: Clock = wall_clock
-    ) -> None:
+    def __init__(self, database: Database, terms: PushTerms, keys: GoogleKeys, clock: Clock = wall_clock) -> None:
         self._database = database
-        self._catalogue = catalogue
         self._terms = terms
         self._keys = keys
         self._clock = clock
 
-    async def __call__(self, request: Request) -> Response:
+    async def take(self, request: Request) -> Response:
+        """Answers the POST: 204 when it was taken, 401 when it is not Google's, 503 when it is to come again."""
         try:
             await self._check(request.headers.get("authorization", ""))
         except Refused as refused:
@@ -134,16 +131,12 @@ class GmailHook:
             raise Refused(f"the token is not valid ({type(error).__name__})") from None
 
     async def _ask_for_sync(self, email: str) -> None:
-        """One look that is still to come is enough: the job's key is its own while it lives."""
+        """The connector is asked, wherever it runs. One look that is still to come is enough for many hints."""
+        now = self._clock()
         for account in await self._database.run(accounts.list_accounts()):
             if account.email.lower() == email.lower() and account.state == "active":
-                job = new_job(
-                    self._catalogue,
-                    HISTORY_SYNC_GMAIL.name,
-                    {"account_id": str(account.id)},
-                    key=f"history.sync.gmail:{account.id}",
-                )
-                await self._database.run(enqueue_many([job], self._clock()))
+                asked = NewRequest(new_id(), account.endpoint_identity, "sync_now", {}, now + WORTH_IT_FOR)
+                await self._database.run(ask_connector(asked, now))
 
 
 async def _body(request: Request) -> bytes:

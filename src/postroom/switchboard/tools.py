@@ -76,7 +76,7 @@ ALL_TOOLS = (
         "mail.changes",
         "Tell what happened to messages in the mailbox",
         "Tells which labels were put on or taken off messages of this connector's mailbox, and which were deleted, so "
-        "that what is stored agrees with it. To tell the same again is safe; messages that are not stored are left out.",
+        "that what is stored agrees with it. To tell the same again is safe; messages not stored here are left out.",
         forms.MailChangesArguments,
         forms.MailChangesAnswer,
         ADDS_ONCE,

@@ -1,0 +1,149 @@
+"""The mailboxes of the process that holds everything: a client for the jobs of each account, and a connector beside.
+
+An account comes with its consent, or, for the sandbox, with a token in the settings. Connectors start and end as
+accounts are connected, paused and removed; each reaches the switchboard through MCP, as it would from afar.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import structlog
+
+from postroom.core.errors import Parked, PostroomError, SettingsError
+from postroom.core.job_types import CATALOGUE, LABELS_SYNC_GMAIL
+from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
+from postroom.gmail.quota import Quota
+from postroom.gmail.tokens import PlainTokens, TokenProvider
+from postroom.store import accounts
+from postroom.store.clock import wall_clock
+from postroom.store.ids import new_id
+from postroom.store.jobs import enqueue_many
+from postroom.store.listeners import signalled
+from postroom.store.mail import keep_account
+from postroom.store.new_jobs import new_job
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from postroom.core.mailbox import Mailbox
+    from postroom.settings import Settings
+    from postroom.store.database import Database
+    from postroom.switchboard.credentials import AccessTokens
+
+log = structlog.get_logger()
+
+LOOK_EVERY_S = 30.0
+LABELS_EVERY_S = 3600.0
+
+Watch = Callable[[accounts.AccountView, Quota], Coroutine[Any, Any, None]]
+
+
+class Mailboxes:
+    """A client for each account, under one quota with its connector."""
+
+    def __init__(self, settings: Settings, http: httpx2.AsyncClient, credentials: AccessTokens | None) -> None:
+        self._settings = settings
+        self._http = http
+        self._credentials = credentials
+        self._quotas: dict[UUID, Quota] = {}
+
+    def quota_of(self, account_id: UUID) -> Quota:
+        return self._quotas.setdefault(account_id, Quota())
+
+    def client_of(self, account_id: UUID) -> GmailClient:
+        gmail = self._settings.gmail
+        return GmailClient(self._http, gmail.base_url, self._tokens(account_id), quota=self.quota_of(account_id))
+
+    def mailbox_of(self, account_id: UUID) -> Mailbox:
+        return GmailMailbox(self.client_of(account_id))
+
+    def _tokens(self, account_id: UUID) -> TokenProvider:
+        given = self._settings.gmail.token
+        if given is not None:
+            return PlainTokens(_always(given.get_secret_value()))
+        if self._credentials is None:
+            raise Parked(f"account:{account_id}", "google.client_id and google.client_secret are not set")
+        return self._credentials.for_jobs(account_id)
+
+
+def _always(value: str) -> Callable[[], Coroutine[Any, Any, str]]:
+    async def token() -> str:
+        return value
+
+    return token
+
+
+async def keep_sandbox_account(settings: Settings, database: Database) -> None:
+    """With a token in the settings there is one account, which needs no consent."""
+    if settings.gmail.token is None:
+        return
+    if settings.account.email is None:
+        raise SettingsError("account.email is not set; give the mailbox's address in POSTROOM_ACCOUNT_EMAIL")
+    email = settings.account.email
+    await database.run(keep_account(new_id(), "gmail", f"gmail:user:{email}", email, wall_clock()))
+
+
+async def watch_accounts(settings: Settings, database: Database, mailboxes: Mailboxes, watch: Watch) -> None:
+    """A connector for each account that is in use, as they come and go. One that fails is started again."""
+    changed = asyncio.Event()
+    subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
+    running: dict[UUID, asyncio.Task[None]] = {}
+    labels_asked: dict[UUID, float] = {}
+    try:
+        while True:
+            changed.clear()
+            try:
+                wanted = {each.id: each for each in await _in_use(settings, database)}
+                await _ask_for_labels(database, labels_asked, list(wanted))
+            except PostroomError as error:
+                log.warning("mailboxes.interrupted", error=type(error).__name__)
+                wanted = None
+            if wanted is not None:
+                await _end([running.pop(id) for id in running.keys() - wanted.keys()])
+                for id, account in wanted.items():
+                    if id not in running or running[id].done():
+                        running[id] = asyncio.create_task(_told(watch(account, mailboxes.quota_of(id))))
+            await signalled(changed, LOOK_EVERY_S)
+    finally:
+        subscription.close()
+        await _end(list(running.values()))
+
+
+async def _in_use(settings: Settings, database: Database) -> list[accounts.AccountView]:
+    """The accounts to watch: of the sandbox only its own, which has no consent."""
+    token = settings.gmail.token is not None
+    return [
+        each
+        for each in await database.run(accounts.list_accounts())
+        if each.state == "active" and (each.email == settings.account.email if token else each.consent is not None)
+    ]
+
+
+async def _ask_for_labels(database: Database, asked: dict[UUID, float], ids: list[UUID]) -> None:
+    """At the start and once an hour the labels of each are looked at."""
+    for id in ids:
+        if time.monotonic() - asked.get(id, float("-inf")) >= LABELS_EVERY_S:
+            key = f"{LABELS_SYNC_GMAIL.name}:{id}"
+            job = new_job(CATALOGUE, LABELS_SYNC_GMAIL.name, {"account_id": str(id)}, key=key)
+            await database.run(enqueue_many([job], wall_clock()))
+            asked[id] = time.monotonic()
+
+
+async def _told(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Exception as error:
+        log.error("mailbox.connector_failed", error=type(error).__name__)
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

@@ -1,0 +1,255 @@
+"""The product in one process, put together: doors, queues, mailboxes, jobs, and what is told of them.
+
+Loaded by `serve`, `demo` and `worker` only, so it may import what it needs.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+from starlette.routing import Route
+
+from postroom.act.orphans import end_orphans_forever
+from postroom.connectors.mcp_switchboard import switchboard_within
+from postroom.core.job_types import CATALOGUE
+from postroom.core.roles import Principal, Role
+from postroom.core.tally import Gauges, Tally
+from postroom.dashboard.serve import serving
+from postroom.dashboard.store_feed import StoreFeed
+from postroom.dashboard.web import create_dashboard
+from postroom.export.exporter import Exporter, exporting
+from postroom.gmail.oauth import GoogleOAuth
+from postroom.gmail.quota import Quota
+from postroom.gmail_source import watch_within
+from postroom.google import google_app, vault_of
+from postroom.handlers.action_gmail import ActionGmail
+from postroom.handlers.classify import Classify
+from postroom.handlers.history_sync import HistorySyncGmail
+from postroom.handlers.labels_sync import LabelsSyncGmail
+from postroom.jobs.leadership import Leadership
+from postroom.jobs.prune import Pruner
+from postroom.jobs.rescue import Rescuer
+from postroom.jobs.schedule import Scheduler
+from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.mailboxes import Mailboxes, keep_sandbox_account, watch_accounts
+from postroom.queue_settings import queues_of
+from postroom.settings import Settings
+from postroom.settling import settle_memory
+from postroom.store.accounts import AccountView, list_accounts
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.switchboard.buffer import Buffer
+from postroom.switchboard.credentials import AccessTokens
+from postroom.switchboard.disk import DiskReserve
+from postroom.switchboard.dispatcher import Dispatcher
+from postroom.switchboard.hooks import GmailHook, GoogleKeys, PushTerms
+from postroom.switchboard.http import DOORS, McpEndpoint, running_mcp, switchboard_routes
+from postroom.switchboard.intake import Intake
+from postroom.switchboard.keeper import Keeper
+from postroom.switchboard.mcp_server import build_server
+from postroom.switchboard.ready import ready_endpoint
+from postroom.switchboard.services import Services
+from postroom.switchboard.token_check import TokenCheck
+
+Ready = Callable[[str], None]
+HOOK = "/hooks/gmail"
+
+
+async def run_product(settings: Settings, database: Database, stop: asyncio.Event, ready: Ready) -> None:
+    """Everything in one process: the doors first, then what fills them."""
+    await keep_sandbox_account(settings, database)
+    reserve = _reserve(settings, database)
+    gauges = Gauges()
+    async with httpx2.AsyncClient(timeout=30) as http, _services(settings, database, http, reserve) as services:
+        keeper = _keeper(settings, services, gauges)
+        await keeper.adopt_strays()
+        mailboxes = Mailboxes(settings, http, services.credentials)
+        dispatcher = Dispatcher(database, CATALOGUE, services.buffer, services.queues["email"])
+        async with (
+            exporting(settings.telemetry, services.tally, gauges) as exporter,
+            running_mcp(services, settings.web.allowed_hosts) as mcp,
+            _serving(settings, services, mcp, exporter, http, reserve) as address,
+            background(keeper.run(), stop),
+            background(dispatcher.run(), stop),
+            background(watch_accounts(settings, database, mailboxes, _watch(settings, services, http)), stop),
+        ):
+            settle_memory()
+            ready(address)
+            await _run_jobs(settings, database, mailboxes, stop, settings.worker.concurrency)
+
+
+async def run_worker(settings: Settings, database: Database, stop: asyncio.Event, concurrency: int) -> None:
+    """Only jobs: the worker, and its share in leading."""
+    async with (
+        exporting(settings.telemetry, Tally(), Gauges()),
+        httpx2.AsyncClient(timeout=30) as http,
+        _credentials(settings, database, http) as credentials,
+    ):
+        await _run_jobs(settings, database, Mailboxes(settings, http, credentials), stop, concurrency)
+
+
+async def _run_jobs(
+    settings: Settings, database: Database, mailboxes: Mailboxes, stop: asyncio.Event, concurrency: int
+) -> None:
+    """The worker and its share in leading, until `stop`; what runs then is given time to end."""
+    jobs = settings.jobs
+    options = WorkerOptions(
+        concurrency=concurrency,
+        prefetch=timedelta(milliseconds=settings.worker.prefetch_ms),
+        lease=timedelta(seconds=jobs.lease_s),
+        heartbeat=timedelta(seconds=jobs.heartbeat_s),
+        drain=timedelta(seconds=jobs.drain_s),
+        poll=timedelta(seconds=jobs.poll_s),
+    )
+    handlers = {
+        "classify": Classify(database, CATALOGUE),
+        "action.gmail": ActionGmail(database, mailboxes.mailbox_of),
+        "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.client_of),
+        "history.sync.gmail": HistorySyncGmail(database),
+    }
+    keep = {
+        "completed": timedelta(days=jobs.keep_completed_days),
+        "failed": timedelta(days=jobs.keep_failed_days),
+        "canceled": timedelta(days=jobs.keep_canceled_days),
+    }
+    worker = Worker(database, CATALOGUE, handlers, options)
+    leadership = Leadership(
+        database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database, keep), poll=options.poll
+    )
+    async with background(end_orphans_forever(database), stop), asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        group.create_task(leadership.run())
+        await stop.wait()
+        worker.stop()
+        leadership.stop()
+
+
+def _reserve(settings: Settings, database: Database) -> DiskReserve | None:
+    return DiskReserve(settings.data_dir, settings.disk_reserve_mib) if database.dialect == "sqlite" else None
+
+
+@contextlib.asynccontextmanager
+async def _services(
+    settings: Settings, database: Database, http: httpx2.AsyncClient, reserve: DiskReserve | None
+) -> AsyncGenerator[Services]:
+    """What the doors lead to; what they do behind everyone's back comes to its end before the database is closed."""
+    queues, tally = queues_of(settings.queues, settings.routes), Tally()
+    async with _credentials(settings, database, http) as credentials:
+        services = Services(
+            intake=Intake(database, reserve, queues=queues, tally=tally),
+            buffer=Buffer(database, queues, tally=tally),
+            database=database,
+            queues=queues,
+            token_check=TokenCheck(database, wall_clock),
+            tally=tally,
+            clock=wall_clock,
+            credentials=credentials,
+        )
+        try:
+            yield services
+        finally:
+            await services.requests.close()
+            await services.buffer.close()
+            await services.token_check.close()
+
+
+@contextlib.asynccontextmanager
+async def _credentials(
+    settings: Settings, database: Database, http: httpx2.AsyncClient
+) -> AsyncGenerator[AccessTokens | None]:
+    """Access tokens for connected accounts; None while no app at Google is set, and so none can be connected."""
+    if settings.google.client_id is None:
+        yield None
+        return
+    tokens = AccessTokens(database, vault_of(settings), GoogleOAuth(http, google_app(settings)), wall_clock)
+    try:
+        yield tokens
+    finally:
+        await tokens.close()
+
+
+def _keeper(settings: Settings, services: Services, gauges: Gauges) -> Keeper:
+    return Keeper(
+        services.database,
+        services.queues,
+        services.buffer,
+        gauges,
+        keep=timedelta(days=settings.inbox.keep_days),
+        keep_rollups=timedelta(days=settings.inbox.rollup_days),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _serving(
+    settings: Settings,
+    services: Services,
+    mcp: McpEndpoint,
+    exporter: Exporter,
+    http: httpx2.AsyncClient,
+    reserve: DiskReserve | None,
+) -> AsyncGenerator[str]:
+    """The pages, and beside them everything else that is asked over HTTP."""
+    routes = [
+        *switchboard_routes(services, mcp),
+        Route("/metrics", exporter.metrics_endpoint),
+        Route("/readyz", ready_endpoint(services.database, reserve)),
+        *_hooks(settings, services, http),
+    ]
+    dashboard = create_dashboard(
+        StoreFeed(services.database),
+        allowed_hosts=settings.web.allowed_hosts,
+        account=await _shown_account(settings, services.database),
+        started_at=datetime.now(UTC),
+        own_doors=DOORS,
+        routes=routes,
+    )
+    web = settings.web
+    async with serving(dashboard, host=web.host, port=web.port, before_stop=mcp.stop_waiting) as address:
+        yield address
+
+
+def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> list[Route]:
+    gmail = settings.gmail
+    if gmail.push_audience is None:
+        return []
+    terms = PushTerms(gmail.push_audience, gmail.push_account)
+    hook = GmailHook(services.database, terms, GoogleKeys(http, gmail.push_keys_url))
+    return [Route(HOOK, hook.take, methods=["POST"])]
+
+
+async def _shown_account(settings: Settings, database: Database) -> str:
+    """Whose page it is: the address, or how many there are."""
+    if settings.gmail.token is not None and settings.account.email is not None:
+        return settings.account.email
+    found = [each for each in await database.run(list_accounts()) if each.state != "removed"]
+    if len(found) == 1:
+        return found[0].email
+    return f"{len(found)} accounts" if found else "no account connected yet"
+
+
+def _watch(
+    settings: Settings, services: Services, http: httpx2.AsyncClient
+) -> Callable[[AccountView, Quota], Coroutine[Any, Any, None]]:
+    def watch(account: AccountView, quota: Quota) -> Coroutine[Any, Any, None]:
+        """The connector of one account: it reaches the switchboard through MCP, as it would from afar."""
+        switchboard = switchboard_within(build_server(services, Principal(Role.CONNECTOR, account.endpoint_identity)))
+        return watch_within(settings, switchboard, http, account.email, tally=services.tally, quota=quota)
+
+    return watch
+
+
+@contextlib.asynccontextmanager
+async def background(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> AsyncGenerator[None]:
+    """Runs beside the block. If it ends by an error, everything is stopped and the error is raised."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda _task: stop.set())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
