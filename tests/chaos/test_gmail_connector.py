@@ -36,6 +36,7 @@ TOKEN = "token-of-the-sandbox"
 SPEED = 100.0
 PER_MINUTE = 6_000
 LATEST_KILL_S = 0.05
+AHEAD = 60
 PATIENCE_S = 120.0
 
 
@@ -44,7 +45,7 @@ class CountingIntake(Intake):
 
     fresh = 0
     copies = 0
-    _news: asyncio.Event | None = None
+    _news = asyncio.Event()
 
     async def ingest_batch(
         self, items: Sequence[object], bound_to: str | None = None
@@ -53,15 +54,13 @@ class CountingIntake(Intake):
         accepted = [each for each in outcomes if isinstance(each, Accepted)]
         self.fresh += sum(not each.duplicate for each in accepted)
         self.copies += sum(each.duplicate for each in accepted)
-        if self._news is not None:
-            self._news.set()
+        told, self._news = self._news, asyncio.Event()
+        told.set()
         return outcomes
 
     async def until(self, count: int) -> None:
-        self._news = asyncio.Event()
         async with asyncio.timeout(PATIENCE_S):
             while self.fresh < count:
-                self._news.clear()
                 await self._news.wait()
 
 
@@ -100,9 +99,10 @@ class Scene:
             self.delivered.append(self.emulator.mailbox.deliver(raw, received_at=received_at).id)
 
     async def keep_delivering(self, until: int) -> None:
+        """While the connector follows: as it takes, more comes."""
         while len(self.delivered) < until:
-            self.deliver(min(10, until - len(self.delivered)))
-            await self.fast.sleep(1)
+            await self.intake.until(len(self.delivered) - AHEAD)
+            self.deliver(min(AHEAD, until - len(self.delivered)))
 
     async def arrived(self) -> list[str]:
         found: list[str] = []
@@ -147,17 +147,16 @@ async def test_a_connector_killed_at_a_failing_gmail_hands_every_message_in_exac
         faults.order(Fault(kind="drop_reply", path="/gmail/", share=0.05, times=max(2, mails // 500)))
         feeding = asyncio.create_task(stage.keep_delivering(mails))
         connector = await stage.start()
-        moments = sorted(rng.sample(range(mails // 20, mails * 9 // 10), kills))
+        moments = [int(mails * (0.1 + 0.8 * (number + rng.random()) / kills)) for number in range(kills)]
         for number, moment in enumerate(moments):
             await stage.intake.until(moment)
             await asyncio.sleep(rng.uniform(0, LATEST_KILL_S))
             await connector.kill()
             if number == kills // 2:
+                faults.order(Fault(503, seconds=300))
+            if number == kills - 1:
                 stage.deliver(20)
                 stage.emulator.mailbox.expire_history()
-                mails += 20
-            if number == kills - 1:
-                faults.order(Fault(503, seconds=300))
             connector = await stage.start()
         await feeding
         await stage.intake.until(len(stage.delivered))

@@ -321,5 +321,5 @@ async def test_every_tool_says_what_it_is_takes_and_answers(switchboard_on_sqlit
         assert all(each.get("description") for each in tool.input_schema["properties"].values()), tool.name
     hints = {name: tool.annotations for name, tool in listed.items()}
     reading = {name for name, each in hints.items() if each.read_only_hint}
-    assert reading == {"connector.list", "queue.peek", "queue.stats"}
+    assert reading == {"connector.list", "contacts.export", "filters.export", "queue.peek", "queue.stats"}
     assert {name for name, each in hints.items() if each.destructive_hint} == {"queue.ack"}

@@ -104,11 +104,10 @@ def lease_requests(
     yield from _expire(endpoint_identity, now)
     yield sql("return_requests", endpoint_identity, now)
     rows = yield sql("lease_requests", endpoint_identity, most, lease_token, now + lease)
-    found = [
+    return [
         LeasedRequest(as_uuid(id), lease_token, kind, from_json(arguments), as_time(until), as_time(expires))
-        for id, kind, arguments, until, expires in rows
+        for id, kind, arguments, until, expires, _ in sorted(rows, key=lambda row: (as_time(row[5]), as_uuid(row[0])))
     ]
-    return sorted(found)
 
 
 @transaction

@@ -154,7 +154,7 @@ ALL_TOOLS = (
         "any more: its time was over, or another instance of the connector has it.",
         connector_forms.ReplyArguments,
         connector_forms.ReplyAnswer,
-        ENDS,
+        ADDS,
         connector_calls.reply,
     ),
     Tool(

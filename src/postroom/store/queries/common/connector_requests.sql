@@ -4,7 +4,7 @@ VALUES (:id, :endpoint_identity, :kind, :arguments_json, 'queued', :now, :expire
 
 -- name: select_live_requests(endpoint_identity)
 SELECT id, kind, arguments_json, state FROM connector_requests
-WHERE endpoint_identity = :endpoint_identity AND state IN ('queued', 'leased') ORDER BY id
+WHERE endpoint_identity = :endpoint_identity AND state IN ('queued', 'leased') ORDER BY created_at, id
 
 -- name: select_due_request(endpoint_identity, now)
 SELECT 1 FROM connector_requests
