@@ -68,6 +68,9 @@ class Switchboard:
         await self.after()
         return outcomes
 
+    async def changes(self, reports: Sequence[Mapping[str, Any]]) -> None:
+        await self._client.changes(reports)
+
     async def heartbeat(self, report: Mapping[str, Any]) -> None:
         await self._client.heartbeat(report)
 

@@ -7,23 +7,32 @@ import os
 import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx2
 import pytest
 
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
+from postroom.gmail.oauth import GoogleOAuth
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.server import running_emulator
+from postroom.store.accounts import AccountView
+from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
 from postroom.store.connectors import list_connectors
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.store.opening import open_database
+from postroom.switchboard.accounts import connect
+from postroom.switchboard.credentials import AccessTokens
+from postroom.vault import Vault
+from support.google import ADA, Google, running_google
 from support.switchboard import Served, served, services_on
 
 POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
@@ -33,7 +42,9 @@ PATIENCE_S = 60
 class Site:
     """A mailbox, a switchboard over HTTP, and how to start connectors between them."""
 
-    def __init__(self, folder: Path, board: Served, mailbox: Mailbox, gmail: str, token: str) -> None:
+    def __init__(
+        self, folder: Path, board: Served, mailbox: Mailbox, gmail: str, token: str, gmail_token: str | None = TOKEN
+    ) -> None:
         self.folder = folder
         self.board = board
         self.mailbox = mailbox
@@ -42,15 +53,24 @@ class Site:
             "POSTROOM_DATA_DIR": str(folder / "connector"),
             "POSTROOM_CONNECTOR_TOKEN": token,
             "POSTROOM_GMAIL_BASE_URL": gmail,
-            "POSTROOM_GMAIL_TOKEN": TOKEN,
             "POSTROOM_GMAIL_POLL_S": "0.05",
         }
+        if gmail_token is not None:
+            self._environment["POSTROOM_GMAIL_TOKEN"] = gmail_token
 
     @contextlib.asynccontextmanager
     async def connector(self, *options: str, **environment: str) -> AsyncGenerator[asyncio.subprocess.Process]:
         process = await asyncio.create_subprocess_exec(
             *POSTROOM,
-            *("connector", "gmail", "--email", OWNER, "--switchboard", f"{self.board.address}/mcp", "--json"),
+            *(
+                "connector",
+                "gmail",
+                "--email",
+                self.mailbox.owner,
+                "--switchboard",
+                f"{self.board.address}/mcp",
+                "--json",
+            ),
             *options,
             cwd=self.folder,
             env=self._environment | environment,
@@ -132,3 +152,46 @@ async def test_a_second_one_for_the_same_mailbox_is_refused(site: Site):
             code, _, complaints = await ended(second)
     assert code == 2
     assert f"a connector for {OWNER} runs already" in complaints
+
+
+@dataclass
+class Consented:
+    """A site whose access tokens come from the switchboard, by the user's consent."""
+
+    site: Site
+    google: Google
+    account: AccountView
+
+
+@pytest.fixture
+async def consented(tmp_path: Path, database: Database) -> AsyncIterator[Consented]:
+    vault = Vault(tmp_path / "keys")
+    async with running_google() as google, httpx2.AsyncClient() as http:
+        oauth = GoogleOAuth(http, google.app)
+        tokens = AccessTokens(database, vault, oauth)
+        grant = await google.consent(oauth, "organise", ADA)
+        signed, client_id = Signature(new_id(), "test", "admin"), google.app.client_id
+        account = await connect(database, vault, grant, ADA, client_id, signed, wall_clock(), renew=False)
+        services = services_on(database, wall_clock, credentials=tokens)
+        async with served(services) as board:
+            token = await board.token("connector", account.endpoint_identity)
+            mailbox = google.emulator.mailbox
+            yield Consented(Site(tmp_path, board, mailbox, google.address, token, None), google, account)
+        await tokens.close()
+
+
+async def test_access_tokens_come_from_the_switchboard(consented: Consented):
+    consented.site.mailbox.deliver(letter("hello", to=ADA))
+    async with consented.site.connector("--once") as process:
+        code, said, complaints = await ended(process)
+    assert (code, json.loads(said)) == (0, {"new": 1}), complaints
+
+
+async def test_a_lost_consent_is_told_with_what_to_do(consented: Consented):
+    consented.site.mailbox.deliver(letter("hello", to=ADA))
+    consented.google.emulator.consents.revoke_user(ADA)
+    async with consented.site.connector("--once") as process:
+        code, _, complaints = await ended(process)
+    assert code != 0
+    assert "connect the account again" in complaints
+    assert "Traceback" not in complaints

@@ -56,6 +56,10 @@ class Rehearsal:
         self._called("connector_redis_stream", identity=identity, **reading)
         ready(identity)
 
+    async def connector_gmail(self, settings: Settings, *, email: str, ready: Ready, **watching: Any) -> None:
+        self._called("connector_gmail", email=email, once=watching["once"])
+        ready(f"gmail:user:{email}")
+
     def _called(self, name: str, **arguments: object) -> None:
         self.calls.append((name, arguments))
         if self.error is not None:
