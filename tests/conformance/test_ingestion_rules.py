@@ -75,6 +75,23 @@ async def test_a_shipped_rule_is_switched_off_and_on_again(database: Database, c
         await database.run(restore_pack_rule("one", signed(), clock()))
 
 
+async def test_ones_own_rule_stays_when_a_later_version_ships_one_of_its_name(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(database, clock, RULES[0])
+    shipped = IngestionRule(960, "one", "sender_domain", "metadata", "d.example")
+    monkeypatch.setattr(ingestion_rules, "BULK_PACK", (*BULK_PACK, shipped))
+    monkeypatch.setitem(ingestion_rules.PACK, "one", shipped)
+    assert await enabled(database) == [RULES[0], *BULK_PACK]
+    with pytest.raises(Conflict, match="of your own"):
+        await database.run(restore_pack_rule("one", signed(), clock()))
+    assert await enabled(database) == [RULES[0], *BULK_PACK]
+    assert await database.run(remove_ingestion_rule("one", signed(), clock())) == "user"
+    assert await enabled(database) == [*BULK_PACK, shipped]
+    assert await database.run(remove_ingestion_rule("one", signed(), clock())) == "pack"
+    assert await enabled(database) == list(BULK_PACK)
+
+
 async def test_a_name_stands_for_one_rule(database: Database, clock: ManualClock) -> None:
     await add(database, clock, RULES[0])
     for name in ("one", "list-id"):

@@ -55,6 +55,13 @@ def test_two_processes_may_share_it(path: Path):
     other.close()
 
 
+def test_every_addition_waits_for_the_disk(path: Path):
+    index = SentIndex(path)
+    modes = [index._connection.execute(f"PRAGMA {name}").fetchall() for name in ("journal_mode", "synchronous")]
+    assert modes == [[("wal",)], [(2,)]]
+    index.close()
+
+
 def test_ids_cannot_be_listed(path: Path):
     index = SentIndex(path)
     with pytest.raises(TypeError):

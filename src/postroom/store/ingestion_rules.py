@@ -48,17 +48,20 @@ def add_ingestion_rule(rule: IngestionRule, signed: Signature, now: datetime) ->
 def remove_ingestion_rule(name: str, signed: Signature, now: datetime) -> Script[Origin]:
     """Removes a rule of the user's own, or switches one of the pack off; says which it was."""
     yield sql("lock_ingestion_rules")
-    if name in PACK:
-        if not (yield from _insert(PACK[name], False, "pack", now)):
-            raise NotFound(f"the shipped rule {name!r} is switched off already; `postroom filters list` shows it")
-        before: dict[str, object] = {"enabled": True}
-    else:
-        rows = yield sql("delete_ingestion_rule", name)
-        if not rows:
+    rows = yield sql("delete_ingestion_rule", name)
+    stored = _stored(rows[0]) if rows else None
+    match stored:
+        case None if name in PACK:
+            yield from _insert(PACK[name], False, "pack", now)
+            before: dict[str, object] = {"enabled": True}
+        case None:
             raise NotFound(f"there is no rule {name!r}; `postroom filters list` shows those there are")
-        before = as_data(_stored(rows[0]).rule)
+        case IngestionRuleView(origin="pack"):
+            raise NotFound(f"the shipped rule {name!r} is switched off already; `postroom filters list` shows it")
+        case _:
+            before = as_data(stored.rule)
     yield from auditing(signed.under("filters.remove", "ingestion_rule", name, before=before), now)
-    return "pack" if name in PACK else "user"
+    return "pack" if stored is None else "user"
 
 
 @transaction
@@ -67,20 +70,31 @@ def restore_pack_rule(name: str, signed: Signature, now: datetime) -> Script[boo
     if name not in PACK:
         raise NotFound(f"there is no shipped rule {name!r}; they are {', '.join(PACK)}")
     yield sql("lock_ingestion_rules")
-    if not (yield sql("delete_ingestion_rule", name)):
+    rows = yield sql("delete_ingestion_rule", name)
+    if not rows:
         return False
+    if _stored(rows[0]).origin == "user":
+        raise Conflict(
+            "name", f"there is a rule {name!r} of your own, from before that one was shipped", "remove yours"
+        )
     yield from auditing(signed.under("filters.restore", "ingestion_rule", name, after={"enabled": True}), now)
     return True
 
 
 @query
 def list_ingestion_rules() -> Script[list[IngestionRuleView]]:
-    """The user's rules and the pack, in the order in which they are tried."""
+    """The user's rules and the pack, in the order in which they are tried.
+
+    A rule of the user's own stands in the place of one with its name that a later version ships.
+    """
     rows = yield sql("select_ingestion_rules")
-    stored = [_stored(row) for row in rows]
-    off = {view.rule.name for view in stored if view.origin == "pack"}
-    pack = [IngestionRuleView(rule, "pack", rule.name not in off) for rule in BULK_PACK]
-    own = [view for view in stored if view.origin == "user" and view.rule.name not in PACK]
+    stored = {view.rule.name: view for view in map(_stored, rows)}
+    own = [view for view in stored.values() if view.origin == "user"]
+    pack = [
+        IngestionRuleView(rule, "pack", rule.name not in stored)
+        for rule in BULK_PACK
+        if rule.name not in {view.rule.name for view in own}
+    ]
     return sorted([*own, *pack], key=lambda view: (view.rule.number, view.rule.name))
 
 

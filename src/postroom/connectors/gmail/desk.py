@@ -65,6 +65,8 @@ class Desk:
         self._clock = clock
         self._tally = tally
         self._vitals = vitals
+        self.ended = 0
+        """How many messages have come to their end here, whatever it was: whoever waits for a round can see it move."""
         if refused.count:
             vitals.counters["refused"] = refused.count
 
@@ -92,6 +94,7 @@ class Desk:
         # What is spam today may be mail tomorrow, and is then read again.
         ended = [read.message.id for read in fetched.read if not read.message.label_ids & NOT_MAIL]
         self._handed_in.add([*ended, *fetched.gone])
+        self.ended += len(ended) + len(fetched.gone)
         return fresh
 
     async def report(self, reports: Sequence[dict[str, Any]]) -> None:

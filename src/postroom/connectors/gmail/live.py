@@ -120,7 +120,7 @@ class GmailConnector:
         troubles = 0
         async with self._waiting.listening():
             while not stop.is_set():
-                pause = poll
+                pause, ended = poll, self._desk.ended
                 try:
                     await self.sync()
                     self._feel_well()
@@ -128,7 +128,8 @@ class GmailConnector:
                 except SettingsError:
                     raise
                 except (PostroomError, OSError) as error:
-                    troubles += 1
+                    # A long round that got somewhere before it broke off is no reason to wait ever longer.
+                    troubles = 1 if self._desk.ended > ended else troubles + 1
                     pause = self._pause_after(error, poll, troubles)
                     log.warning("connector.waiting", error=type(error).__name__, seconds=pause.total_seconds())
                 await self._waiting.wait(pause, stop, hurried=not troubles)
