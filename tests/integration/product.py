@@ -171,7 +171,8 @@ async def decided_action(database: Database, clock: Callable[[], datetime], max_
     (deciding,) = await database.run(jobs.claim(token, 1, clock()))
     decision = actions.Decision(new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule")
     action = actions.NewAction(action_id, "rule", "queued", "hash")
-    follow_up = new_job(CATALOGUE, "action.gmail", {}, max_attempts=max_attempts)
+    payload = {"account_id": str(account.id), "action_id": str(action_id)}
+    follow_up = new_job(CATALOGUE, "action.gmail", payload, max_attempts=max_attempts)
     await database.run(actions.record_decision(deciding, decision, action, follow_up, clock()))
     await database.run(jobs.close_lease(token, clock()))
     return action_id, follow_up.id

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from uuid import UUID
 
 from postroom.act.executor import carry_out
-from postroom.core.errors import Fatal, JobError
+from postroom.core.errors import Fatal, JobError, Parked
 from postroom.core.mailbox import Mailbox
 from postroom.gmail.errors import GmailError, job_error
 from postroom.handlers.payload import uuid_field
@@ -32,7 +32,8 @@ class ActionGmail:
         try:
             ending = await self._carry_out(run, action)
         except JobError as error:
-            if isinstance(error, Fatal) or run.job.is_last_attempt:
+            # A parked job only waits, and its action with it: that uses up no attempt, not even the last.
+            if isinstance(error, Fatal) or (run.job.is_last_attempt and not isinstance(error, Parked)):
                 await self._database.run(actions.fail_action(run.job, action_id, str(error), self._clock()))
             raise
         await run.complete(ending)
