@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import Parked, PostroomError, SettingsError
+from postroom.core.errors import PostroomError, Retryable, SettingsError
 from postroom.core.job_types import CATALOGUE, LABELS_SYNC_GMAIL
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
@@ -40,6 +41,7 @@ log = structlog.get_logger()
 
 LOOK_EVERY_S = 30.0
 LABELS_EVERY_S = 3600.0
+SETTINGS_MAY_COME = timedelta(minutes=15)
 
 Watch = Callable[[accounts.AccountView, Quota], Coroutine[Any, Any, None]]
 
@@ -68,7 +70,7 @@ class Mailboxes:
         if given is not None:
             return PlainTokens(_always(given.get_secret_value()))
         if self._credentials is None:
-            raise Parked(f"account:{account_id}", "google.client_id and google.client_secret are not set")
+            raise Retryable("google.client_id and google.client_secret are not set", SETTINGS_MAY_COME)
         return self._credentials.for_jobs(account_id)
 
 

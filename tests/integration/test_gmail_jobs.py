@@ -28,7 +28,7 @@ from postroom.sandbox.server import running_emulator
 from postroom.store import actions, jobs, labels, mail
 from postroom.store import connector_requests as requests
 from postroom.store.clock import wall_clock
-from postroom.store.database import Database
+from postroom.store.database import Database, Text, transaction
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
 from postroom.store.new_jobs import new_job
@@ -138,6 +138,11 @@ async def test_an_action_whose_job_is_parked_in_its_last_attempt_only_waits(offi
     def without_consent(account_id: UUID) -> Any:
         raise Parked(f"account:{account_id}", "the consent is lost")
 
+    @transaction
+    def lose_consent() -> Any:
+        yield Text("UPDATE accounts SET state = 'needs_consent', state_reason = 'revoked'")
+
+    await office.database.run(lose_consent())
     parked = asyncio.Event()
     office.database.subscribe(jobs.CHANNEL, lambda _message: parked.set())
     async with working(office.database, {"action.gmail": ActionGmail(office.database, without_consent)}):
