@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SUITES = {"unit": 120, "conformance": 180, "integration": 180, "security": 60, "browser": 90, "chaos": 285}
+SUITES = {"unit": 90, "conformance": 210, "integration": 210, "security": 50, "browser": 60, "chaos": 230}
 SOAKED = {"unit": 900, "conformance": 3600, "chaos": 3600}
 TOTALS = re.compile(r"(\d+) (passed|failed|error|errors|skipped)")
 

@@ -99,9 +99,12 @@ def test_what_the_demo_did_can_be_looked_at_with_the_command_line(tmp_path: Path
         for line in process.stderr:
             if "connector.looked_back" in line:
                 break
+        demo = str(tmp_path / "data" / ".postroom-demo")
+        for _ in range(100):  # what was handed in is on its way to being decided
+            if postroom(tmp_path, "jobs", "list", "--type", "classify", "--json", "--data-dir", demo).stdout:
+                break
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
-    demo = str(tmp_path / "data" / ".postroom-demo")
     listed = postroom(tmp_path, "jobs", "list", "--json", "--data-dir", demo)
     jobs = [json.loads(line) for line in listed.stdout.splitlines()]
     assert {"classify"} <= {job["type"] for job in jobs}
