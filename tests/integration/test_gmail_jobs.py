@@ -20,7 +20,8 @@ from postroom.gmail.client import GmailClient
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.history_sync import HistorySyncGmail
 from postroom.handlers.labels_sync import LabelsSyncGmail
-from postroom.jobs.worker import Handler, Worker, WorkerOptions
+from postroom.jobs.run import Handler
+from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.faults import Fault
 from postroom.sandbox.mailbox import Mailbox
