@@ -97,6 +97,16 @@ def test_stats_count_what_waits_and_what_is_held(shell: Shell):
     assert lines[1].split() == ["email", "high_priority", "0", "0", "-", "0", "10"]
 
 
+def test_stats_of_all_that_is_kept_count_the_ended_too(shell: Shell):
+    handed_in(shell, [envelope(number) for number in range(3)])
+    taken(shell, 2, ack=True)
+    assert shell("queue", "stats", "--kept", "--json") == 0
+    assert shell.json() == [
+        {"queue": "gateway", "tier": "P2", "state": "done", "messages": 2},
+        {"queue": "gateway", "tier": "P2", "state": "waiting", "messages": 1},
+    ]
+
+
 def test_the_queues_are_those_of_the_settings(shell: Shell):
     (shell.folder / "postroom.toml").write_text('[queues.alarms]\ntiers = ["loud", "quiet"]\notherwise = "quiet"\n')
     handed_in(shell, [])

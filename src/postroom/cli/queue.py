@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 app = command_group("Look at the queues, and replay what went through them.")
 
 STATS_COLUMNS = ("queue", "tier", "waiting", "leased", "oldest_waiting_at", "streak", "guard")
+KEPT_COLUMNS = ("queue", "tier", "state", "messages")
 PEEK_COLUMNS = ("message_id", "tier", "state", "attempts", "accepted_at", "channel", "kind", "text")
 LONGEST_TEXT = 60
 
@@ -29,9 +30,20 @@ Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of the que
 
 
 @app.command()
-def stats(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def stats(
+    context: typer.Context,
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Count every message that is kept, by its state, ended ones too.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
     """Show what waits in every queue, tier by tier, and how near each tier is to its guard."""
     settings = settings_for(data_dir)
+    if kept:
+        counted = with_database(application_of(context), settings, lambda database: _counted(settings, database))
+        show_list(counted, KEPT_COLUMNS, as_json=as_json)
+        return
     queues = with_database(application_of(context), settings, lambda database: _buffer(settings, database).stats())
     rows = [{"queue": each.queue, **asdict(tier)} for each in queues for tier in each.tiers]
     show_list(rows, STATS_COLUMNS, as_json=as_json)
@@ -97,6 +109,20 @@ def replay(
     )
     document = {"queue": queue, "replayed": len(copies), "ids": copies}
     show_json(_plain(document)) if as_json else typer.echo(f"queued once more in {queue}: {len(copies)}")
+
+
+async def _counted(settings: "Settings", database: "Database") -> list[dict[str, object]]:
+    from postroom.queue_settings import queues_of
+    from postroom.store.history import count_states
+
+    rows: list[dict[str, object]] = []
+    for queue in queues_of(settings.queues, settings.routes).names:
+        found = await database.run(count_states(queue))
+        rows += [
+            {"queue": queue, "tier": tier, "state": state, "messages": count}
+            for (tier, state), count in sorted(found.items())
+        ]
+    return rows
 
 
 def _buffer(settings: "Settings", database: "Database") -> "Buffer":
