@@ -117,11 +117,8 @@ async def _counted(settings: "Settings", database: "Database") -> list[dict[str,
 
     rows: list[dict[str, object]] = []
     for queue in queues_of(settings.queues, settings.routes).names:
-        found = await database.run(count_states(queue))
-        rows += [
-            {"queue": queue, "tier": tier, "state": state, "messages": count}
-            for (tier, state), count in sorted(found.items())
-        ]
+        for (tier, state), count in sorted((await database.run(count_states(queue))).items()):
+            rows.append({"queue": queue, "tier": tier, "state": state, "messages": count})
     return rows
 
 
