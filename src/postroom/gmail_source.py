@@ -150,6 +150,7 @@ def _parts(
     from postroom.connectors.gmail.spending import RememberedQuota
     from postroom.connectors.sent_index import SentIndex
     from postroom.gmail.client import GmailClient
+    from postroom.google import quota_terms
     from postroom.store.clock import wall_clock
 
     email = addresses[0]
@@ -158,7 +159,7 @@ def _parts(
     filters = FilterCache(folder / "filters.json", switchboard)
     with (
         contextlib.closing(SentIndex(folder / "sent.db")) as sent,
-        contextlib.closing(RememberedQuota(folder / "quota")) as own,
+        contextlib.closing(RememberedQuota(folder / "quota", quota_terms(settings))) as own,
     ):
         client = GmailClient(http, settings.gmail.base_url, tokens, quota=quota or own)
         connector = GmailConnector(

@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from postroom.core.errors import SettingsError
+from postroom.core.errors import BadInput, SettingsError
 
 if TYPE_CHECKING:
     from postroom.gmail.oauth import GoogleApp
+    from postroom.gmail.terms import Terms
     from postroom.settings import Settings
     from postroom.vault import Vault
 
@@ -22,6 +23,17 @@ def google_app(settings: "Settings") -> "GoogleApp":
         )
     secret = google.client_secret.get_secret_value()
     return GoogleApp(google.client_id, secret, google.auth_url, google.token_url, google.revoke_url)
+
+
+def quota_terms(settings: "Settings") -> "Terms":
+    """What Google allows one user, as the settings have it."""
+    from postroom.gmail.terms import PRICES, Terms
+
+    gmail = settings.gmail
+    try:
+        return Terms(gmail.units_per_minute, gmail.reserve_units, {**PRICES, **gmail.prices})
+    except BadInput as error:
+        raise SettingsError(f"gmail.{error.field}: {error.problem}; {error.remedy}") from None
 
 
 def vault_of(settings: "Settings") -> "Vault":

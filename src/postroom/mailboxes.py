@@ -21,6 +21,7 @@ from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota
 from postroom.gmail.tokens import PlainTokens, TokenProvider
+from postroom.google import quota_terms
 from postroom.store import accounts
 from postroom.store.clock import wall_clock
 from postroom.store.ids import new_id
@@ -53,10 +54,11 @@ class Mailboxes:
         self._settings = settings
         self._http = http
         self._credentials = credentials
+        self._terms = quota_terms(settings)
         self._quotas: dict[UUID, Quota] = {}
 
     def quota_of(self, account_id: UUID) -> Quota:
-        return self._quotas.setdefault(account_id, Quota())
+        return self._quotas.setdefault(account_id, Quota(self._terms))
 
     def client_of(self, account_id: UUID) -> GmailClient:
         gmail = self._settings.gmail

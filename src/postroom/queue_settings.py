@@ -16,7 +16,6 @@ endpoint_identity = "monitoring-*"
 """
 
 import difflib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,20 +27,10 @@ from pydantic import BeforeValidator, Field, field_validator
 from postroom.core.envelope import PROVIDERS
 from postroom.core.errors import SettingsError
 from postroom.core.queues import EMAIL, GATEWAY, GUARD, ClassRule, Policy, Queues, Route
-from postroom.sections import Seconds, Section, Whole
+from postroom.sections import Seconds, Section, Whole, from_json
 
 BUILT_IN = {"email": EMAIL, "gateway": GATEWAY}
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-
-
-def _from_json(value: object) -> object:
-    """In the environment, a table is written as JSON."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        raise ValueError("a table, or as text its JSON") from None
 
 
 Guard = Annotated[Whole, Field(ge=1, le=1_000_000)]
@@ -90,8 +79,8 @@ class RouteSettings(Section):
     endpoint_identity: str | None = None
 
 
-QueueTables = Annotated[dict[str, QueueSettings], BeforeValidator(_from_json)]
-RouteTables = Annotated[tuple[RouteSettings, ...], BeforeValidator(_from_json)]
+QueueTables = Annotated[dict[str, QueueSettings], BeforeValidator(from_json)]
+RouteTables = Annotated[tuple[RouteSettings, ...], BeforeValidator(from_json)]
 
 
 def queues_of(queues: Mapping[str, QueueSettings], routes: Sequence[RouteSettings]) -> Queues:

@@ -1,5 +1,6 @@
 """The parts of the settings: what each holds, its default, and what it allows. `settings.py` reads them."""
 
+import json
 import re
 from typing import Annotated, Literal
 from urllib.parse import unquote
@@ -11,6 +12,16 @@ def _no_bool(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("true and false are no numbers")
     return value
+
+
+def from_json(value: object) -> object:
+    """In the environment, a table is written as JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError("a table, or as text its JSON") from None
 
 
 def _split_commas(value: object) -> object:
@@ -79,6 +90,15 @@ class GmailSettings(Section):
     poll_s: Seconds = Field(5.0, gt=0, description="Seconds between two looks at the mailbox.")
     snooze_label: str = Field(
         "Postroom/Snoozed", min_length=1, max_length=225, description="The label of snoozed mail, created on demand."
+    )
+    units_per_minute: Whole = Field(
+        6_000, ge=1, description="Google's quota units a minute for one user; 15,000 for projects from before May 2026."
+    )
+    reserve_units: Whole = Field(
+        1_200, ge=0, description="Of these, the units a minute that reading old mail leaves untouched for live mail."
+    )
+    prices: Annotated[dict[str, Whole], BeforeValidator(from_json)] = Field(
+        {}, description='Units of single methods that differ from Google\'s table, such as `{"messages.get": 5}`.'
     )
     pubsub_topic: str | None = Field(
         None,
