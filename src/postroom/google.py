@@ -33,7 +33,8 @@ def quota_terms(settings: "Settings") -> "Terms":
     try:
         return Terms(gmail.units_per_minute, gmail.reserve_units, {**PRICES, **gmail.prices})
     except BadInput as error:
-        raise SettingsError(f"gmail.{error.field}: {error.problem}; {error.remedy}") from None
+        setting = {"reserve": "reserve_units"}.get(error.field, error.field)
+        raise SettingsError(f"gmail.{setting}: {error.problem}; {error.remedy}") from None
 
 
 def vault_of(settings: "Settings") -> "Vault":

@@ -1,13 +1,11 @@
 """The system's Chromium for the browser tests: found, installed when we may, and launched the same way every time."""
 
-import os
-import shutil
-import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import cache
 
 from playwright.async_api import Browser, Dialog, Page, async_playwright
+
+from support.programs import system_program
 
 FLAGS = [
     "--headless",
@@ -19,43 +17,12 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-INSTALL = (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "chromium"])
-
-
-class NoChromiumError(RuntimeError):
-    """The browser tests have no browser to run in."""
-
-
-@cache
-def chromium() -> str:
-    """Where Chromium is. A missing one is installed by root, and an error for anybody else: tests are never skipped."""
-    found = shutil.which("chromium")
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install()
-        found = shutil.which("chromium")
-    if found is None:
-        raise NoChromiumError(
-            "the browser tests need `chromium` on PATH; install it, for instance with "
-            "`apt-get install --no-install-recommends chromium`, or run the tests as root to have it installed"
-        )
-    return found
-
-
-def _install() -> None:
-    for command in INSTALL:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        )
-        if done.returncode != 0:
-            raise NoChromiumError(
-                f"`{' '.join(command)}` failed; install Chromium by hand. It said:\n{done.stderr[-2000:]}"
-            )
 
 
 @asynccontextmanager
 async def launched() -> AsyncGenerator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        browser = await playwright.chromium.launch(executable_path=system_program("chromium"), args=FLAGS)
         try:
             yield browser
         finally:

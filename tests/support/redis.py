@@ -4,47 +4,16 @@ It writes every command to disk before it answers (`appendfsync always`), so tha
 a kill.
 """
 
-import os
-import shutil
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-INSTALL = (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "redis-server"])
-
-
-class NoRedisError(RuntimeError):
-    """The tests have no Redis to run on."""
-
-
-@cache
-def redis_program() -> str:
-    """Where redis-server is. A missing one is installed by root, and an error for anybody else: nothing is skipped."""
-    found = shutil.which("redis-server")
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install()
-        found = shutil.which("redis-server")
-    if found is None:
-        raise NoRedisError(
-            "these tests need `redis-server` on PATH; install it, for instance with "
-            "`apt-get install --no-install-recommends redis-server`, or run the tests as root to have it installed"
-        )
-    return found
-
-
-def _install() -> None:
-    for command in INSTALL:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        )
-        if done.returncode != 0:
-            raise NoRedisError(f"`{' '.join(command)}` failed; install Redis by hand. It said:\n{done.stderr[-2000:]}")
+from support.programs import system_program
 
 
 class RedisServer:
@@ -56,7 +25,7 @@ class RedisServer:
         self.options = options
         self.user: str | None = None
         self.process: subprocess.Popen[Any] | None = None
-        self._program = redis_program()
+        self._program = system_program("redis-server")
 
     @property
     def url(self) -> str:

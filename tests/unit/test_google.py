@@ -31,9 +31,9 @@ def test_units_reserve_and_single_prices_are_settings(tmp_path: Path):
     [
         ({"PRICES": '{"message.get": 5}'}, "did you mean messages.get"),
         ({"PRICES": '{"messages.get": -5}'}, "0 or more"),
-        ({"RESERVE_UNITS": "6000"}, "not enough"),
+        ({"RESERVE_UNITS": "6000"}, "reserve_units: .*not enough"),
     ],
 )
 def test_terms_that_make_no_sense_are_refused_with_the_setting(tmp_path: Path, environ: dict[str, str], told: str):
-    with pytest.raises(SettingsError, match=f"gmail\\..*{told}"):
+    with pytest.raises(SettingsError, match=rf"gmail\..*{told}"):
         quota_terms(_settings(tmp_path, **environ))

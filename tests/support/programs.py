@@ -1,0 +1,36 @@
+"""Programs of the system that tests need: found, or installed when we may; never a reason to skip a test."""
+
+import os
+import shutil
+import subprocess
+from functools import cache
+
+
+class NoProgramError(RuntimeError):
+    """A program that the tests need is not there, and we may not install it."""
+
+
+@cache
+def system_program(name: str) -> str:
+    """Where it is. A missing one is installed by root from the package of its name, and an error for anybody else."""
+    found = shutil.which(name)
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        _install(name)
+        found = shutil.which(name)
+    if found is None:
+        raise NoProgramError(
+            f"these tests need `{name}` on PATH; install it, for instance with "
+            f"`apt-get install --no-install-recommends {name}`, or run the tests as root to have it installed"
+        )
+    return found
+
+
+def _install(package: str) -> None:
+    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", package]):
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        )
+        if done.returncode != 0:
+            raise NoProgramError(
+                f"`{' '.join(command)}` failed; install {package} by hand. It said:\n{done.stderr[-2000:]}"
+            )
