@@ -13,7 +13,7 @@ from uuid import UUID
 import httpx2
 
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailLive
+from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.job_types import CATALOGUE
 from postroom.core.mail import read_mail
@@ -54,7 +54,7 @@ class Product:
 
     database: Database
     mailbox: Mailbox
-    live: GmailLive
+    live: GmailConnector
     address: str
     patience_s: float
 
@@ -122,7 +122,7 @@ async def running_product(
         services = services_on(database, wall_clock)
         dispatching = asyncio.create_task(Dispatcher(database, CATALOGUE, services.buffer).run())
         working = asyncio.gather(worker.run(), leadership.run())
-        live = GmailLive(
+        live = GmailConnector(
             client,
             switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT))),
             Checkpoint(folder / "checkpoint.json"),

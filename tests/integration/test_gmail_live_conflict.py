@@ -14,7 +14,7 @@ import pytest
 from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailLive
+from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.parse import prepare
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.connectors.runtime import Vitals
@@ -38,7 +38,7 @@ class Watch:
     """A mailbox, and the connector that watches it."""
 
     mailbox: Mailbox
-    live: GmailLive
+    live: GmailConnector
     vitals: Vitals
     services: Services
 
@@ -61,7 +61,7 @@ async def watching(database: Database, clock: ManualClock, folder: Path) -> Asyn
         return TOKEN
 
     async with running_emulator(Emulator(mailbox, TOKEN)) as address, httpx2.AsyncClient() as http:
-        live = GmailLive(
+        live = GmailConnector(
             GmailClient(http, address, token),
             switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT))),
             Checkpoint(folder / "checkpoint.json"),

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailLive
+from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core import metrics
 from postroom.core.errors import BadInput, Conflict
@@ -303,7 +303,7 @@ async def test_tiers_of_mail_are_counted_by_the_connector_with_the_rule_that_gav
         running_emulator(Emulator(mailbox, TOKEN)) as address,
         httpx2.AsyncClient() as http,
     ):
-        live = GmailLive(
+        live = GmailConnector(
             GmailClient(http, address, token),
             switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT))),
             Checkpoint(tmp_path / "checkpoint.json"),

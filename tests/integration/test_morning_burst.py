@@ -14,7 +14,7 @@ import httpx2
 from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailLive
+from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.job_types import CATALOGUE
 from postroom.core.roles import Principal, Role
@@ -37,7 +37,7 @@ DOCTOR = "Your appointment today at 10:15 is confirmed"
 class Morning:
     """A mailbox and its connector; nothing takes from the buffer but what the test asks to."""
 
-    def __init__(self, database: Database, clock: ManualClock, mailbox: Mailbox, live: GmailLive) -> None:
+    def __init__(self, database: Database, clock: ManualClock, mailbox: Mailbox, live: GmailConnector) -> None:
         self.database = database
         self.clock = clock
         self.mailbox = mailbox
@@ -71,7 +71,7 @@ async def morning(database: Database, clock: ManualClock, folder: Path) -> Async
 
     async with running_emulator(Emulator(mailbox, TOKEN)) as address, httpx2.AsyncClient() as http:
         await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, clock()))
-        live = GmailLive(
+        live = GmailConnector(
             GmailClient(http, address, token),
             switchboard_within(build_server(services_on(database, clock), Principal(Role.CONNECTOR, ENDPOINT))),
             Checkpoint(folder / "checkpoint.json"),

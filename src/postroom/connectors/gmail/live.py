@@ -190,7 +190,3 @@ def _plain(address: str) -> str:
     if domain in ("gmail.com", "googlemail.com"):
         return f"{local.replace('.', '')}@gmail.com"
     return f"{local}@{domain}"
-
-
-# As the one process that holds everything has called it from the start.
-GmailLive = GmailConnector
