@@ -104,7 +104,7 @@ async def connect(count: int, emulator: Mapping[str, Any]) -> Measured:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         database = await open_database(folder)
-        services = _services(database)
+        services = services_on(database)
         checkpoint = Checkpoint(folder / "checkpoint.json")
         checkpoint.write(emulator["since"])
         gauge = _Gauge(count)
@@ -128,7 +128,7 @@ async def connect(count: int, emulator: Mapping[str, Any]) -> Measured:
         return Measured(seconds, cpu_s, sum(states.values()), gauge.grown_mib)
 
 
-def _services(database: Database) -> Services:
+def services_on(database: Database) -> Services:
     queues, tally = Queues(), Tally()
     return Services(
         intake=Intake(database, None, queues=queues, tally=tally),

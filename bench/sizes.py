@@ -27,6 +27,9 @@ class Sizes:
     hand_in: dict[Door, int]  # messages
     arrive_s: float
     live_mail: int
+    accounts_s: int
+    new_mail: int
+    bulk_before_s: int
 
 
 FULL = Sizes(
@@ -48,6 +51,9 @@ FULL = Sizes(
     hand_in={"ingest.batch": 40_000, "ingest": 4_000, "http": 30_000},
     arrive_s=10.0,
     live_mail=50_000,
+    accounts_s=30,
+    new_mail=120,
+    bulk_before_s=65,
 )
 QUICK = Sizes(
     drain=10_000,
@@ -68,4 +74,7 @@ QUICK = Sizes(
     hand_in={"ingest.batch": 2_000, "ingest": 200, "http": 1_000},
     arrive_s=2.0,
     live_mail=2_000,
+    accounts_s=3,
+    new_mail=20,
+    bulk_before_s=3,
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ..rounds import Run
 from ..table import Line
-from . import backlog, drain, enqueue, horizon, intake, live_mail, picker, tiers
+from . import backlog, drain, enqueue, horizon, intake, live_mail, picker, rules, tiers
 
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
@@ -23,5 +23,8 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "latency-postgres": intake.latency_postgres,
     "latency-sqlite": intake.latency_sqlite,
     "tier": tiers.one_core,
+    "rules": rules.one_core,
     "live-mail": live_mail.one_process,
+    "live-accounts": live_mail.many_accounts,
+    "live-beside-bulk": live_mail.beside_bulk,
 }

@@ -12,7 +12,6 @@ from random import Random
 
 from pydantic import SecretStr
 
-from postroom.core.ingestion import BULK_PACK
 from postroom.sandbox.correspondents import OWNER
 from postroom.sandbox.drip import drip
 from postroom.sandbox.emulator import Emulator
@@ -22,11 +21,9 @@ from postroom.sandbox.quota import NEW_PROJECT
 from postroom.sandbox.sample import arrivals, fill_sample
 from postroom.sandbox.server import running_emulator
 from postroom.settings import DEFAULT_DATA_DIR, Settings
-from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
-from postroom.store.ingestion_rules import remove_ingestion_rule
 from postroom.store.rules import NewRule, add_rules
 
 SEED = 2026
@@ -159,7 +156,3 @@ async def add_sample_rules(database: Database) -> None:
         ),
     ]
     await database.run(add_rules(rules, wall_clock()))
-    # These rules are about newsletters, which are otherwise kept by their headers only and decided about by nobody.
-    for shipped in BULK_PACK:
-        signed = Signature(new_id(), "demo", "admin", "the sample rules want to see all mail")
-        await database.run(remove_ingestion_rule(shipped.name, signed, wall_clock()))

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import fcntl
 import platform
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from postroom import __version__
 from postroom.connector_process import connector_token, introduce, until_stopped
+from postroom.core.accounts import mailbox_name
 from postroom.core.errors import BadInput, PostroomError
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from postroom.gmail.quota import Quota
     from postroom.gmail.tokens import TokenProvider
     from postroom.settings import Settings
+
+
+# How many requests a connector works on beside the one it has just got: none waits behind a long search.
+BESIDE = 3
 
 
 class Watching(TypedDict):
@@ -119,13 +124,19 @@ async def watch_within(
 
 @contextlib.contextmanager
 def held_folder(folder: Path) -> Generator[Path]:
-    """The connector's own folder, held by one process at a time: two would write over each other's checkpoint."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / "lock").open("w") as lock:
+    """The connector's own folder, held by one process at a time: two would write over each other's checkpoint.
+
+    The lock is the mailbox's, whichever spelling of its address the folder is named after.
+    """
+    email = folder.name.removeprefix("gmail-")
+    locked = folder.with_name(f"gmail-{mailbox_name(email)}")
+    for each in {folder, locked}:
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (locked / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            problem = f"a connector for {folder.name.removeprefix('gmail-')} runs already in {folder.parent}"
+            problem = f"a connector for {email} runs already in {folder.parent}"
             raise BadInput("--email", problem, "stop that one first, or give another --data-dir") from None
         yield folder
 
@@ -147,6 +158,7 @@ def _parts(
     from postroom.connectors.filter_cache import FilterCache
     from postroom.connectors.gmail.knowledge import Knowledge
     from postroom.connectors.gmail.live import GmailConnector
+    from postroom.connectors.gmail.send_as import SendAsAddresses
     from postroom.connectors.gmail.spending import RememberedQuota
     from postroom.connectors.sent_index import SentIndex
     from postroom.gmail.client import GmailClient
@@ -171,7 +183,13 @@ def _parts(
             clock=wall_clock,
             tally=tally,
             vitals=vitals,
-            knowledge=Knowledge(addresses, sent=sent, contacts=contacts.addresses, policy=filters.policy),
+            knowledge=Knowledge(
+                addresses,
+                more_addresses=SendAsAddresses(folder / "send_as.json", client, wall_clock),
+                sent=sent,
+                contacts=contacts.addresses,
+                policy=filters.policy,
+            ),
             folder=folder,
             hints=_hints(settings, http, email, tokens),
         )
@@ -180,6 +198,7 @@ def _parts(
 
 def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
     """From the switchboard, unless the settings hold one, as for the sandbox."""
+    from postroom.gmail.scopes import Consented
     from postroom.gmail.tokens import AccessToken, PlainTokens, Tokens
     from postroom.store.clock import wall_clock
 
@@ -191,17 +210,25 @@ def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
     async def fetch(refused: str | None) -> AccessToken:
         asked_at = wall_clock()
         granted = await switchboard.access_token(refused)
-        return AccessToken(granted.value, asked_at + granted.expires_in)
+        consented = Consented(granted.account, granted.scopes)
+        return AccessToken(granted.value, asked_at + granted.expires_in, consented)
 
     return Tokens(fetch, wall_clock) if given is None else PlainTokens(plain)
 
 
 def _hints(settings: Settings, http: httpx2.AsyncClient, email: str, tokens: TokenProvider) -> Hints | None:
+    """Pulled as the service account, if the settings name one's key file, else with the mailbox's own consent."""
     from postroom.connectors.gmail.hints import PubSubHints
+    from postroom.gmail.scopes import PUBSUB
+    from postroom.gmail.service_account import service_account_tokens
+    from postroom.google import pubsub_key_file
+    from postroom.store.clock import wall_clock
 
     gmail = settings.gmail
     if gmail.pubsub_subscription is None:
         return None
+    if (file := pubsub_key_file(settings)) is not None:
+        tokens = service_account_tokens(http, file, (PUBSUB,), wall_clock)
     return PubSubHints(http, gmail.pubsub_subscription, email, tokens, gmail.pubsub_url)
 
 
@@ -216,17 +243,15 @@ def _chores(
     settings: Settings, parts: Parts, switchboard: McpSwitchboard, stop: asyncio.Event
 ) -> list[Coroutine[Any, Any, None]]:
     """What goes on beside the rounds. None of it can end the connector."""
+    from postroom.connectors.gmail.asked import Asked
     from postroom.connectors.gmail.sent_mail import keep_filling
     from postroom.connectors.gmail.watch import keep_watching
     from postroom.connectors.request_desk import RequestDesk
 
-    async def sync_now(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"new": await parts.connector.sync()}
-
     chores: list[Coroutine[Any, Any, None]] = [
         parts.filters.run(stop),
         parts.contacts.run(stop),
-        RequestDesk(switchboard, {"sync_now": sync_now}).run(stop),
+        RequestDesk(switchboard, Asked(parts.connector, parts.client).handlers(), BESIDE).run(stop),
         keep_filling(parts.client, parts.sent),
     ]
     if settings.gmail.pubsub_topic is not None:

@@ -6,6 +6,7 @@ from postroom.core.errors import BadInput, SettingsError
 
 if TYPE_CHECKING:
     from postroom.gmail.oauth import GoogleApp
+    from postroom.gmail.service_account import KeyFile
     from postroom.gmail.terms import Terms
     from postroom.settings import Settings
     from postroom.vault import Vault
@@ -35,6 +36,22 @@ def quota_terms(settings: "Settings") -> "Terms":
     except BadInput as error:
         setting = {"reserve": "reserve_units"}.get(error.field, error.field)
         raise SettingsError(f"gmail.{setting}: {error.problem}; {error.remedy}") from None
+
+
+def pubsub_key_file(settings: "Settings") -> "KeyFile | None":
+    """The key file of the service account that pulls hints, if there is one."""
+    from postroom.gmail.service_account import KeyFile
+
+    path = settings.gmail.pubsub_key_file
+    return None if path is None else KeyFile(path, "gmail.pubsub_key_file", (settings.google.token_url,))
+
+
+def scopes_beside(settings: "Settings") -> tuple[str, ...]:
+    """What a consent has to allow beside its level: pulling hints, unless a service account does that."""
+    from postroom.gmail.scopes import PUBSUB
+
+    gmail = settings.gmail
+    return (PUBSUB,) if gmail.pubsub_subscription is not None and gmail.pubsub_key_file is None else ()
 
 
 def vault_of(settings: "Settings") -> "Vault":

@@ -16,7 +16,6 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import PostroomError, Retryable, SettingsError
-from postroom.core.job_types import CATALOGUE, LABELS_SYNC_GMAIL
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota
@@ -28,7 +27,7 @@ from postroom.store.ids import new_id
 from postroom.store.jobs import enqueue_many
 from postroom.store.listeners import signalled
 from postroom.store.mail import keep_account
-from postroom.store.new_jobs import new_job
+from postroom.store.mailbox_jobs import labels_job
 
 if TYPE_CHECKING:
     import httpx2
@@ -133,9 +132,7 @@ async def _ask_for_labels(database: Database, asked: dict[UUID, float], ids: lis
     """At the start and once an hour the labels of each are looked at."""
     for id in ids:
         if time.monotonic() - asked.get(id, float("-inf")) >= LABELS_EVERY_S:
-            key = f"{LABELS_SYNC_GMAIL.name}:{id}"
-            job = new_job(CATALOGUE, LABELS_SYNC_GMAIL.name, {"account_id": str(id)}, key=key)
-            await database.run(enqueue_many([job], wall_clock()))
+            await database.run(enqueue_many([labels_job(id)], wall_clock()))
             asked[id] = time.monotonic()
 
 

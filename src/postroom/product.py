@@ -25,10 +25,7 @@ from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.quota import Quota
 from postroom.gmail_source import watch_within
 from postroom.google import google_app, vault_of
-from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.classify import Classify
-from postroom.handlers.history_sync import HistorySyncGmail
-from postroom.handlers.labels_sync import LabelsSyncGmail
+from postroom.job_handlers import job_handlers
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
@@ -104,18 +101,12 @@ async def _run_jobs(
         drain=timedelta(seconds=jobs.drain_s),
         poll=timedelta(seconds=jobs.poll_s),
     )
-    handlers = {
-        "classify": Classify(database, CATALOGUE),
-        "action.gmail": ActionGmail(database, mailboxes.mailbox_of),
-        "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.client_of),
-        "history.sync.gmail": HistorySyncGmail(database),
-    }
     keep = {
         "completed": timedelta(days=jobs.keep_completed_days),
         "failed": timedelta(days=jobs.keep_failed_days),
         "canceled": timedelta(days=jobs.keep_canceled_days),
     }
-    worker = Worker(database, CATALOGUE, handlers, options)
+    worker = Worker(database, CATALOGUE, job_handlers(settings, database, mailboxes, None), options)
     leadership = Leadership(
         database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database, keep), poll=options.poll
     )

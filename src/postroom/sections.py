@@ -2,10 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+
+from postroom.core.actions import ACTION_TYPES
 
 
 def _no_bool(value: object) -> object:
@@ -31,6 +34,7 @@ def _split_commas(value: object) -> object:
 Whole = Annotated[int, BeforeValidator(_no_bool)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
 Share = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, le=1, allow_inf_nan=False)]
+Cents = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False, le=10_000_000)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 
 
@@ -110,6 +114,14 @@ class GmailSettings(Section):
         pattern=r"^projects/[^/\s]+/subscriptions/[^/\s]+$",
         description="The subscription that the connector pulls for hints, `projects/…/subscriptions/…`.",
     )
+    pubsub_key_file: Path | None = Field(
+        None,
+        description="The key file of a service account that may pull the subscription; without it, the account's own "
+        "consent has to include Pub/Sub.",
+    )
+    snooze_label: str = Field(
+        "Postroom/Snoozed", min_length=1, max_length=225, description="The label that snoozed mail carries meanwhile."
+    )
     push_audience: str | None = Field(
         None, description="Take Pub/Sub pushes at `/hooks/gmail` whose token is for this audience; without it, none."
     )
@@ -145,6 +157,106 @@ class GoogleSettings(Section):
     def _is_an_address(cls, value: str) -> str:
         if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
             raise ValueError("an address such as https://oauth2.googleapis.com/token, without user or password")
+        return value
+
+
+class ModelSettings(Section):
+    provider: Literal["none", "openai", "anthropic"] = Field(
+        "none",
+        description="Whose interface the language model speaks: `openai` also for servers of your own; with `none`, "
+        "rules alone decide.",
+    )
+    name: str | None = Field(None, min_length=1, max_length=200, description="The model's name at its provider.")
+    base_url: str | None = Field(
+        None,
+        description="Where the model answers, if not at the provider itself, such as `http://127.0.0.1:11434/v1`.",
+    )
+    api_key: SecretStr | None = Field(
+        None, description="The key for the provider; a server of your own at `model.base_url` may need none."
+    )
+    mode: Literal["full", "headers", "redacted"] = Field(
+        "full",
+        description="What the model is shown of a mail: `full`, its `headers` without the text, or all of it "
+        "`redacted`: without addresses, numbers that identify, and what follows the path in links.",
+    )
+    temperature: Share = Field(0.2, description="How freely the model chooses its words; some models ignore it.")
+    max_output_tokens: Whole = Field(
+        1_000, ge=100, le=32_000, description="Tokens the model may answer with, its thinking included."
+    )
+    timeout_s: Seconds = Field(
+        60.0, gt=0, le=600, description="Seconds until a call without a whole answer is given up."
+    )
+    max_cents_per_day: Cents = Field(
+        100.0,
+        ge=0,
+        description="US cents that all calls of a day (UTC) may cost; then the model waits for the next.",
+    )
+    max_cents_per_message: Cents = Field(5.0, ge=0, description="US cents that all calls about one message may cost.")
+    input_cents_per_million: float | None = Field(
+        None,
+        ge=0,
+        le=10_000_000,
+        allow_inf_nan=False,
+        description="Price of a million tokens sent, in US cents; needed where it is not known.",
+    )
+    output_cents_per_million: float | None = Field(
+        None,
+        ge=0,
+        le=10_000_000,
+        allow_inf_nan=False,
+        description="Price of a million tokens answered, in US cents; 0 for a model of your own.",
+    )
+
+    @field_validator("input_cents_per_million", "output_cents_per_million", mode="before")
+    @classmethod
+    def _is_a_price(cls, value: object) -> object:
+        return _no_bool(value)
+
+    @field_validator("name")
+    @classmethod
+    def _is_named(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None and info.data.get("provider", "none") != "none":
+            raise ValueError(f"the name of a model, since model.provider is {info.data['provider']}")
+        return value
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
+            raise ValueError("an address such as http://127.0.0.1:11434/v1, without user or password")
+        return value.rstrip("/") if value is not None else None
+
+    @field_validator("api_key")
+    @classmethod
+    def _is_a_key(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if value is None:
+            if info.data.get("provider", "none") != "none" and info.data.get("base_url") is None:
+                raise ValueError("the key that the provider gave you, or set model.base_url for a server of your own")
+        elif not re.fullmatch(r"[!-~]+", value.get_secret_value()):
+            raise ValueError("the key as the provider gave it, without spaces and line breaks")
+        return value
+
+
+class SafetySettings(Section):
+    confidence: Share = Field(0.7, description="A model that is less sure than this needs your approval.")
+    trash_confidence: Share = Field(0.9, description="The same for moving a message to the trash.")
+    always_approve: Names = Field((), description="Actions that always need your approval, such as `trash,snooze`.")
+    trust_rules: bool = Field(
+        False, description="Let your own rules forward mail and answer it without asking you each time."
+    )
+    trust_agents: bool = Field(
+        False, description="Let agents do what can be undone without asking you; anything else they only propose."
+    )
+    hourly_cap: Whole = Field(
+        20, ge=0, description="Messages an hour, for each account, that are deleted, forwarded or answered at most."
+    )
+    approval_hours: Whole = Field(24, ge=1, le=720, description="Hours after which what nobody approved is rejected.")
+
+    @field_validator("always_approve")
+    @classmethod
+    def _are_actions(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := sorted(set(value) - set(ACTION_TYPES)):
+            raise ValueError(f"actions, and {unknown[0]!r} is none: {', '.join(ACTION_TYPES)}")
         return value
 
 

@@ -30,7 +30,9 @@ from postroom.sections import (
     InboxSettings,
     JobsSettings,
     LogSettings,
+    ModelSettings,
     RedisSettings,
+    SafetySettings,
     Section,
     TelemetrySettings,
     WebSettings,
@@ -77,6 +79,8 @@ class Settings(Section):
     jobs: JobsSettings = JobsSettings.model_validate({})
     gmail: GmailSettings = GmailSettings.model_validate({})
     google: GoogleSettings = GoogleSettings.model_validate({})
+    model: ModelSettings = ModelSettings.model_validate({})
+    safety: SafetySettings = SafetySettings.model_validate({})
     inbox: InboxSettings = InboxSettings.model_validate({})
     account: AccountSettings = AccountSettings.model_validate({})
     connector: ConnectorSettings = ConnectorSettings.model_validate({})
@@ -329,7 +333,7 @@ def _allowed(field: FieldInfo) -> str:
         bool: "true or false",
         int: "a whole number",
         float: "a number",
-        Path: "a folder",
+        Path: "a path",
         str: "a text",
         SecretStr: "a secret text",
     }

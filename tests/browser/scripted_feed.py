@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from postroom.dashboard.feed import Line, Totals
+from postroom.dashboard.feed import AccountLine, Line, Totals
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -26,9 +26,10 @@ def line(seq: int, **changes: object) -> Line:
 
 
 class ScriptedFeed:
-    def __init__(self, *lines: Line, totals: Totals | None = None) -> None:
+    def __init__(self, *lines: Line, totals: Totals | None = None, accounts: tuple[AccountLine, ...] = ()) -> None:
         self._lines = {each.inbox_id: each for each in lines}
         self._totals = totals or Totals()
+        self._accounts = accounts
         self._followers: set[asyncio.Event] = set()
         self._moved = asyncio.Event()
         self.reads = 0
@@ -44,6 +45,9 @@ class ScriptedFeed:
 
     async def totals(self) -> Totals:
         return self._totals
+
+    async def accounts(self) -> list[AccountLine]:
+        return list(self._accounts)
 
     async def changes(self) -> AsyncIterator[None]:
         changed = asyncio.Event()
@@ -78,6 +82,10 @@ class ScriptedFeed:
         """Add or replace messages by their id, and say so."""
         self.put_silently(*lines)
         self._totals = totals or self._totals
+        self.announce()
+
+    def put_accounts(self, *accounts: AccountLine) -> None:
+        self._accounts = accounts
         self.announce()
 
     def put_silently(self, *lines: Line) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
@@ -9,7 +10,7 @@ from browser.axe import grave_violations
 from browser.chromium import Complaints
 from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.dashboard.broadcast import Rhythm
-from postroom.dashboard.feed import Feed, Totals
+from postroom.dashboard.feed import AccountLine, Feed, Totals
 from postroom.dashboard.serve import serving
 from postroom.dashboard.web import create_dashboard
 
@@ -101,6 +102,42 @@ async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, compl
         await expect(page.get_by_label("Totals")).to_contain_text("default 7")
 
         assert await page.evaluate("window.sameDocument")
+    assert complaints == []
+
+
+async def test_an_account_that_loses_its_consent_shows_what_to_do_without_a_reload(
+    page: Page, complaints: Complaints
+) -> None:
+    mara = AccountLine("mara@lindqvist.example", "active", level="organise", connector="online", heard_at=NOON)
+    bad = [AccountLine(attack, "needs_consent", attack, attack, trouble=attack, command=attack) for attack in ATTACKS]
+    feed = ScriptedFeed(accounts=(mara,))
+    async with dashboard(feed) as address:
+        await open_live(page, address)
+        shown = page.get_by_role("region", name="Accounts").get_by_role("listitem")
+        await expect(shown).to_have_count(1)
+        await expect(shown).to_contain_text("connector online")
+        await page.evaluate("window.sameDocument = true")
+
+        command = "postroom account add gmail --email mara@lindqvist.example --level organise"
+        feed.put_accounts(
+            replace(mara, state="needs_consent", connector="offline", command=command),
+            replace(mara, email="ida@x.example", connector="stale", trouble="quota", refused=3, ingested=12_345),
+            replace(mara, email="uta@x.example", state="paused", command="postroom account resume uta@x.example"),
+            replace(mara, email="ole@x.example", connector="offline", dies_at=NOON, command=command),
+        )
+        await expect(shown.first).to_contain_text("needs your consent")
+        await expect(shown.first.locator("code")).to_have_text(command)
+        await expect(shown.nth(1)).to_contain_text("12,345 taken in")
+        for width in (1280, 390):
+            await page.set_viewport_size({"width": width, "height": 800})
+            for scheme in ("light", "dark"):
+                await page.emulate_media(color_scheme=scheme)
+                assert await grave_violations(page) == []
+
+        feed.put_accounts(*bad)
+        await expect(shown).to_have_count(len(ATTACKS))
+        assert await page.locator("#board :is(script, img, svg, h1, [onload], [onmouseover], [hx-get])").count() == 0
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth && window.sameDocument")
     assert complaints == []
 
 

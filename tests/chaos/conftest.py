@@ -1,14 +1,19 @@
 """Fixtures of the chaos suite: a database to break, children to kill, and randomness that can be repeated."""
 
 import os
-from collections.abc import AsyncGenerator
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from chaos.evidence import Place
-from support.processes import Family, family
+from chaos.nursery import NURSERY, Household, new_address
+from support.processes import Family, child_environment
+
+FORKED = ("chaos.worker_process", "chaos.producer_process")
 
 
 @pytest.fixture
@@ -26,7 +31,22 @@ def rng() -> Random:
     return Random(seed)
 
 
+@pytest.fixture(scope="session")
+def nursery_address() -> Generator[str]:
+    """One nursery for all tests: to load what a worker needs takes longer than most workers live."""
+    address = new_address()
+    command = [sys.executable, "-m", NURSERY, address, *FORKED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=child_environment()) as process:
+        assert process.stdout is not None
+        assert b"open" in process.stdout.readline(), "the nursery did not open"
+        yield address
+        process.kill()
+
+
 @pytest.fixture
-async def children(tmp_path: Path) -> AsyncGenerator[Family]:
-    async with family(tmp_path) as started:
+async def children(tmp_path: Path, nursery_address: str) -> AsyncGenerator[Family]:
+    started = Household(tmp_path, nursery_address, FORKED)
+    try:
         yield started
+    finally:
+        await started.end()

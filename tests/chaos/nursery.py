@@ -2,7 +2,7 @@
 
 Hundreds of processes are killed in one test, and most of a process's short life would go into its imports. Whoever
 connects to the nursery's socket and names a module gets a child that runs it, with the connection as its standard
-output. A child whose listener is gone dies of it.
+output; whoever names a child that has closed it is told how that one ended. A child whose listener is gone dies of it.
 
     python -m chaos.nursery ADDRESS chaos.intake_process chaos.consumer_process
 """
@@ -41,7 +41,6 @@ def run_as_child(main: Main, parse: Parse, words: Sequence[str] | None = None) -
 def raise_children(address: str, modules: Sequence[str]) -> None:
     """The nursery's own life: one thread, no loop, nothing that could not be forked."""
     known = {name: importlib.import_module(name) for name in modules}
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{address}")
         listener.listen()
@@ -49,50 +48,62 @@ def raise_children(address: str, modules: Sequence[str]) -> None:
         while True:
             connection, _ = listener.accept()
             request = json.loads(connection.makefile().readline())
-            if os.fork() == 0:
+            if "reap" in request:
+                _, status = os.waitpid(request["reap"], 0)
+                connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            elif os.fork() == 0:
                 listener.close()
                 _live(connection, known[request["module"]], request["words"], request["errors"])
             connection.close()
 
 
 def _live(connection: socket.socket, module: Any, words: Sequence[str], errors: str) -> None:
+    code = 1
     try:
         os.dup2(connection.fileno(), 1)
         connection.close()
         os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         announce("born", os.getpid())
         run_as_child(module.main, module.parse, words)
+        code = 0
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
-        os._exit(1)
+        os._exit(code)
 
 
 class _Forked:
     """As much of a subprocess as `Child` needs. Its end is heard when its connection closes."""
 
-    def __init__(self, pid: int, stdout: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, pid: int, address: str, stdout: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.pid = pid
         self.stdout = stdout
         self.returncode: int | None = None
+        self._address = address
         self._writer = writer
-        self._ending = 1
 
     def send_signal(self, number: signal.Signals) -> None:
         if self.returncode is None:
-            self._ending = -number if number == signal.SIGKILL else self._ending
             os.kill(self.pid, number)
 
     async def wait(self) -> int:
         while not self.stdout.at_eof():
             await self.stdout.read(1)
-        self.returncode = self._ending
-        self._writer.close()
-        with contextlib.suppress(OSError):
-            await self._writer.wait_closed()
+        if self.returncode is None:
+            self.returncode = int(await self._ask_how_it_ended())
+            self._writer.close()
+            with contextlib.suppress(OSError):
+                await self._writer.wait_closed()
         return self.returncode
+
+    async def _ask_how_it_ended(self) -> bytes:
+        reader, writer = await asyncio.open_unix_connection(f"\0{self._address}")
+        writer.write(json.dumps({"reap": self.pid}).encode() + b"\n")
+        answer = await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+        return answer
 
 
 class Nursery:
@@ -111,7 +122,7 @@ class Nursery:
         writer.write(json.dumps({"module": module, "words": words, "errors": str(errors)}).encode() + b"\n")
         born = (await reader.readline()).decode().split()
         assert born[1:2] == ["born"], f"{name} was not born: {born}"
-        process = cast(asyncio.subprocess.Process, _Forked(int(born[2]), reader, writer))
+        process = cast(asyncio.subprocess.Process, _Forked(int(born[2]), self._address, reader, writer))
         child = Child(process, f"{name} {' '.join(words)}", errors)
         self._children.append(child)
         return child
@@ -125,7 +136,7 @@ class Nursery:
 @contextlib.asynccontextmanager
 async def nursery(folder: Path, family: Family, *modules: str) -> AsyncGenerator[Nursery]:
     """A nursery that has these modules loaded."""
-    address = f"postroom-nursery-{uuid4()}"
+    address = new_address()
     opened = await family.start(NURSERY, address, *modules)
     await opened.hear("open")
     children = Nursery(folder, address)
@@ -134,6 +145,27 @@ async def nursery(folder: Path, family: Family, *modules: str) -> AsyncGenerator
     finally:
         await children.end()
         await opened.kill()
+
+
+def new_address() -> str:
+    return f"postroom-nursery-{uuid4()}"
+
+
+class Household(Family):
+    """A family whose members are born in a nursery that many tests share, where it knows them."""
+
+    def __init__(self, folder: Path, address: str, known: Sequence[str]) -> None:
+        super().__init__(folder)
+        self._nursery = Nursery(folder, address)
+        self._known = known
+
+    async def start(self, module: str, *arguments: str) -> Child:
+        born_at = self._nursery.start if module in self._known else super().start
+        return await born_at(module, *arguments)
+
+    async def end(self) -> None:
+        await self._nursery.end()
+        await super().end()
 
 
 if __name__ == "__main__":

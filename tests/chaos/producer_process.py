@@ -6,17 +6,17 @@ python -m chaos.producer_process --data-dir FOLDER [--url URL] --prefix a [--hal
 
 import argparse
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
 from chaos import halting_disk
+from chaos.nursery import run_as_child
 from chaos.points import Halt, HaltingDatabase, Point
 from chaos.trade import CATALOGUE
 from postroom.jobs.queue import JobQueue
 from postroom.store.opening import open_database
-from support.processes import announce, log_to_stderr
+from support.processes import announce
 
 CALLERS = 8
 
@@ -42,7 +42,7 @@ async def enqueue_forever(queue: JobQueue, prefix: str, filling: str) -> None:
         announce("accepted", f"{prefix}-{number}", accepted.id)
 
 
-def parse() -> argparse.Namespace:
+def parse(words: Sequence[str]) -> argparse.Namespace:
     parser: Any = argparse.ArgumentParser()
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--url")
@@ -51,10 +51,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--hit", type=int, default=1)
     parser.add_argument("--halt-disk")
     parser.add_argument("--weight", type=int, default=10)
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 if __name__ == "__main__":
-    log_to_stderr()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main(parse()))
+    run_as_child(main, parse)

@@ -9,12 +9,12 @@ import argparse
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
+from chaos.nursery import run_as_child
 from chaos.points import Halt, HaltingDatabase, Point
 from chaos.trade import CATALOGUE, Clerk, Diary
 from postroom.jobs.leadership import Leadership
@@ -25,7 +25,7 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.store.database import Database
 from postroom.store.opening import open_database
 from postroom.store.postgres import PostgresDatabase
-from support.processes import announce, log_to_stderr
+from support.processes import announce
 
 LEASE = timedelta(seconds=2)
 LEADER_LEASE = timedelta(seconds=2)
@@ -63,7 +63,7 @@ def lead(database: Database, recurring: list[Recurring]) -> Leadership:
     return Leadership(database, scheduler, Rescuer(database), Pruner(database), lease=LEADER_LEASE, poll=POLL)
 
 
-def parse() -> argparse.Namespace:
+def parse(words: Sequence[str]) -> argparse.Namespace:
     parser: Any = argparse.ArgumentParser()
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--url")
@@ -73,10 +73,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--pause", type=float, default=0.005)
     parser.add_argument("--cron")
     parser.add_argument("--patience", type=float)
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 if __name__ == "__main__":
-    log_to_stderr()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main(parse()))
+    run_as_child(main, parse)

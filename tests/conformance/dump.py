@@ -49,19 +49,6 @@ def _sorted(rows: list[Any]) -> list[str]:
     return sorted(repr(tuple(row)) for row in rows)
 
 
-async def empty_postgres(connection: asyncpg.Connection) -> None:
-    """Deletes every row but those that say which migrations were applied."""
-    tables = await connection.fetch(
-        "SELECT schemaname || '.' || tablename FROM pg_tables "
-        "WHERE schemaname IN ('postroom', 'switchboard') AND tablename <> 'schema_migrations'"
-    )
-    if tables:
-        async with connection.transaction():
-            await connection.execute("ALTER TABLE postroom.audit DISABLE TRIGGER audit_is_not_emptied")
-            await connection.execute(f"TRUNCATE {', '.join(name for (name,) in tables)}")
-            await connection.execute("ALTER TABLE postroom.audit ENABLE ALWAYS TRIGGER audit_is_not_emptied")
-
-
 @transaction
 def _delete_all(tables: Sequence[str]) -> Script[None]:
     yield Text("; ".join(f"DELETE FROM {name}" for name in tables))

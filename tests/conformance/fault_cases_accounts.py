@@ -26,7 +26,7 @@ def consent(granted_at: datetime) -> Consent:
 async def connected(desk: Desk, email: str = ADA, key_id: str = "key1") -> AccountView:
     id, sealed = new_id(), Sealed(key_id, f"sealed {email}")
     return await desk.database.run(
-        accounts.connect_account(id, email, consent(desk.clock()), sealed, False, signed(), desk.clock())
+        accounts.connect_account(id, email, consent(desk.clock()), sealed, signed(), desk.clock())
     )
 
 
@@ -44,7 +44,7 @@ async def connect_account(desk: Desk) -> Transaction[Any]:
     )
     await parked_job(desk, account.id)
     now = desk.clock.forward(60)
-    return accounts.connect_account(account.id, ADA, consent(now), Sealed("key2", "new"), False, signed(), now)
+    return accounts.connect_account(account.id, ADA, consent(now), Sealed("key2", "new"), signed(), now)
 
 
 async def pause_account(desk: Desk) -> Transaction[Any]:

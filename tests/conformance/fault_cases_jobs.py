@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from conformance.desk import LEASE, Desk
-from postroom.store import health, job_marks, job_steps, jobs, leaders, schedules
+from postroom.store import health, job_marks, job_steps, jobs, leaders, mailbox_jobs, schedules
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 from postroom.store.schedules import Schedule
@@ -25,6 +25,15 @@ async def enqueue_many(desk: Desk) -> Transaction[Any]:
 
 async def enqueue_plain(desk: Desk) -> Transaction[Any]:
     return jobs.enqueue_plain([desk.new(), desk.new(priority=3)], desk.clock())
+
+
+async def ask_for_messages(desk: Desk) -> Transaction[Any]:
+    """Of one that was asked for before and has ended, and of one that was not."""
+    account_id = new_id()
+    await desk.database.run(mailbox_jobs.ask_for_messages(account_id, ["18c0"], desk.clock()))
+    (job,) = await desk.claim()
+    await desk.database.run(jobs.fail(job, "gone", desk.clock()))
+    return mailbox_jobs.ask_for_messages(account_id, ["18c0", "18c1"], desk.clock())
 
 
 async def open_lease(desk: Desk) -> Transaction[Any]:
@@ -175,6 +184,7 @@ CHANGES_NOTHING = {"_sqlite_facts", "prune_receipts"}
 CASES: list[Case] = [
     enqueue_many,
     enqueue_plain,
+    ask_for_messages,
     open_lease,
     heartbeat,
     close_lease,

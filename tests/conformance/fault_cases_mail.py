@@ -7,7 +7,7 @@ from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT, leased_mail
 from conformance.fault_cases_jobs import Case
 from postroom.core.mail import read_mail
-from postroom.store import actions, labels, mail, mail_changes, rules
+from postroom.store import actions, decisions, labels, mail, mail_changes, rules
 from postroom.store import jobs as store
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
@@ -42,53 +42,54 @@ async def disable_rule(desk: Desk) -> Transaction[Any]:
     return rules.disable_rule(rule.id, "broken", desk.clock())
 
 
-async def _decision(desk: Desk, action_id: UUID) -> Transaction[Any]:
+async def decided_action(desk: Desk, action_id: UUID) -> Transaction[Any]:
     """The classify job of a stored message is claimed and decides."""
     message_id = new_id()
     await desk.database.run(await _store_as(desk, message_id))
     account = await desk.database.run(mail.account_of(ENDPOINT))
     job = await desk.claim_one()
-    decision = actions.Decision(
+    decision = decisions.Decision(
         new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule", rule_name="a"
     )
-    action = actions.NewAction(action_id, "rule", "queued", "hash")
-    return actions.record_decision(job, decision, action, desk.new(key="action"), desk.clock())
+    follow_up = desk.new(key="action")
+    action = decisions.NewAction(action_id, "rule", "queued", "hash", follow_up.id)
+    return decisions.record_decision(job, decision, action, follow_up, desk.clock())
 
 
 async def record_decision(desk: Desk) -> Transaction[Any]:
-    return await _decision(desk, new_id())
+    return await decided_action(desk, new_id())
 
 
 async def begin_action(desk: Desk) -> Transaction[Any]:
     action = new_id()
-    await desk.database.run(await _decision(desk, action))
-    return actions.begin_action(await desk.claim_one(), action, desk.clock())
+    await desk.database.run(await decided_action(desk, action))
+    return actions.begin_action(await desk.claim_one(), action, 20, desk.clock())
 
 
 async def keep_pre_image(desk: Desk) -> Transaction[Any]:
     action = new_id()
-    await desk.database.run(await _decision(desk, action))
+    await desk.database.run(await decided_action(desk, action))
     job = await desk.claim_one()
-    await desk.database.run(actions.begin_action(job, action, desk.clock()))
+    await desk.database.run(actions.begin_action(job, action, 20, desk.clock()))
     return actions.keep_pre_image(job, action, LABELS, desk.clock())
 
 
 async def complete_action(desk: Desk) -> Transaction[Any]:
     action = new_id()
-    await desk.database.run(await _decision(desk, action))
+    await desk.database.run(await decided_action(desk, action))
     job = await desk.claim_one()
-    await desk.database.run(actions.begin_action(job, action, desk.clock()))
+    await desk.database.run(actions.begin_action(job, action, 20, desk.clock()))
     return actions.complete_action(job, action, frozenset(), {"add": ["INBOX"]}, desk.clock())
 
 
 async def fail_action(desk: Desk) -> Transaction[Any]:
     action = new_id()
-    await desk.database.run(await _decision(desk, action))
+    await desk.database.run(await decided_action(desk, action))
     return actions.fail_action(await desk.claim_one(), action, "refused", desk.clock())
 
 
 async def end_orphans(desk: Desk) -> Transaction[Any]:
-    await desk.database.run(await _decision(desk, new_id()))
+    await desk.database.run(await decided_action(desk, new_id()))
     job = await desk.claim_one()
     await desk.database.run(store.fail(job, "given up", desk.clock()))
     return actions.end_orphans(desk.clock())

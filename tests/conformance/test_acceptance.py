@@ -273,8 +273,8 @@ async def test_an_upgraded_mail_is_one_message_that_is_full_and_classified(desk:
     assert await Dispatcher(desk.database, CATALOGUE, desk.buffer, clock=desk.clock).tick() == 2
     assert await desk.states() == ["done", "done"]
     assert await select(desk.database, "SELECT ingestion_tier, subject FROM messages") == [("full", "Subject 1")]
-    (job,) = await desk.database.run(jobs.list_jobs(limit=10))
-    assert job.type == "classify"
+    found = await desk.database.run(jobs.list_jobs(limit=10))
+    assert [job.type for job in found] == ["classify"] * (2 if full_tier == "default" else 1)
 
 
 async def test_an_upgrade_after_the_metadata_was_dispatched_is_classified_then(desk: InboxDesk) -> None:
@@ -282,11 +282,11 @@ async def test_an_upgrade_after_the_metadata_was_dispatched_is_classified_then(d
     dispatcher = Dispatcher(desk.database, CATALOGUE, desk.buffer, clock=desk.clock)
     await desk.ingest(metadata(mail()))
     await dispatcher.tick()
-    assert await desk.database.run(jobs.list_jobs(limit=10)) == []
+    assert len(await desk.database.run(jobs.list_jobs(limit=10))) == 1
     await desk.ingest(mail())
     await dispatcher.tick()
     assert await select(desk.database, "SELECT ingestion_tier, subject FROM messages") == [("full", "Subject 1")]
-    assert len(await desk.database.run(jobs.list_jobs(limit=10))) == 1
+    assert len(await desk.database.run(jobs.list_jobs(limit=10))) == 2
 
 
 async def test_metadata_of_what_is_full_already_is_a_plain_duplicate(desk: InboxDesk) -> None:

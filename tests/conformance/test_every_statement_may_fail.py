@@ -9,11 +9,14 @@ import pytest
 import postroom.store
 from conformance import (
     fault_cases_accounts,
+    fault_cases_actions,
     fault_cases_contacts,
     fault_cases_inbox,
     fault_cases_jobs,
     fault_cases_mail,
+    fault_cases_model,
     fault_cases_registry,
+    fault_cases_rules,
 )
 from conformance.desk import Desk
 from conformance.dump import Dump, dump
@@ -23,11 +26,14 @@ from support.faults import FailingAt, InjectedFault
 
 SUBJECTS = (
     fault_cases_accounts,
+    fault_cases_actions,
     fault_cases_contacts,
     fault_cases_jobs,
     fault_cases_inbox,
     fault_cases_mail,
+    fault_cases_model,
     fault_cases_registry,
+    fault_cases_rules,
 )
 CASES = {case.__name__: case for subject in SUBJECTS for case in subject.CASES}
 ELSEWHERE = {"apply"}  # test_migrate does the same to a database of its own

@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from conformance.dump import dump
 from postroom.core.errors import SchemaMismatch, StoreError
 from postroom.store import jobs as store
+from postroom.store.connector_requests import NewRequest, ask_connector, load_request
 from postroom.store.database import Database
+from postroom.store.ids import new_id
 from postroom.store.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
 from postroom.store.opening import connect_database
 from support.faults import FailingAt, InjectedFault
@@ -135,6 +138,27 @@ async def test_a_database_from_the_future_is_refused_by_all_that_open_it(opening
         with pytest.raises(SchemaMismatch, match=r"newer Postroom .*upgrade Postroom"):
             await refused(database)
     assert await dump(database) == before
+
+
+@both
+async def test_requests_to_connectors_survive_that_their_kinds_become_more(opening: Open) -> None:
+    database = opening()
+    known = migrations(database.dialect)
+    for each in known[:6]:
+        await database.run(apply(each, database.dialect, known))
+    now = datetime(2026, 11, 15, 8, tzinfo=UTC)
+    asked = NewRequest(new_id(), "gmail:user:ada@example.com", "search", {"query": "x"}, now + timedelta(minutes=5))
+    await database.run(ask_connector(asked, now))
+    more = asked._replace(id=new_id(), kind="ingest")
+    with pytest.raises(StoreError):
+        await database.run(ask_connector(more, now))
+    before = await database.run(load_request(asked.id))
+    await migrate(database)
+    assert await database.run(load_request(asked.id)) == before
+    assert await database.run(ask_connector(asked._replace(id=new_id()), now)) == asked.id
+    assert await database.run(ask_connector(more, now)) == more.id
+    with pytest.raises(StoreError):
+        await database.run(ask_connector(asked._replace(id=new_id(), kind=cast("Any", "dance")), now))
 
 
 @both

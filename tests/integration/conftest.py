@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import new_sqlite
 from integration.redis_desk import Desk, opened_desk
 from postroom.store.database import Database
-from postroom.store.opening import open_database
 from support.redis import RedisServer, running_redis
 
 
@@ -18,8 +18,8 @@ def redis_server() -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-async def sqlite(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await open_database(tmp_path / "switchboard", None)
+async def sqlite(migrated_sqlite: Path, tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await new_sqlite(tmp_path / "switchboard", migrated_sqlite)
     yield opened
     await opened.close()
 

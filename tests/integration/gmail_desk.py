@@ -107,7 +107,7 @@ class GmailDesk:
     def calls(self) -> Counter[str]:
         return self.emulator.quota.counters.calls
 
-    def connector(self, email: str = OWNER, **options: Any) -> GmailConnector:
+    def connector(self, email: str = OWNER, knowledge: Knowledge | None = None, **options: Any) -> GmailConnector:
         async def token() -> str:
             return TOKEN
 
@@ -120,7 +120,7 @@ class GmailDesk:
             clock=self.clock,
             tally=self.tally,
             vitals=self.vitals,
-            knowledge=Knowledge([email], sent=self.sent, contacts=self.contacts, policy=self.policy),
+            knowledge=knowledge or Knowledge([email], sent=self.sent, contacts=self.contacts, policy=self.policy),
             folder=self.folder,
             **options,
         )

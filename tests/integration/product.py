@@ -12,9 +12,13 @@ from uuid import UUID
 
 import httpx2
 
+from postroom.act.executor import Executor
+from postroom.act.undo import Undoing
 from postroom.connectors.checkpoint import Checkpoint
+from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mcp_switchboard import switchboard_within
+from postroom.core.ingestion import IngestionPolicy
 from postroom.core.job_types import CATALOGUE
 from postroom.core.mail import read_mail
 from postroom.core.queues import EMAIL
@@ -23,6 +27,8 @@ from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.classify import Classify
+from postroom.handlers.undo_action import UndoAction
+from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
@@ -31,7 +37,7 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.server import running_emulator
-from postroom.store import actions, feed, inbox, jobs, mail
+from postroom.store import decisions, feed, inbox, jobs, mail
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
@@ -65,7 +71,7 @@ class Product:
     async def settled(self, count: int) -> list[feed.FeedRow]:
         """Waits until so many messages are decided and nothing is left to do; returns them, oldest first."""
         changed = asyncio.Event()
-        channels = (actions.CHANNEL, jobs.CHANNEL)
+        channels = (decisions.CHANNEL, jobs.CHANNEL)
         subscriptions = [self.database.subscribe(each, lambda _message: changed.set()) for each in channels]
         try:
             async with asyncio.timeout(self.patience_s):
@@ -98,6 +104,7 @@ async def running_product(
     folder: Path,
     prepare: Callable[[Mailbox], None] = lambda _mailbox: None,
     patience_s: float = PATIENCE_S,
+    policy: IngestionPolicy | None = None,
 ) -> AsyncGenerator[Product]:
     """Connector (driven by the test), dispatcher, worker and leadership on an emulated mailbox."""
     mailbox = Mailbox(OWNER, Random(1))
@@ -113,7 +120,9 @@ async def running_product(
         await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
         handlers = {
             "classify": Classify(database, CATALOGUE),
-            "action.gmail": ActionGmail(database, lambda _account: gmail),
+            "action.gmail": ActionGmail(Executor(database, CATALOGUE, wall_clock), lambda _account: gmail, 20),
+            "undo.action": UndoAction(Undoing(database, CATALOGUE, wall_clock), lambda _account: gmail),
+            "unsnooze.gmail": UnsnoozeGmail(database, lambda _account: gmail, "Postroom/Snoozed"),
         }
         worker = Worker(database, CATALOGUE, handlers, options)
         leadership = Leadership(
@@ -129,6 +138,7 @@ async def running_product(
             email=OWNER,
             endpoint_identity=ENDPOINT,
             clock=wall_clock,
+            knowledge=Knowledge([OWNER], policy=lambda: policy or IngestionPolicy()),
         )
         try:
             yield Product(database, mailbox, live, address, patience_s)
@@ -169,11 +179,11 @@ async def decided_action(database: Database, clock: Callable[[], datetime], max_
     )
     await database.run(jobs.open_lease(token, "decider", clock(), clock()))
     (deciding,) = await database.run(jobs.claim(token, 1, clock()))
-    decision = actions.Decision(new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule")
-    action = actions.NewAction(action_id, "rule", "queued", "hash")
+    decision = decisions.Decision(new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule")
     payload = {"account_id": str(account.id), "action_id": str(action_id)}
     follow_up = new_job(CATALOGUE, "action.gmail", payload, max_attempts=max_attempts)
-    await database.run(actions.record_decision(deciding, decision, action, follow_up, clock()))
+    action = decisions.NewAction(action_id, "rule", "queued", "hash", follow_up.id)
+    await database.run(decisions.record_decision(deciding, decision, action, follow_up, clock()))
     await database.run(jobs.close_lease(token, clock()))
     return action_id, follow_up.id
 

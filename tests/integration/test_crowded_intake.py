@@ -36,6 +36,14 @@ REFUSES_POISON = {
 
 
 @pytest.fixture
+async def database(database_url: str | None, tmp_path: Path) -> AsyncIterator[Database]:
+    """A new one: these tests change its schema."""
+    opened = await open_database(tmp_path, database_url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
 async def postgres_database(postgres_url: str, tmp_path: Path) -> AsyncIterator[Database]:
     opened = await open_database(tmp_path, postgres_url)
     yield opened

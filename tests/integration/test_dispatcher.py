@@ -71,14 +71,16 @@ async def test_a_job_that_sleeps_until_its_retry_keeps_nobody_waiting(database: 
     assert await dispatcher.tick() == 1
 
 
-async def test_mail_known_by_its_metadata_is_stored_and_not_classified(database: Database, clock: ManualClock) -> None:
+async def test_mail_known_by_its_metadata_is_handed_over_like_all_mail(database: Database, clock: ManualClock) -> None:
     intake, dispatcher = await _set_up(database, clock, most=1)
     reference = _mail("reference", ingestion_tier="metadata")
     reference["payload"]["raw"] = None
     await intake.ingest(reference)
     assert await dispatcher.tick() == 1
     assert await database.run(history.count_states("email")) == {("default", "done"): 1}
-    assert await database.run(jobs.list_jobs(limit=10)) == []
+    (job,) = await database.run(jobs.list_jobs(limit=10))
+    assert job.type == "classify"
+    assert await dispatcher.tick() == 0
 
 
 # One message's trouble is its own.

@@ -162,7 +162,7 @@ async def test_an_action_ends_with_its_job_when_the_job_ends_without_it(
         token = new_id()
         await database.run(jobs.open_lease(token, "worker", clock(), clock()))
         (claimed,) = await database.run(jobs.claim(token, 1, clock()))
-        await database.run(actions.begin_action(claimed, action_id, clock()))
+        await database.run(actions.begin_action(claimed, action_id, 20, clock()))
         await database.run(jobs.rescue(clock.forward(1)))
     assert await database.run(actions.end_orphans(clock())) == 1
     assert (await database.run(actions.load_action(action_id))).state == expected

@@ -215,7 +215,7 @@ async def test_a_batch_answers_each_call_in_order_with_its_own_verdict(google: G
     assert [each.id if isinstance(each, Message) else type(each) for each in outcomes] == [
         *ids[:10], MessageNotFound, *ids[10:],
     ]  # fmt: skip
-    assert google.emulator.quota.counters.batches == 2
+    assert google.emulator.quota.counters.batches == 2, "of 12, and the rest"
 
 
 async def test_a_part_that_the_rate_limit_refuses_does_not_fail_the_others(google: Google) -> None:
@@ -233,7 +233,14 @@ async def test_within_a_quota_only_the_refused_parts_are_asked_for_again(google:
     outcomes = await google.client(Quota(rng=Random(SEED))).get_messages(ids)
     assert [each.id for each in outcomes if isinstance(each, Message)] == ids
     assert google.calls("messages.get") == 28
-    assert google.emulator.quota.counters.batches == 2
+
+
+async def test_batches_come_as_they_are_answered_with_the_refused_parts_in_the_next(google: Google) -> None:
+    ids = google.ids()[:20]
+    google.emulator.faults.order(Fault(429, "rateLimitExceeded", method="messages.get", times=3))
+    client = google.client(Quota(rng=Random(SEED)))
+    places = [list(outcomes) async for outcomes in client.message_batches(ids)]
+    assert places == [list(range(3, 12)), [0, 1, 2, 12, 13, 14], list(range(15, 20))]
 
 
 async def test_a_refused_call_is_made_again_after_the_time_that_google_names(google: Google) -> None:

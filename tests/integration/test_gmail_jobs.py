@@ -1,10 +1,11 @@
 """The jobs of a mailbox: its labels are looked at, and its connector is asked to look now."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -12,13 +13,19 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from integration.product import ENDPOINT, OWNER, TOKEN, decided_action, until_job
+from conftest import ManualClock
+from integration.gmail_desk import gmail_desk
+from integration.product import ENDPOINT, OWNER, TOKEN, decided_action, letter, until_job
+from postroom.act.executor import Executor
+from postroom.connectors.gmail.asked import Asked
+from postroom.connectors.request_desk import RequestDesk
 from postroom.core.errors import Parked
 from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import JobView
 from postroom.gmail.client import GmailClient
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.history_sync import HistorySyncGmail
+from postroom.handlers.ingest_gmail import IngestGmail
 from postroom.handlers.labels_sync import LabelsSyncGmail
 from postroom.jobs.run import Handler
 from postroom.jobs.worker import Worker, WorkerOptions
@@ -32,6 +39,7 @@ from postroom.store.clock import wall_clock
 from postroom.store.database import Database, Text, transaction
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
+from postroom.store.mailbox_jobs import ask_for_messages
 from postroom.store.new_jobs import new_job
 
 
@@ -47,6 +55,9 @@ class Office:
         job = new_job(CATALOGUE, type, payload, **options)
         await self.database.run(jobs.enqueue_many([job], wall_clock()))
         return job.id
+
+    async def ingest_job(self) -> UUID:
+        return await self.job("ingest.gmail", payload={"account_id": str(self.account_id), "message_id": "18c0"})
 
     async def error_of(self, id: UUID) -> str:
         shown = await self.database.run(jobs.show_job(id))
@@ -99,19 +110,11 @@ async def test_a_mailbox_that_does_not_answer_fails_the_last_attempt_with_what_i
 
 
 async def test_a_look_is_asked_of_the_connector_and_what_it_says_ends_the_job(office: Office) -> None:
-    database = office.database
-    asked = asyncio.Event()
-    database.subscribe(requests.ASKED, lambda _message: asked.set())
-    async with working(database, {"history.sync.gmail": HistorySyncGmail(database)}):
+    async with working(office.database, {"history.sync.gmail": HistorySyncGmail(office.database)}):
         id = await office.job("history.sync.gmail")
-        token = new_id()
-        async with asyncio.timeout(20):
-            while not (found := await _leased(database, token)):
-                await asked.wait()
-                asked.clear()
-        reply = requests.Reply({"new": 3})
-        await database.run(requests.end_request(found[0].id, ENDPOINT, token, reply, wall_clock()))
-        await until_job(database, id, "completed")
+        found = await _answered(office.database, requests.Reply({"new": 3}))
+        assert (found.kind, found.arguments) == ("sync_now", {})
+        await until_job(office.database, id, "completed")
 
 
 async def test_a_look_that_nobody_answers_fails_with_who_was_asked(office: Office) -> None:
@@ -129,8 +132,127 @@ async def test_a_look_for_an_account_that_is_not_there_is_not_tried_again(office
         await until_job(office.database, id, "failed")
 
 
-async def _leased(database: Database, token: UUID) -> list[requests.LeasedRequest]:
-    return await database.run(requests.lease_requests(ENDPOINT, 1, token, timedelta(seconds=60), wall_clock()))
+async def _taken(database: Database) -> requests.LeasedRequest:
+    """The next request, taken as a connector takes it."""
+    asked, token = asyncio.Event(), new_id()
+    subscription = database.subscribe(requests.ASKED, lambda _message: asked.set())
+    leasing = timedelta(seconds=60)
+    async with asyncio.timeout(20):
+        while not (found := await database.run(requests.lease_requests(ENDPOINT, 1, token, leasing, wall_clock()))):
+            await signalled(asked, 0.2)
+            asked.clear()
+    subscription.close()
+    return found[0]
+
+
+async def _answered(database: Database, reply: requests.Reply) -> requests.LeasedRequest:
+    taken = await _taken(database)
+    await database.run(requests.end_request(taken.id, ENDPOINT, taken.lease_token, reply, wall_clock()))
+    return taken
+
+
+def _ended(end: str, reason: str | None = None, id: str = "18c0") -> requests.Reply:
+    return requests.Reply({"messages": [{"id": id, "end": end, "reason": reason}]})
+
+
+ENDS = [
+    (_ended("new"), "completed", ""),
+    (_ended("duplicate"), "completed", ""),
+    (_ended("skipped", "an ingestion rule leaves it out"), "completed", ""),
+    (_ended("gone"), "failed", "no longer in the mailbox"),
+    (_ended("refused", "BadInput: payload"), "failed", "BadInput: payload; `postroom connector refused` lists it"),
+]
+NO_ENDS = [
+    (_ended("failed", "ServerError: 503"), "ServerError: 503"),
+    (_ended("new", id="another"), "the answer does not name it"),
+    (requests.Reply({"messages": "?"}), "the answer does not name it"),
+    (requests.Reply(error="Unreachable: no answer from Gmail"), "no answer from Gmail"),
+]
+
+
+async def test_a_message_that_is_asked_for_ends_its_job_as_it_ends(office: Office) -> None:
+    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+        for reply, state, told in ENDS:
+            id = await office.ingest_job()
+            found = await _answered(office.database, reply)
+            assert (found.kind, found.arguments) == ("ingest", {"message_ids": ["18c0"]})
+            await until_job(office.database, id, state)
+            assert told in await office.error_of(id)
+            assert (await _shown(office.database, id)).attempts == 1
+
+
+async def test_a_message_that_could_not_be_read_for_now_is_asked_for_again(office: Office) -> None:
+    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+        for reply, told in NO_ENDS:
+            id = await office.ingest_job()
+            await _answered(office.database, reply)
+            await _until(office.database, id, lambda job: job.last_error is not None)
+            shown = await _shown(office.database, id)
+            assert (shown.state, shown.not_before is not None) == ("queued", True)
+            assert told in (shown.last_error or "")
+
+
+async def test_a_message_is_taken_in_from_end_to_end_by_its_job(
+    sqlite: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    account = await sqlite.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
+    async with gmail_desk(sqlite, clock, tmp_path / "state") as desk:
+        message = desk.mailbox.deliver(letter("old"), received_at=clock() - timedelta(days=400))
+
+        async def token() -> str:
+            return TOKEN
+
+        client = GmailClient(desk.http, desk.address, token)
+        answering = RequestDesk(desk.board, Asked(desk.connector(), client).handlers(), beside=1).run(asyncio.Event())
+        connector = asyncio.create_task(answering)
+        async with working(sqlite, {"ingest.gmail": IngestGmail(sqlite)}):
+            (job,) = await sqlite.run(ask_for_messages(account.id, [message.id], wall_clock()))
+            await until_job(sqlite, job.id, "completed")
+        connector.cancel()
+        await asyncio.wait({connector})
+        assert set(await desk.waiting()) == {message.id}
+
+
+@pytest.mark.parametrize("state", ["paused", "needs_consent"])
+async def test_what_needs_a_mailbox_waits_while_a_person_has_to_act(office: Office, state: str) -> None:
+    await office.database.run(_set_state(state))
+    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+        id = await office.ingest_job()
+        await _until(office.database, id, lambda job: job.parked_by is not None)
+    assert (await _shown(office.database, id)).parked_by == f"account:{office.account_id}"
+
+
+async def test_a_consent_that_is_lost_in_the_attempt_parks_the_job_too(office: Office) -> None:
+    async with working(office.database, {"history.sync.gmail": HistorySyncGmail(office.database)}):
+        id = await office.job("history.sync.gmail")
+        taken = await _taken(office.database)
+        await office.database.run(_set_state("needs_consent"))
+        lost = requests.Reply(error="AccountUnusable: the consent is lost")
+        await office.database.run(requests.end_request(taken.id, ENDPOINT, taken.lease_token, lost, wall_clock()))
+        await _until(office.database, id, lambda job: job.parked_by is not None)
+
+
+async def test_a_job_that_names_no_message_is_not_tried_again(office: Office) -> None:
+    wrong: list[dict[str, Any]] = [{}, {"message_id": ""}, {"message_id": 7}]
+    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+        for payload in wrong:
+            id = await office.job("ingest.gmail", payload={"account_id": str(office.account_id), **payload})
+            await until_job(office.database, id, "failed")
+            assert "message_id" in await office.error_of(id)
+
+
+@transaction
+def _set_state(state: str) -> Any:
+    yield Text(f"UPDATE accounts SET state = '{state}', state_reason = 'because'")
+
+
+async def _until(database: Database, id: UUID, condition: Callable[[JobView], bool]) -> None:
+    moved = asyncio.Event()
+    database.subscribe(jobs.CHANNEL, lambda _message: moved.set())
+    async with asyncio.timeout(20):
+        while not condition(await _shown(database, id)):
+            await signalled(moved, 0.1)
+            moved.clear()
 
 
 async def test_an_action_whose_job_is_parked_in_its_last_attempt_only_waits(office: Office) -> None:
@@ -139,18 +261,10 @@ async def test_an_action_whose_job_is_parked_in_its_last_attempt_only_waits(offi
     def without_consent(account_id: UUID) -> Any:
         raise Parked(f"account:{account_id}", "the consent is lost")
 
-    @transaction
-    def lose_consent() -> Any:
-        yield Text("UPDATE accounts SET state = 'needs_consent', state_reason = 'revoked'")
-
-    await office.database.run(lose_consent())
-    parked = asyncio.Event()
-    office.database.subscribe(jobs.CHANNEL, lambda _message: parked.set())
-    async with working(office.database, {"action.gmail": ActionGmail(office.database, without_consent)}):
-        async with asyncio.timeout(20):
-            while (await _shown(office.database, job_id)).parked_by is None:
-                await signalled(parked, 0.2)
-                parked.clear()
+    await office.database.run(_set_state("needs_consent"))
+    executor = Executor(office.database, CATALOGUE, wall_clock)
+    async with working(office.database, {"action.gmail": ActionGmail(executor, without_consent, 20)}):
+        await _until(office.database, job_id, lambda job: job.parked_by is not None)
     assert (await office.database.run(actions.load_action(action_id))).state in ("queued", "executing")
 
 

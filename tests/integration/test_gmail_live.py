@@ -60,14 +60,16 @@ async def test_the_first_look_hands_in_the_newest_first(desk: GmailDesk, clock: 
     assert subjects == list(range(60))
 
 
-async def test_mail_that_the_search_does_not_find_yet_is_not_missed(
-    database: Database, clock: ManualClock, tmp_path: Path
+@pytest.mark.parametrize("count", [1, 100])
+async def test_mail_that_the_search_does_not_find_yet_is_not_missed_and_read_once(
+    database: Database, clock: ManualClock, tmp_path: Path, count: int
 ):
     async with gmail_desk(database, clock, tmp_path / "state", search_lag=timedelta(minutes=5)) as desk:
         desk.mailbox.deliver(letter("indexed"), received_at=clock() - timedelta(hours=1))
-        fresh = desk.mailbox.deliver(letter("just now")).id
-        assert await desk.connector().sync() == 2
-        assert fresh in await desk.waiting()
+        for number in range(count):
+            desk.mailbox.deliver(letter(f"{number}"))
+        assert await desk.connector().sync() == 1 + count
+        assert desk.calls["messages.get"] == 1 + count
 
 
 async def test_an_old_mailbox_in_which_nothing_has_come_lately_is_left_as_it_is(desk: GmailDesk, clock: ManualClock):
@@ -246,7 +248,7 @@ async def test_after_a_long_absence_it_looks_back_to_where_it_was(desk: GmailDes
 async def test_a_look_back_that_is_interrupted_goes_on_where_it_was(desk: GmailDesk, clock: ManualClock):
     for number in range(60):
         desk.mailbox.deliver(letter(f"{number}"), received_at=clock() - timedelta(minutes=number))
-    desk.emulator.faults.order(Fault(kind="reset", path="/batch", times=1))
+    desk.emulator.faults.order(Fault(kind="reset", path="/batch", times=2))
     with pytest.raises(Unreachable):
         await desk.connector().sync()
     desk.emulator.faults.order(Fault(503, method="messages.get", times=1))
@@ -274,16 +276,27 @@ async def test_page_tokens_that_lead_in_a_circle_lose_nothing(desk: GmailDesk, c
 
 
 @pytest.mark.parametrize("kind", ["reset", "drop_reply", "truncate"])
-@pytest.mark.parametrize("path", ["/history", "/batch"])
-async def test_a_broken_connection_costs_a_round_and_no_mail(desk: GmailDesk, kind: Any, path: str):
+@pytest.mark.parametrize(("path", "times"), [("/history", 1), ("/batch", 2)])
+async def test_a_broken_connection_costs_a_round_and_no_mail(desk: GmailDesk, kind: Any, path: str, times: int):
     connector = desk.connector()
     await connector.sync()
     ids = {desk.mailbox.deliver(letter(f"{number}")).id for number in range(5)}
-    desk.emulator.faults.order(Fault(kind=kind, path=path, times=1))
+    desk.emulator.faults.order(Fault(kind=kind, path=path, times=times))
     with pytest.raises(GmailError):
         await connector.sync()
     assert await connector.sync() == 5
     assert set(await desk.waiting()) == ids
+
+
+@pytest.mark.parametrize("kind", ["reset", "drop_reply", "truncate"])
+async def test_a_connection_that_breaks_once_while_messages_are_read_costs_no_round(desk: GmailDesk, kind: Any):
+    connector = desk.connector()
+    await connector.sync()
+    ids = {desk.mailbox.deliver(letter(f"{number}")).id for number in range(5)}
+    desk.emulator.faults.order(Fault(kind=kind, path="/batch", times=1))
+    assert await connector.sync() == 5
+    assert set(await desk.waiting()) == ids
+    assert desk.calls["history.list"] == 1
 
 
 async def test_an_outage_is_asked_about_with_one_call_a_round(desk: GmailDesk):

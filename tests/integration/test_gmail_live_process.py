@@ -18,6 +18,7 @@ import pytest
 
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.gmail.oauth import GoogleOAuth
+from postroom.gmail.scopes import PUBSUB
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.server import running_emulator
@@ -33,10 +34,13 @@ from postroom.switchboard.accounts import connect
 from postroom.switchboard.credentials import AccessTokens
 from postroom.vault import Vault
 from support.google import ADA, Google, running_google
+from support.service_keys import ROBOT, write_key
 from support.switchboard import Served, served, services_on
 
 POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
 PATIENCE_S = 60
+TOPIC = "projects/home/topics/gmail"
+SUBSCRIPTION = "projects/home/subscriptions/postroom"
 
 
 class Site:
@@ -143,6 +147,8 @@ async def test_once_is_one_round_and_says_how_much_was_new(site: Site):
         async with site.connector("--once") as process:
             code, said, complaints = await ended(process)
         assert (code, json.loads(said)) == (0, {"new": new}), complaints
+    kept = site.folder / "connector" / "connectors" / f"gmail-{OWNER}" / "send_as.json"
+    assert json.loads(kept.read_bytes()) == {"addresses": [OWNER]}
 
 
 async def test_a_second_one_for_the_same_mailbox_is_refused(site: Site):
@@ -171,7 +177,7 @@ async def consented(tmp_path: Path, database: Database) -> AsyncIterator[Consent
         tokens = AccessTokens(database, vault, oauth)
         grant = await google.consent(oauth, "organise", ADA)
         signed, client_id = Signature(new_id(), "test", "admin"), google.app.client_id
-        account = await connect(database, vault, grant, ADA, client_id, signed, wall_clock(), renew=False)
+        account = await connect(database, vault, grant, ADA, client_id, signed, wall_clock())
         services = services_on(database, wall_clock, credentials=tokens)
         async with served(services) as board:
             token = await board.token("connector", account.endpoint_identity)
@@ -195,3 +201,50 @@ async def test_a_lost_consent_is_told_with_what_to_do(consented: Consented):
     assert code != 0
     assert "connect the account again" in complaints
     assert "Traceback" not in complaints
+
+
+def pulling(found: Consented, **more: str) -> dict[str, Any]:
+    """A connector that would find mail within the hour, if it were not told."""
+    return {
+        "POSTROOM_GMAIL_PUBSUB_SUBSCRIPTION": SUBSCRIPTION,
+        "POSTROOM_GMAIL_PUBSUB_TOPIC": TOPIC,
+        "POSTROOM_GMAIL_PUBSUB_URL": found.google.address,
+        "POSTROOM_GOOGLE_TOKEN_URL": found.google.app.token_url,
+        "POSTROOM_GMAIL_POLL_S": "3600",
+        **more,
+    }
+
+
+async def test_the_process_is_told_of_mail_through_the_key_of_the_settings(consented: Consented, tmp_path: Path):
+    emulator = consented.google.emulator
+    subscription = emulator.pubsub.subscribe(SUBSCRIPTION, TOPIC)
+    key = emulator.service_accounts.create_key(ROBOT, consented.google.app.token_url)
+    path = write_key(tmp_path / "key.json", key)
+    environment = pulling(consented, POSTROOM_GMAIL_PUBSUB_KEY_FILE=str(path))
+    async with consented.site.connector(**environment) as process:
+        await announced(process)
+        async with asyncio.timeout(30):
+            await subscription.awaited.wait()
+        arriving = consented.site.mailbox.deliver(letter("hello", to=consented.account.email)).id
+        assert await consented.site.arrived(1) == [arriving]
+
+
+async def test_the_process_goes_on_without_hints_and_says_why(consented: Consented):
+    async with consented.site.connector(**pulling(consented, POSTROOM_GMAIL_POLL_S="0.05")) as process:
+        await announced(process)
+        arriving = consented.site.mailbox.deliver(letter("hello", to=consented.account.email)).id
+        assert await consented.site.arrived(1) == [arriving]
+        await _until_logged(process, "connector.no_hints", f"needs {PUBSUB}, and {ADA} has granted")
+        process.send_signal(signal.SIGTERM)
+        code, _, _ = await ended(process)
+    assert code == 0
+
+
+async def _until_logged(process: asyncio.subprocess.Process, event: str, words: str) -> None:
+    assert process.stderr is not None
+    async with asyncio.timeout(30):
+        while line := (await process.stderr.readline()).decode():
+            if event in line:
+                assert words in line
+                return
+    pytest.fail(f"{event} was not logged")

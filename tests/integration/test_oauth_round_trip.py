@@ -17,10 +17,11 @@ from postroom.core.job_types import Catalogue, JobType
 from postroom.core.jobs import JobView
 from postroom.core.retry import RetryPolicy
 from postroom.core.roles import Principal, Role
+from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import ScopeMissing, TokenUnavailable
+from postroom.gmail.errors import ScopeMissing, TokenUnavailable, job_error
 from postroom.gmail.oauth import GoogleOAuth
-from postroom.gmail.scopes import COMPOSE, MODIFY, LevelTooLow, require_level
+from postroom.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY, LevelTooLow, require_level
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.sandbox.faults import Fault
@@ -63,10 +64,10 @@ class Bench:
     oauth: GoogleOAuth
     tokens: AccessTokens
 
-    async def connect(self, email: str = ADA, *, renew: bool = False) -> AccountView:
+    async def connect(self, email: str = ADA) -> AccountView:
         grant = await self.google.consent(self.oauth, "organise", email)
         client_id, now = self.google.app.client_id, self.clock()
-        return await connect(self.database, self.vault, grant, email, client_id, signed(), now, renew=renew)
+        return await connect(self.database, self.vault, grant, email, client_id, signed(), now)
 
     def another_process(self) -> AccessTokens:
         return AccessTokens(self.database, Vault(self.vault.file.parent), self.oauth, self.clock, self.ticks)
@@ -232,7 +233,7 @@ async def test_a_process_with_the_old_consent_takes_up_the_new_one_instead_of_lo
     asking = asyncio.create_task(bench.tokens.of(account.id))
     await refusing.wait()
     bench.clock.forward(1)
-    await bench.connect(renew=True)
+    await bench.connect()
     released.set()
     assert (await asking).account.email == ADA
     assert await bench.state(account.id) == ("active", None)
@@ -278,12 +279,21 @@ async def test_less_than_was_asked_for_is_seen_before_and_behind_google(bench: B
     account = await connect(bench.database, bench.vault, request, ADA, "client", signed(), bench.clock())
     assert account.consent is not None
     assert account.consent.level == "read"
-    with pytest.raises(LevelTooLow, match=r"archive needs the level organise.*--level organise --renew"):
+    with pytest.raises(
+        LevelTooLow, match=r"archive needs .*gmail.modify \(the level organise\), and ada@example.com has"
+    ):
         require_level("organise", account.consent.scopes, "archive", ADA)
     async with httpx2.AsyncClient() as http:
         client = GmailClient(http, bench.google.address, bench.tokens.for_jobs(account.id))
-        with pytest.raises(ScopeMissing, match="--level organise"):
+        with pytest.raises(ScopeMissing) as refused:
             await client.create_label("Receipts")
+        (again,) = await client.batch([calls.create_label("Receipts", "labelShow", "show")])
+    told = (
+        f"labels.create needs {LABELS} (the level organise), and {ADA} has granted {READONLY} (the level read); "
+        f"run `postroom account add gmail --email {ADA} --level organise`, and leave every box on Google's page ticked"
+    )
+    assert (str(refused.value), str(again)) == (told, told)
+    assert str(job_error("apply_label", refused.value)) == f"apply_label: {told}"
 
 
 async def test_jobs_of_a_lost_consent_wait_through_it_without_an_attempt(bench: Bench) -> None:
@@ -317,7 +327,7 @@ async def test_jobs_of_a_lost_consent_wait_through_it_without_an_attempt(bench: 
 async def _until(database: Database, changed: asyncio.Event, met: Callable[[list[JobView]], bool]) -> None:
     while True:
         changed.clear()
-        views = await database.run(jobs.list_jobs(limit=100))
+        views = await database.run(jobs.list_jobs(type="sync", limit=100))
         if met(views):
             return
         await signalled(changed, 0.1)
@@ -394,7 +404,9 @@ async def test_no_secret_is_in_the_database_its_log_our_logs_or_an_error(
             canaries.note("secret key", key)
     assert canaries.found_in("".join(errors)) == set()
     assert watch.leaks() == {}
-    assert canaries.found_in(_bytes_of(bench.database, request, tmp_path)) == set()
+    found = canaries.found_in(_bytes_of(bench.database, request, tmp_path))
+    # The server is not this test's own: the canaries of other tests may still lie in its log, as something unknown.
+    assert {each for each in found if not each.startswith("something: ")} == set()
 
 
 def _bytes_of(database: Database, request: pytest.FixtureRequest, folder: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from random import Random
 from typing import Any
 
 import httpx2
@@ -9,7 +10,7 @@ import pytest
 
 from conftest import ManualClock
 from integration.sandbox_desk import OTHER, OWNER, SEED, Sandbox, encoded, letter, running_sandbox
-from postroom.sandbox.faults import Fault
+from postroom.sandbox.faults import Fault, Faults
 from postroom.sandbox.mailbox import Mailbox
 
 
@@ -113,6 +114,16 @@ async def test_a_share_of_calls_fails_as_the_seed_draws_it(sandbox: Sandbox, clo
         assert await statuses(again, 100) == drawn
 
 
+def test_a_share_is_drawn_evenly_however_many_calls_there_are(clock: ManualClock) -> None:
+    rng = Random(SEED)
+    for share in (0.005, 0.3, 0.9):
+        faults = Faults(clock, seed=rng.randrange(2**32))
+        faults.order(Fault(429, share=share))
+        for number in range(1, 5_001):
+            faults.answer_fault("/gmail/", "messages.get", "ada")
+            assert abs(len(faults.struck) - share * number) < 8
+
+
 async def test_an_outage_lasts_as_long_as_ordered(sandbox: Sandbox) -> None:
     order(sandbox, code=503, seconds=300)
     assert await statuses(sandbox, 3) == [503] * 3
@@ -191,3 +202,22 @@ async def test_the_emulators_own_token_survives_its_revocation_for_the_controls(
     await sandbox.raw("POST", "/sandbox/tokens/revoke", json={"user": OWNER})
     assert (await sandbox.ask("GET", "/profile")).status_code == 401
     assert (await sandbox.raw("GET", "/sandbox/counters")).status_code == 200
+
+
+async def test_addresses_are_added_from_outside_and_gone_after_a_reset(sandbox: Sandbox) -> None:
+    for address, more, code in (
+        ("mara@work.example", {"isDefault": True}, 200),
+        ("Mara@Work.example", {}, 409),
+        (OWNER, {}, 409),
+        ("old@school.example", {"verificationStatus": "pending"}, 200),
+        ("new@school.example", {"verificationStatus": "pending", "isDefault": True}, 400),
+        ("new@school.example", {"verificationStatus": "perhaps"}, 400),
+        ("nobody", {}, 400),
+    ):
+        answer = await sandbox.raw("POST", "/sandbox/sendAs", json={"sendAsEmail": address, **more})
+        assert answer.status_code == code, answer.text
+    listed = (await sandbox.json("GET", "/settings/sendAs"))["sendAs"]
+    assert [each["sendAsEmail"] for each in listed] == [OWNER, "mara@work.example", "old@school.example"]
+    await sandbox.raw("POST", "/sandbox/reset")
+    (own,) = (await sandbox.json("GET", "/settings/sendAs"))["sendAs"]
+    assert (own["isPrimary"], own["isDefault"]) == (True, True)

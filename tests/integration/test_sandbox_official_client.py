@@ -20,8 +20,9 @@ from googleapiclient.http import MediaInMemoryUpload
 from integration.sandbox_desk import DOCUMENT, DOCUMENTED, CheckedEmulator, check, encoded, error_problems
 from postroom.sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.methods import METHODS
+from postroom.sandbox.methods import METADATA, METHODS, SEND
 from postroom.sandbox.sample import fill_sample
+from postroom.sandbox.send_as import Alias
 from postroom.sandbox.server import running_emulator
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -293,6 +294,7 @@ def every_method(users: Any, topic: str = "projects/home/topics/mail") -> None:
     drafts.delete(**me, id=drafts.create(**me, body={}, media_body=upload(note())).execute()["id"]).execute()
     labels.delete(**me, id=label).execute()
     labels.list(**me).execute()
+    users.settings().sendAs().list(**me).execute()
     found: set[str] = set()
     request = users.history().list(**me, startHistoryId=start, maxResults=10)
     while request is not None:
@@ -358,3 +360,35 @@ async def test_the_official_credentials_renew_themselves(google: Google) -> None
             return service.users().getProfile(userId="me").execute()
 
     assert (await asyncio.to_thread(use))["emailAddress"] == OWNER
+
+
+async def test_send_as_addresses_are_as_documented(google: Google) -> None:
+    send_as = google.emulator.accounts[OWNER].send_as
+    send_as.add(Alias("Mara@Work.example", "Mara L."), default=True)
+    send_as.add(Alias("old@school.example", verification="pending", treat_as_alias=False))
+    answer = await google.run(lambda users: users.settings().sendAs().list(userId="me").execute())
+    check("ListSendAsResponse", answer)
+    shown = [
+        (each["sendAsEmail"], each.get("isPrimary"), each.get("isDefault"), each.get("verificationStatus"))
+        for each in answer["sendAs"]
+    ]
+    assert shown == [
+        (OWNER, True, None, None),
+        ("Mara@Work.example", None, True, "accepted"),
+        ("old@school.example", None, None, "pending"),
+    ]
+    for scope in (SEND, METADATA):
+        token = google.emulator.issue_token(scopes=[scope]).access_token
+        assert (
+            await google.refused(lambda users: users.settings().sendAs().list(userId="me"), token)
+        ).status_code == 403
+
+
+async def test_mail_may_be_sent_from_an_alias_that_is_verified_and_from_no_other(google: Google) -> None:
+    send_as = google.emulator.accounts[OWNER].send_as
+    send_as.add(Alias("mara@work.example"))
+    send_as.add(Alias("boss@work.example", verification="pending"))
+    for sender, shown in (("mara@work.example", "mara@work.example"), ("boss@work.example", OWNER)):
+        raw = encoded(f"From: {sender}\r\nTo: ida@lindqvist.example\r\nSubject: x\r\n\r\nhi".encode())
+        sent = await google.run(lambda users, raw=raw: users.messages().send(userId="me", body={"raw": raw}).execute())
+        assert google.mailbox.get(sent["id"]).mail.header("From") == shown

@@ -7,14 +7,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from conftest import ManualClock
+from conftest import ManualClock, new_sqlite
 from postroom.gmail.oauth import GoogleApp, GoogleOAuth, Grant
 from postroom.gmail.scopes import MODIFY
 from postroom.store.audit import Signature
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
 from postroom.switchboard.accounts import connect
 from postroom.switchboard.credentials import AccessTokens
 from postroom.vault import Vault
@@ -22,8 +21,8 @@ from support.switchboard import Served, served, services_on
 
 
 @pytest.fixture
-async def switchboard(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Served]:
-    database = await open_database(tmp_path, None)
+async def switchboard(migrated_sqlite: Path, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Served]:
+    database = await new_sqlite(tmp_path, migrated_sqlite)
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(_token)) as google:
         credentials = await _credentials(database, clock, tmp_path, google)
         async with served(services_on(database, clock, credentials=credentials)) as running:

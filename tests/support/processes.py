@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -165,7 +165,7 @@ class Family:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=file,
-                env={**os.environ, "PYTHONPATH": _python_path()},
+                env=child_environment(),
             )
         child = Child(process, f"{name} {' '.join(arguments)}", errors)
         self._children.append(child)
@@ -177,15 +177,7 @@ class Family:
                 await child.kill()
 
 
-def _python_path() -> str:
-    return os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-
-
-@contextlib.asynccontextmanager
-async def family(folder: Path) -> AsyncGenerator[Family]:
-    """Children whose error output is kept in the folder."""
-    children = Family(folder)
-    try:
-        yield children
-    finally:
-        await children.end()
+def child_environment() -> dict[str, str]:
+    """Ours, with the tests to import from."""
+    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path}

@@ -1,9 +1,12 @@
 """Programs of the system that tests need: found, or installed when we may; never a reason to skip a test."""
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from functools import cache
+from pathlib import Path
 
 
 class NoProgramError(RuntimeError):
@@ -26,6 +29,14 @@ def system_program(name: str) -> str:
 
 
 def _install(package: str) -> None:
+    """One after another: two test workers may want it at once, and the second finds it installed."""
+    with (Path(tempfile.gettempdir()) / "postroom-tests-install.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if shutil.which(package) is None:
+            _install_in_turn(package)
+
+
+def _install_in_turn(package: str) -> None:
     for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", package]):
         done = subprocess.run(
             command, capture_output=True, text=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}

@@ -1,47 +1,56 @@
-"""Label actions: what they change against what was there, and how that is reversed."""
+"""The thirteen actions: their parameters, what they change against what was there, and how approvals know them."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions import LabelChange, action_hash, label_change, undo_hint, wanted_label
-from postroom.core.errors import Fatal
+from postroom.core.actions import (
+    ACTION_TYPES,
+    PLACES,
+    LabelChange,
+    action_hash,
+    check_parameters,
+    is_address,
+    label_change,
+    recipients_of,
+    wanted_label,
+)
+from postroom.core.errors import BadInput, Fatal
 
-LABELS = st.frozensets(st.sampled_from(["INBOX", "UNREAD", "STARRED", "Label_1", "Label_2"]))
+PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
+OTHERS = st.frozensets(st.sampled_from(["UNREAD", "STARRED", "Label_1", "Label_2"]))
+LABELS = st.builds(lambda place, others: place | others, PLACED, OTHERS)
 
 
-@given(LABELS, LABELS, LABELS)
+@given(LABELS, OTHERS, OTHERS, PLACED)
 def test_the_inverse_of_what_was_changed_restores_what_was_there(
-    before: frozenset[str], add: frozenset[str], remove: frozenset[str]
+    before: frozenset[str], add: frozenset[str], remove: frozenset[str], place: frozenset[str]
 ) -> None:
-    change = LabelChange(add - remove, remove - add).effective(before)
-    after = (before | change.add) - change.remove
-    assert (after | change.inverse.add) - change.inverse.remove == before
+    change = LabelChange((add - remove) | place, remove - add).effective(before)
+    assert change.inverse.applied_to(change.applied_to(before)) == before
 
 
-@given(LABELS, LABELS)
-def test_undo_leaves_alone_what_the_user_changed_meanwhile(before: frozenset[str], users: frozenset[str]) -> None:
-    change = label_change("archive", None).effective(before)
-    meanwhile = ((before - change.remove) | users) - {"INBOX"}
-    restored = (meanwhile | change.inverse.add) - change.inverse.remove
-    assert restored == meanwhile | (before & {"INBOX"})
+@given(LABELS, st.sampled_from(["archive", "mark_read", "mark_unread", "star", "unstar", "trash", "restore"]))
+def test_doing_it_twice_is_doing_it_once(before: frozenset[str], action: str) -> None:
+    after = label_change(action).applied_to(before)
+    assert label_change(action).applied_to(after) == after
+    assert not label_change(action).effective(after)
 
 
-def test_archiving_what_is_not_in_the_inbox_is_a_recorded_no_op() -> None:
-    before = frozenset({"UNREAD"})
-    change = label_change("archive", None).effective(before)
-    hint = undo_hint("archive", before, change)
-    assert hint["no_op"] is True
-    assert hint["inverse_action"] == "none"
+@given(LABELS)
+def test_a_message_is_in_one_place_at_most(before: frozenset[str]) -> None:
+    assert label_change("trash").applied_to(before) & PLACES == {"TRASH"}
 
 
-def test_the_undo_hint_names_the_inverse() -> None:
-    before = frozenset({"INBOX"})
-    hint = undo_hint("archive", before, label_change("archive", None).effective(before))
-    assert hint["inverse_action"] == "apply_label"
-    assert hint["inverse_parameters"] == {"add_labels": ["INBOX"], "remove_labels": []}
+def test_archiving_what_is_not_in_the_inbox_changes_nothing() -> None:
+    assert not label_change("archive").effective(frozenset({"UNREAD"}))
+
+
+def test_snoozing_archives_and_labels() -> None:
+    assert label_change("snooze", "Label_9").applied_to(frozenset({"INBOX", "UNREAD"})) == {"Label_9", "UNREAD"}
 
 
 @pytest.mark.parametrize("parameters", [{}, {"label": ""}, {"label": "  "}, {"label": 5}])
@@ -50,15 +59,75 @@ def test_a_label_action_without_a_label_is_fatal(parameters: dict[str, object]) 
         wanted_label("apply_label", parameters)
 
 
-def test_an_action_that_is_not_there_yet_is_refused_by_name() -> None:
-    with pytest.raises(Fatal, match="delete"):
-        label_change("delete", None)
+@pytest.mark.parametrize("action", ["delete", "forward", "auto_reply"])
+def test_what_is_no_change_of_labels_is_refused_by_name(action: str) -> None:
+    with pytest.raises(Fatal, match=action):
+        label_change(action)
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "apply_label": {"label": "Receipts"},
+    "remove_label": {"label": "Receipts"},
+    "snooze": {"amount": 2, "units": "hours"},
+    "forward": {"to": "ada@example.com"},
+    "auto_reply": {"text": "I am away."},
+}
+
+
+@pytest.mark.parametrize("action", ACTION_TYPES)
+def test_every_action_has_parameters_that_pass_and_none_that_it_does_not_know(action: str) -> None:
+    check_parameters(action, GOOD.get(action, {}))
+    with pytest.raises(BadInput, match=r"parameters\.colour"):
+        check_parameters(action, {**GOOD.get(action, {}), "colour": "red"})
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters", "field"),
+    [
+        ("archives", {}, "action"),
+        ("apply_label", {}, "parameters.label"),
+        ("apply_label", {"label": "a\nb"}, "parameters.label"),
+        ("apply_label", {"label": "x" * 226}, "parameters.label"),
+        ("snooze", {}, "parameters.until"),
+        ("forward", {}, "parameters.to"),
+        ("forward", {"to": []}, "parameters.to"),
+        ("forward", {"to": "not an address"}, "parameters.to"),
+        ("forward", {"to": ["a@b.example", "x@y.example\r\nBcc: z@w.example"]}, "parameters.to"),
+        ("forward", {"to": "a@b.example,c@d.example"}, "parameters.to"),
+        ("forward", {"to": [f"a{number}@b.example" for number in range(21)]}, "parameters.to"),
+        ("forward", {"to": "a@b.example", "note": 5}, "parameters.note"),
+        ("auto_reply", {}, "parameters.text"),
+        ("auto_reply", {"text": " "}, "parameters.text"),
+        ("auto_reply", {"text": "x", "subject": "a\r\nBcc: b@c.example"}, "parameters.subject"),
+        ("auto_reply", {"text": "x" * 100_001}, "parameters.text"),
+        ("auto_reply", {"text": "x", "to": "somebody@else.example"}, "parameters.to"),
+    ],
+)
+def test_what_could_not_be_carried_out_is_refused_with_the_field(
+    action: str, parameters: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        check_parameters(action, parameters)
+    assert refused.value.field == field
+
+
+def test_recipients_are_one_address_or_a_list() -> None:
+    assert recipients_of({"to": "a@b.example"}) == ("a@b.example",)
+    assert recipients_of({"to": ["a@b.example", "c@d.example"]}) == ("a@b.example", "c@d.example")
+
+
+@given(st.text(st.characters(categories=["Cc", "Zl", "Zp"]), min_size=1))
+def test_no_address_holds_what_could_begin_another_header(hidden: str) -> None:
+    assert not is_address(f"a{hidden}@b.example")
 
 
 def test_the_hash_tells_every_difference_and_no_order_of_keys() -> None:
     message = UUID(int=1)
     same = action_hash(message, "apply_label", {"a": 1, "b": 2})
     assert same == action_hash(message, "apply_label", {"b": 2, "a": 1})
-    assert (
-        len({same, action_hash(message, "archive", {"a": 1, "b": 2}), action_hash(UUID(int=2), "apply_label", {})}) == 3
-    )
+    others = [
+        action_hash(UUID(int=2), "apply_label", {"a": 1, "b": 2}),
+        action_hash(message, "remove_label", {"a": 1, "b": 2}),
+        action_hash(message, "apply_label", {"a": 1, "b": 3}),
+    ]
+    assert len({same, *others}) == 4

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from postroom.gmail.loopback import FINISHED
-from postroom.gmail.scopes import COMPOSE, MODIFY
+from postroom.gmail.scopes import COMPOSE, MODIFY, PUBSUB
 from postroom.sandbox.faults import Fault
 from support.google import ADA, BOB, Google, agreeing_browser, google_in_a_thread
 from support.shell import Shell
@@ -95,17 +95,42 @@ def test_without_a_browser_the_user_pastes_the_address_or_the_code(
     assert any("connected with the level organise" in text for text in printed)
 
 
-def test_the_same_address_twice_is_refused_before_anybody_goes_to_google(shell: Shell, pages: list[str]) -> None:
+def test_the_same_address_twice_renews_the_one_account_and_says_so(shell: Shell, pages: list[str]) -> None:
     account = add(shell)
-    pages.clear()
-    assert shell("account", "add", "gmail", "--email", "ADA@example.com") == 2
-    assert f"{ADA} is connected already (account {account['id']}, level organise)" in shell.err
-    assert "--renew" in shell.err
-    assert pages == []
-    assert shell("account", "add", "gmail") == 2
-    assert "is connected already" in shell.err
-    wider = add(shell, "--email", ADA, "--level", "full", "--renew")
+    assert "already" not in shell.err
+    for arguments in (("--email", "ADA@example.com"), ()):
+        assert add(shell, *arguments)["id"] == account["id"]
+        told = f"{ADA} has an account already ({account['id']}, active, level organise): its consent is renewed"
+        assert told in shell.err
+    wider = add(shell, "--email", ADA, "--level", "full")
     assert (wider["id"], wider["level"]) == (account["id"], "full")
+    assert shell("account", "list", "--json") == 0
+    assert len(shell.json()) == 1
+
+
+def test_a_renewal_keeps_the_level_unless_another_is_named(shell: Shell, pages: list[str]) -> None:
+    account = add(shell, "--level", "full")
+    assert add(shell, "--email", ADA)["level"] == "full"
+    assert shell("account", "add", "gmail") == 1
+    assert f"{ADA} is connected with the level full already, and this consent allows less" in shell.err
+    assert f"`postroom account add gmail --email {ADA}`" in shell.err
+    assert shell("account", "list", "--json") == 0
+    assert [(row["id"], row["level"]) for row in shell.json()] == [(account["id"], "full")]
+    assert add(shell, "--level", "read")["level"] == "read"
+
+
+def test_where_hints_are_pulled_pubsub_is_asked_for_beside_the_level(
+    shell: Shell, pages: list[str], google: Google, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POSTROOM_GMAIL_PUBSUB_SUBSCRIPTION", "projects/home/subscriptions/ada")
+    assert add(shell)["scopes"] == sorted([MODIFY, PUBSUB])
+    google.emulator.consents.behaviour.withheld = frozenset({PUBSUB})
+    assert add(shell, "--email", ADA)["scopes"] == [MODIFY]
+    assert f"pulling gmail.pubsub_subscription needs {PUBSUB}, and {ADA} has granted {MODIFY}" in shell.err
+    assert f"`postroom account add gmail --email {ADA} --level organise`" in shell.err
+    monkeypatch.setenv("POSTROOM_GMAIL_PUBSUB_KEY_FILE", "key.json")
+    add(shell, "--email", ADA)
+    assert PUBSUB not in shell.err
 
 
 def test_whoever_consents_as_someone_else_is_told(
@@ -132,8 +157,8 @@ def test_less_than_asked_and_an_app_in_testing_are_told(shell: Shell, pages: lis
     google.emulator.consents.behaviour.testing = True
     account = add(shell, "--level", "send")
     assert account["level"] == "organise"
-    assert f"missing: {COMPOSE}" in shell.err
-    assert "--level send --renew" in shell.err
+    assert f"what was asked for needs {COMPOSE} (the level send), and {ADA} has granted {MODIFY}" in shell.err
+    assert f"`postroom account add gmail --email {ADA} --level send`" in shell.err
     assert '"Testing"' in shell.err
     assert account["dies_at"] is not None
 

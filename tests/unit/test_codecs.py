@@ -72,7 +72,9 @@ def test_json_comes_back_as_it_went(value: Any) -> None:
     assert from_json(json_text(value)) == value
 
 
-@pytest.mark.parametrize("value", [object(), {1: 2}, {"a": {3}}, 2**64, "\ud800", b"x"], ids=str)
+@pytest.mark.parametrize(
+    "value", [object(), {1: 2}, {"a": {3}}, 2**64, "\ud800", b"x"], ids=lambda value: type(value).__name__
+)
 def test_what_is_no_json_is_refused_with_a_remedy(value: object) -> None:
     with pytest.raises(BadInput, match="use objects, lists, text, numbers"):
         json_text(value)

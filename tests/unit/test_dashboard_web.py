@@ -12,7 +12,7 @@ import pytest
 from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.core.errors import NotFound
 from postroom.dashboard.assets import load_assets
-from postroom.dashboard.feed import Totals
+from postroom.dashboard.feed import AccountLine, Totals
 from postroom.dashboard.pages import TEMPLATES
 from postroom.dashboard.web import create_dashboard
 
@@ -93,13 +93,45 @@ async def test_texts_of_mail_are_escaped_and_cut() -> None:
         line(3, action_state=attack, action_error=attack),
         line(4, subject="W" * 10_000, sender="V" * 10_000, decision="keep", rationale="U" * 10_000),
         totals=Totals(waiting={attack: 1}),
+        accounts=(AccountLine(attack, attack, attack, attack, attack, trouble=attack, command=attack),),
     )
     async with visiting(feed) as client:
         page = (await client.get("/")).text
     assert "<script>alert" not in page
     assert "\"'>" not in page
-    assert unescape(page).count("<script>alert(1)</script>\"'>") >= 10
+    assert unescape(page).count("<script>alert(1)</script>\"'>") >= 17
     assert len(page) < 15_000
+
+
+async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
+    feed = ScriptedFeed(
+        accounts=(
+            AccountLine("fine@x.example", "active", level="organise", connector="online", heard_at=NOON, ingested=1234),
+            AccountLine("late@x.example", "active", connector="stale", heard_at=NOON, trouble="quota", refused=2),
+            AccountLine("off@x.example", "paused", "on holiday", command="postroom account resume off@x.example"),
+            AccountLine("gone@x.example", "needs_consent", command="postroom account add gmail --email gone@x.example"),
+            AccountLine("soon@x.example", "active", dies_at=NOON, command="postroom account add gmail"),
+        )
+    )
+    async with visiting(feed) as client:
+        page = (await client.get("/")).text
+    rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in re.findall(r"(?s)<li>.*?</li>", page)]
+    assert rows == [
+        "fine@x.example level organise in use connector online heard 04 Mar, 12:00:00 UTC 1,234 taken in 0 refused",
+        "late@x.example in use connector stale heard 04 Mar, 12:00:00 UTC quota 0 taken in 2 refused",
+        "off@x.example paused on holiday no connector yet 0 taken in 0 refused "
+        "To use it again, run postroom account resume off@x.example",
+        "gone@x.example needs your consent no connector yet 0 taken in 0 refused "
+        "To consent again, run postroom account add gmail --email gone@x.example",
+        "soon@x.example in use no connector yet 0 taken in 0 refused "
+        "Its consent ends 04 Mar, 12:00:00 UTC , as those of apps in testing do. "
+        "Publish the app at Google, then run postroom account add gmail",
+    ]
+
+
+async def test_a_page_without_accounts_says_how_to_connect_one() -> None:
+    async with visiting(ScriptedFeed()) as client:
+        assert "postroom account add gmail" in (await client.get("/")).text
 
 
 async def test_a_page_without_mail_says_so() -> None:

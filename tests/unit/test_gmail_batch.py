@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
 from postroom.gmail import calls
-from postroom.gmail.batch import batch_answers, batch_request, refuses_token, verdicts
+from postroom.gmail.batch import Size, batch_answers, batch_request, refuses_token, verdicts
 from postroom.gmail.errors import BadAnswer, GmailError, MessageNotFound, NotFromGmail, RateLimited, Unreachable
 from postroom.gmail.resources import Message
 from postroom.gmail.wire import Answer
@@ -31,6 +31,35 @@ def answer(*parts: bytes, end: bytes = b"\r\n--b--\r\n") -> Answer:
 
 def three() -> Sequence[calls.Call[Message]]:
     return [calls.get_message(id) for id in ("18c0", "18c1", "18c2")]
+
+
+def sizes(size: Size, *refused: int) -> list[int]:
+    """After full batches of which so many were refused."""
+    found: list[int] = []
+    for number in refused:
+        size.answered(size.now, number)
+        found.append(size.now)
+    return found
+
+
+def test_batches_double_until_the_rate_limit_refuses_parts_and_then_grow_by_one() -> None:
+    size = Size(25)
+    assert size.now == 12
+    assert sizes(size, 0, 0, 0, 1, 0, 0, 2, 7, 1, 1, 0) == [24, 25, 25, 12, 13, 14, 7, 3, 1, 1, 2]
+
+
+def test_a_batch_that_was_not_full_tells_nothing_about_larger_ones() -> None:
+    size = Size(25)
+    size.answered(11, 0)
+    assert size.now == 12
+
+
+def test_batches_that_were_refused_together_halve_the_size_once() -> None:
+    size = Size(25)
+    sizes(size, 0, 0, 0)
+    for _ in range(4):
+        size.answered(25, 3)
+    assert size.now == 12
 
 
 def test_each_part_has_its_own_verdict_whatever_the_order() -> None:

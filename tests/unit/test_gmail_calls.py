@@ -47,6 +47,7 @@ EVERY_CALL: list[Call[Any]] = [
     calls.create_label("Work", "labelShow", "show"),
     calls.update_label(LABEL),
     calls.delete_label("Label_1"),
+    calls.list_send_as(),
 ]
 
 

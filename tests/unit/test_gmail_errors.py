@@ -145,4 +145,4 @@ def test_an_expired_history_never_ends_a_job_for_good() -> None:
 def test_a_missing_scope_comes_with_the_command_that_gets_it(scope: str, level: str) -> None:
     error = ScopeMissing("messages.modify", "insufficientPermissions", scope)
     assert scope in str(error)
-    assert f"postroom account add gmail --level {level}" in str(error)
+    assert f"`postroom account add gmail --level {level}`" in str(error)

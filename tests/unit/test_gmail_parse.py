@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.gmail.parse import Prepared, letter_of, prepare
+from postroom.connectors.gmail.parse import LONGEST_GIST, MOST_GIST_HEADERS, Prepared, letter_of, prepare
 from postroom.core.envelope import parse_envelope
 from postroom.core.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
 from postroom.core.mail import read_mail
@@ -153,9 +153,26 @@ def test_a_body_that_cannot_be_read_leaves_its_headers(monkeypatch: pytest.Monke
     assert letter.problems == ("its body cannot be read (RecursionError)",)
 
 
-def test_as_metadata_only_the_subject_is_carried():
-    payload = payload_of(plain((*HEADERS[:2], ("Subject", "A\r\n  folded one"), ("List-Id", "<x>"))), DEFAULT_POLICY)
-    assert payload == {"raw": None, "normalized_text": "A folded one", "attachments": []}
+def test_as_metadata_the_subject_and_what_rules_look_at_is_carried_and_nothing_of_the_text():
+    headers = (*HEADERS[:2], ("Subject", "A\r\n  folded one"), ("List-Id", "<x>"))
+    given = plain(headers)
+    assert payload_of(given, DEFAULT_POLICY) == {
+        "raw": None,
+        "normalized_text": "A folded one",
+        "metadata": {
+            "headers": [list(pair) for pair in headers],
+            "labels": sorted(given.label_ids),
+            "sent_at": given.internal_date.isoformat(),
+        },
+        "attachments": [],
+    }
+
+
+def test_of_endless_headers_as_much_is_carried_as_has_a_use():
+    many = [("List-Id", "y" * 60_000), *((f"X-{n}", "z") for n in range(900))]
+    carried = payload_of(plain(tuple(many)), DEFAULT_POLICY)["metadata"]["headers"]
+    assert len(carried) == MOST_GIST_HEADERS
+    assert carried[0] == ["List-Id", "y" * LONGEST_GIST]
 
 
 def test_what_is_skipped_has_no_envelope():

@@ -5,6 +5,7 @@ import selectors
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from random import Random
 from typing import Any, TypeVar
 
@@ -212,6 +213,45 @@ def test_bulk_leaves_the_reserve_alone_while_nobody_needs_it() -> None:
     assert world.most_in_a_minute() == 800
 
 
+def test_bulk_spreads_what_it_may_spend_over_the_minute_and_loses_none_of_it() -> None:
+    bulk = [Asked(0.0, "bulk", 100) for _ in range(40)]
+
+    async def scenario() -> World:
+        world = World(quota(terms()))
+        await world.make(*bulk)
+        return world
+
+    world = run(scenario())
+    moments = sorted(each.admitted_at for each in bulk)
+    assert min(later - earlier for earlier, later in pairwise(moments)) >= 7.5 - 0.01
+    # Eight a minute; units come back a minute after the answer, which is there after a quarter second.
+    assert moments[39] <= 39 * 7.5 + 5 * 0.25
+    assert world.most_in_a_minute("bulk") == 800
+
+
+def test_bulk_goes_slower_by_what_live_spends() -> None:
+    live = [Asked(0.0, "live", 100) for _ in range(3)]
+    bulk = [Asked(1.0, "bulk", 100) for _ in range(5)]
+
+    async def scenario() -> None:
+        await World(quota(terms())).make(*live, *bulk)
+
+    run(scenario())
+    moments = sorted(each.admitted_at for each in bulk)
+    assert moments == pytest.approx([1.0, 13.0, 25.0, 37.0, 49.0], abs=0.01)
+
+
+def test_live_that_has_spent_its_reserve_goes_on_with_the_next_units_that_bulk_gets_back() -> None:
+    bulk = [Asked(0.0, "bulk", 100) for _ in range(30)]
+    live = [Asked(at, "live", 20) for at in (70.0, 130.5, 190.0) for _ in range(12)]
+
+    async def scenario() -> None:
+        await World(quota(terms())).make(*bulk, *live)
+
+    run(scenario())
+    assert max(each.admitted_at - each.at for each in live) <= 7.5 + 0.01
+
+
 def test_live_passes_bulk_that_waits() -> None:
     bulk = [Asked(0.0, "bulk", 800, takes=1.0), Asked(0.5, "bulk", 10), Asked(0.5, "bulk", 10)]
     live = [Asked(2.0, "live", 200), Asked(3.0, "live", 10)]
@@ -226,14 +266,14 @@ def test_live_passes_bulk_that_waits() -> None:
 
 def test_bulk_leaves_a_place_for_live() -> None:
     bulk = [Asked(0.0, "bulk", 10, takes=30.0) for _ in range(4)]
-    live = Asked(1.0, "live", 10)
+    live = Asked(5.0, "live", 10)
 
     async def scenario() -> None:
         await World(quota(terms(most_at_once=4))).make(*bulk, live)
 
     run(scenario())
-    assert live.admitted_at == 1.0
-    assert [each.admitted_at for each in bulk] == [0.0, 0.0, 0.0, 30.0]
+    assert live.admitted_at == 5.0
+    assert sorted(each.admitted_at for each in bulk) == [0.0, 0.75, 1.5, 30.0]
 
 
 def test_a_dear_live_call_is_not_passed_by_cheap_bulk() -> None:

@@ -8,14 +8,19 @@ import pytest
 
 from conftest import ManualClock
 from postroom.connectors.checkpoint import Checkpoint
+from postroom.connectors.gmail import refused as refused_mail
+from postroom.connectors.gmail import set_aside
 from postroom.connectors.gmail.changes import changes_in
 from postroom.connectors.gmail.handed_in import HandedIn
-from postroom.connectors.gmail.live import same_mailbox
-from postroom.connectors.gmail.refused import RefusedMail
+from postroom.connectors.gmail.refused import RefusedMail, refused_in
+from postroom.connectors.gmail.set_aside import ROUNDS, SetAside, set_aside_in
 from postroom.connectors.gmail.spending import RememberedQuota
+from postroom.core.accounts import same_mailbox
 from postroom.core.errors import BadInput
+from postroom.gmail.errors import ServerError
 from postroom.gmail.resources import HistoryRecord, LabelChange, MessageRef
 from postroom.gmail.terms import Terms
+from postroom.gmail_source import held_folder
 
 
 def test_a_checkpoint_is_what_was_written_last(tmp_path: Path, clock: ManualClock):
@@ -73,6 +78,79 @@ def test_a_refusal_is_remembered_without_words_of_the_message(tmp_path: Path, cl
     assert "secret" not in told
     assert '"reason":"BadInput: payload.raw?"' in told
     assert RefusedMail(tmp_path, clock).count == 2
+
+
+def test_a_refusal_stands_once_and_is_taken_back_when_the_message_succeeds(tmp_path: Path, clock: ManualClock):
+    refused = RefusedMail(tmp_path, clock)
+    for error in (ValueError(), KeyError()):
+        refused.remember("18c0", error)
+    refused.remember("18c1", ValueError())
+    assert [(each.id, each.reason) for each in refused_in(tmp_path)] == [("18c0", "KeyError"), ("18c1", "ValueError")]
+    assert refused.forget(["18c0", "18c9"])
+    assert not refused.forget(["18c0", "18c9"])
+    assert [each.id for each in refused_in(tmp_path)] == ["18c1"]
+    assert (refused.count, RefusedMail(tmp_path, clock).count) == (1, 1)
+
+
+def test_a_list_of_refusals_that_has_grown_too_long_goes_on_in_another_file(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(refused_mail, "LARGEST_FILE", 100)
+    refused = RefusedMail(tmp_path, clock)
+    for number in range(3):
+        refused.remember(f"18c{number}", ValueError())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["refused.jsonl", "refused.old.jsonl"]
+    assert refused.forget(["18c0"])
+    assert [each.id for each in refused_in(tmp_path)] == ["18c1", "18c2"]
+    assert refused.count == 2
+
+
+def test_a_message_is_set_aside_in_the_fourth_round_and_known_in_the_next_life(tmp_path: Path, clock: ManualClock):
+    for number in range(ROUNDS):
+        assert "18c0" not in SetAside(tmp_path, clock), number
+        SetAside(tmp_path, clock).fail({"18c0": ServerError("messages.get", 503)})
+    (found,) = set_aside_in(tmp_path)
+    assert (found.id, found.reason, found.since) == ("18c0", "ServerError: 503", clock())
+    assert "18c0" in SetAside(tmp_path, clock)
+
+
+def test_pauses_double_up_to_a_day(clock: ManualClock):
+    aside, pauses = SetAside(None, clock), list[float]()
+    for _ in range(ROUNDS):
+        aside.fail({"18c0": ValueError()})
+    for _ in range(14):
+        waited = 0
+        while not aside.due(5):
+            clock.forward(60)
+            waited += 1
+        pauses.append(waited)
+        aside.put_off("18c0", ValueError())
+    assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1440, 1440, 1440]
+
+
+def test_a_round_that_goes_well_begins_the_count_anew(clock: ManualClock):
+    aside = SetAside(None, clock)
+    for _ in range(3):
+        for _ in range(ROUNDS - 1):
+            aside.fail({"18c0": ValueError()})
+        aside.forget(["18c0"])
+    assert aside.count == 0
+
+
+def test_there_is_an_end_to_what_is_set_aside(tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(set_aside, "MOST", 2)
+    aside = SetAside(tmp_path, clock)
+    for _ in range(2 * ROUNDS):
+        aside.fail({str(number): ValueError() for number in range(3)})
+    assert len(set_aside_in(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"set_aside": {}, "failing": []}', b'{"set_aside": [7, {"id": "x"}]}']
+)
+def test_a_list_that_makes_no_sense_is_empty(tmp_path: Path, clock: ManualClock, content: bytes):
+    (tmp_path / "set_aside.json").write_bytes(content)
+    assert SetAside(tmp_path, clock).count == 0
 
 
 def test_of_each_label_the_last_thing_that_happened_is_told():
@@ -161,3 +239,15 @@ async def test_a_note_that_makes_no_sense_counts_for_nothing(tmp_path: Path, tim
     async with quota.admitted("messages.get", 100):
         assert quota.spent() == 100
     quota.close()
+
+
+@pytest.mark.parametrize(
+    "other", ["gmail-ada.love@gmail.com", "gmail-adalove@googlemail.com", "gmail-adalove@gmail.com"]
+)
+def test_a_mailbox_has_one_connector_however_its_address_is_spelled(tmp_path: Path, other: str) -> None:
+    with held_folder(tmp_path / "gmail-ada.love@gmail.com") as folder, held_folder(tmp_path / "gmail-bo@gmail.com"):
+        assert folder.name == "gmail-ada.love@gmail.com"
+        with pytest.raises(BadInput, match="runs already"), held_folder(tmp_path / other):
+            pass
+    with held_folder(tmp_path / other):
+        pass

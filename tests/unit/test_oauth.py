@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx2
 import pytest
 
-from postroom.gmail.errors import ConsentLost, TokenUnavailable
+from postroom.gmail.errors import ConsentLost, ScopeMissing, TokenUnavailable
 from postroom.gmail.loopback import FINISHED, listening
 from postroom.gmail.oauth import (
     AppRefused,
@@ -29,12 +29,15 @@ from postroom.gmail.scopes import (
     FULL,
     LEVELS,
     MODIFY,
+    PUBSUB,
     READONLY,
     SEND,
+    Consented,
     Level,
     LevelTooLow,
     granted_level,
     missing_scopes,
+    needs_more,
     require_level,
 )
 
@@ -283,9 +286,26 @@ def test_an_action_that_needs_more_than_was_granted_says_the_whole_command() -> 
     with pytest.raises(LevelTooLow) as low:
         require_level("send", (MODIFY,), "auto_reply", "ada@example.com")
     text = str(low.value)
-    assert "auto_reply needs the level send, and ada@example.com is connected with organise" in text
-    assert "`postroom account add gmail --email ada@example.com --level send --renew`" in text
-    assert COMPOSE in text
+    assert text == (
+        f"auto_reply needs {COMPOSE} (the level send), and ada@example.com has granted {MODIFY} (the level organise); "
+        "run `postroom account add gmail --email ada@example.com --level send`, and leave every box on Google's page "
+        "ticked"
+    )
+
+
+def test_a_missing_scope_is_told_in_the_same_words_whoever_finds_it() -> None:
+    consented = Consented("ada@example.com", frozenset({READONLY}))
+    refused = ScopeMissing("archive", "insufficientPermissions", MODIFY).told_of(consented)
+    with pytest.raises(LevelTooLow) as low:
+        require_level("organise", consented.scopes, "archive", consented.account)
+    assert str(refused) == str(low.value) == needs_more("archive", (MODIFY,), consented, "organise")
+
+
+def test_a_scope_beside_the_levels_keeps_the_level_that_the_account_has() -> None:
+    told = needs_more("pulling", (PUBSUB,), Consented("ada@example.com", frozenset({FULL})))
+    assert f"pulling needs {PUBSUB}, and ada@example.com has granted {FULL} (the level full)" in told
+    assert "--level full`" in told
+    assert "--level organise`" in needs_more("pulling", (PUBSUB,))
 
 
 async def visit(address: str, path: str = "", method: str = "GET") -> httpx2.Response:

@@ -53,14 +53,80 @@ def test_every_message_is_shown_with_exactly_the_promised_keys(shell: Shell, mai
 def test_the_table_ends_with_a_summary(shell: Shell, mail: Path) -> None:
     assert shell("preview", str(mail), "--user", "mara@x.example", "--contacts", "contacts.vcf") == 0
     assert shell.out.splitlines()[1].split()[:4] == ["high_priority", "known_contact", "full", "relationship"]
-    assert shell.out.splitlines()[-5:] == [
+    assert shell.out.splitlines()[-6:] == [
         "6 messages, 1 with a problem",
+        "filters   those shipped",
         "tier      default 3 (50%), high_priority 2 (33%), interactive 1 (17%)",
         "rule      fallback_default 3 (50%), known_contact 1 (17%), reply_to_outbound 1 (17%), "
         "direct_correspondence 1 (17%)",
         "taken in  full 5 (83%), metadata 1 (17%)",
         "category  relationship 2 (33%), finance 1 (17%), newsletters 1 (17%)",
     ]
+
+
+FILE_OF_FILTERS = [
+    '{"position": 10, "name": "shop", "tier": "skip", "condition": "…", "kind": "sender_domain", "header": null, '
+    '"value": "z.example", "origin": "user", "enabled": true}\n'
+    '{"position": 5, "name": "off", "tier": "skip", "kind": "sender_domain", "value": "x.example", "enabled": false}\n',
+    '[{"number": 10, "name": "shop", "tier": "skip", "kind": "sender_domain", "value": "Z.Example"}]',
+    "- name: shop\n  position: 10\n  tier: skip\n  kind: sender_domain\n  value: z.example\n",
+    '\ufeff[\n  {"position": 10, "name": "s", "tier": "skip", "kind": "header_present", "header": "List-Unsubscribe"}]',
+]
+
+
+@pytest.mark.parametrize("content", FILE_OF_FILTERS, ids=["as listed", "JSON", "YAML", "JSON over lines"])
+def test_the_filters_of_a_file_decide_how_much_is_taken_in(
+    shell: Shell, mail: Path, tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "filters").write_text(content, encoding="utf-8")
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--filters", "filters") == 0
+    assert "filters   filters, 1 rule\n" in shell.out
+    assert "taken in  full 5 (83%), skip 1 (17%)" in shell.out
+
+
+def test_ones_own_filters_are_read_from_the_data_folder_and_what_is_listed_can_be_previewed(
+    shell: Shell, mail: Path, tmp_path: Path
+) -> None:
+    adding = ("filters", "add", "--name", "shop", "--tier", "skip", "--sender-domain", "z.example")
+    assert shell(*adding) == 0
+    assert shell("filters", "remove", "list-id") == 0
+    assert shell("filters", "list", "--json") == 0
+    (tmp_path / "kept.jsonl").write_text(shell.out)
+    for source, told in (("own", "your own, 7 rules"), ("kept.jsonl", "kept.jsonl, 7 rules")):
+        assert shell("preview", str(mail), "--user", "mara@x.example", "--filters", source) == 0
+        assert f"filters   {told}" in shell.out
+        assert "skip 1" in shell.out
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--filters", "default") == 0
+    assert "metadata 1" in shell.out
+
+
+def test_without_a_database_there_are_no_filters_of_ones_own_and_none_is_made(
+    shell: Shell, mail: Path, tmp_path: Path
+) -> None:
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--filters", "own") == 2
+    assert "postroom: --filters: there is no database in" in shell.err
+    assert not (tmp_path / "postroom-data").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"position": 1, "name": "a", "tier": "skp", "kind": "sender_domain", "value": "x.example"}', "did you mean"),
+        ('{"name": "a", "tier": "skip", "kind": "sender_domain", "value": "x.example"}', "entry 1: number is None"),
+        ("[1]", "entry 1 is no object"),
+        ("tier: [", "neither JSON nor YAML"),
+        ("\x00", "neither JSON nor YAML"),
+        ("- !!python/object/apply:os.system [true]", "neither JSON nor YAML"),
+    ],
+)
+def test_a_file_of_filters_that_makes_no_sense_is_refused_with_the_place(
+    shell: Shell, mail: Path, tmp_path: Path, content: str, says: str
+) -> None:
+    (tmp_path / "bad").write_text(content)
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--filters", "bad") == 2
+    assert "postroom: --filters: " in shell.err
+    assert says in shell.err
+    assert shell.out == ""
 
 
 def test_nothing_is_touched(shell: Shell, mail: Path, tmp_path: Path) -> None:
@@ -112,6 +178,7 @@ def test_a_message_cannot_move_the_cursor(shell: Shell, tmp_path: Path) -> None:
             (".", "--user", "a@x.example", "--contacts", "missing.vcf"),
             "postroom: --contacts: 'missing.vcf' cannot be read",
         ),
+        ((".", "--user", "a@x.example", "--filters", "missing"), "postroom: --filters: 'missing' cannot be read"),
         ((".",), "--user"),
         ((), "PATH"),
     ],

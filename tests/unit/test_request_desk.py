@@ -25,6 +25,7 @@ class Switchboard:
         self.answers: list[tuple[str, object]] = []
         self.stop = asyncio.Event()
         self.emptied = asyncio.Event()
+        self.news = asyncio.Event()
         self.stays = False
         self.asked = 0
         self.lost = False
@@ -50,6 +51,7 @@ class Switchboard:
 
     def answered(self, how: str, what: object) -> None:
         self.answers.append((how, what))
+        self.news.set()
         if self.lost:
             raise LeaseLost("too late")
 
@@ -105,6 +107,50 @@ async def test_a_switchboard_that_does_not_wait_is_not_asked_without_end():
         switchboard.stop.set()
         await running
     assert switchboard.asked == 1
+
+
+async def test_one_that_takes_long_holds_up_no_other():
+    go_on = asyncio.Event()
+
+    async def search(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        await go_on.wait()
+        return {"found": 1}
+
+    switchboard = Switchboard(asked("search"), asked())
+    desk = RequestDesk(switchboard, {"search": search, "sync_now": sync}, beside=1)
+    switchboard.stays = True
+    running = asyncio.create_task(desk.run(switchboard.stop))
+    async with asyncio.timeout(20):
+        await switchboard.emptied.wait()
+        assert switchboard.answers == [("result", {"ingested": 0})]
+        go_on.set()
+        while len(switchboard.answers) < 2:
+            switchboard.news.clear()
+            await switchboard.news.wait()
+        switchboard.stop.set()
+        await running
+    assert switchboard.answers[1] == ("result", {"found": 1})
+
+
+async def test_what_is_under_way_beside_ends_with_the_desk():
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def search(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return {}
+
+    switchboard = Switchboard(asked("search"))
+    switchboard.stays = True
+    running = asyncio.create_task(RequestDesk(switchboard, {"search": search}, beside=2).run(switchboard.stop))
+    async with asyncio.timeout(20):
+        await begun.wait()
+        running.cancel()
+        await asyncio.wait({running})
+    assert ended.is_set()
 
 
 async def test_a_bug_is_not_hidden():

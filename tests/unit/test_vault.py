@@ -161,7 +161,16 @@ def test_a_key_is_read_in_both_alphabets_of_base64() -> None:
     assert {read_key(f" {text.decode()}\n") for text in texts} == {secret}
 
 
-@pytest.mark.parametrize("text", ["", "kanarienvogel", key_text()[:-4], key_text() + key_text(), ","])
+WRONG_KEYS = {
+    "none": "",
+    "short": "kanarienvogel",
+    "cut": key_text()[:-4],
+    "two": key_text() + key_text(),
+    "comma": ",",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_KEYS.values(), ids=WRONG_KEYS)
 def test_a_wrong_key_in_the_setting_is_refused_without_being_quoted(text: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="secret_key") as refused:
         Vault(tmp_path, text)

@@ -1,31 +1,131 @@
-"""Carries out one label action: pre-image first, then the change, then the end of action and job together.
+"""Carries out one action: pre-image first, then the change, then the end of action and job together.
 
-Every step may be repeated: the pre-image is kept once, adding or removing a label twice is the same as once, and what
-was really changed is computed against the pre-image.
+Every step may be repeated: the pre-image, and with it the time at which snoozed mail comes back, is settled once;
+adding or removing a label twice is the same as once, and so is deleting; what was really changed is computed against
+the pre-image. Mail is not sent from here: that is handed over to the job that does.
 """
 
-from postroom.core.actions import LabelChange, label_change, undo_hint, wanted_label
-from postroom.core.jobs import Job
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from postroom.core.actions import LabelChange, check_parameters, label_change, wanted_label
+from postroom.core.errors import BadInput, Fatal, MessageGone
+from postroom.core.job_types import OUTBOUND_SEND, UNSNOOZE_GMAIL, Catalogue
+from postroom.core.jobs import Job, NewJob
 from postroom.core.mailbox import Mailbox
+from postroom.core.snooze import wake_time
+from postroom.core.undo import Snoozed, no_way_back, undo_hint
 from postroom.store import actions as store
 from postroom.store.clock import Clock
 from postroom.store.database import Database
+from postroom.store.new_jobs import new_job
+
+DEFAULT_SNOOZE_LABEL = "Postroom/Snoozed"
 
 
-async def carry_out(database: Database, mailbox: Mailbox, job: Job, action: store.Action, clock: Clock) -> store.Ending:
-    """Does it, and returns the transaction that ends action and job."""
-    label = wanted_label(action.action_type, action.parameters)
-    label_id = None if label is None else await mailbox.label_id(label)
-    before = action.pre_labels
-    if before is None:
-        before = await mailbox.labels_of(action.provider_message_id)
-        await database.run(store.keep_pre_image(job, action.id, before, clock()))
-    change = label_change(action.action_type, label_id).effective(before)
-    after = await _apply(mailbox, action.provider_message_id, change, before)
-    return store.complete_action(job, action.id, after, undo_hint(action.action_type, before, change), clock())
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """What carrying out needs besides the action and its mailbox."""
+
+    database: Database
+    catalogue: Catalogue
+    clock: Clock
+    snooze_label: str = DEFAULT_SNOOZE_LABEL
+
+    async def carry_out(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
+        """Does it, and returns the transaction that ends the job. Raises Fatal for what no retry mends."""
+        try:
+            check_parameters(action.action_type, action.parameters)
+            match action.action_type:
+                case "delete":
+                    return await self._delete(mailbox, job, action)
+                case "snooze":
+                    return await self._snooze(mailbox, job, action)
+                case "forward" | "auto_reply":
+                    return store.hand_over_action(job, action.id, self._sending(action, job), self.clock())
+                case _:
+                    return await self._relabel(mailbox, job, action)
+        except BadInput as error:
+            raise Fatal(str(error)) from None
+
+    async def _relabel(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
+        label = wanted_label(action.action_type, action.parameters)
+        creates = action.action_type == "apply_label"
+        label_id = None if label is None else await mailbox.label_id(label, creates)
+        before = _labels(await self._pre_image(mailbox, job, action))
+        change = label_change(action.action_type, label_id).effective(before)
+        after = await _changed(mailbox, action, change) if change else before
+        hint = undo_hint(action.action_type, before, _done(change, after))
+        return store.complete_action(job, action.id, after, hint, self.clock())
+
+    async def _delete(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
+        image = await self._pre_image(mailbox, job, action)
+        # Gone by an earlier attempt whose end we did not see, or by the user just now, is what was wanted.
+        with contextlib.suppress(MessageGone):
+            await mailbox.delete(action.provider_message_id)
+        hint = no_way_back("delete", pre_labels=sorted(_labels(image)))
+        return store.complete_action(job, action.id, None, hint, self.clock())
+
+    async def _snooze(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
+        if action.pre_image is None:
+            wake_time(action.parameters, self.clock())
+        label_id = await mailbox.label_id(self.snooze_label)
+        image = await self._pre_image(mailbox, job, action)
+        until = datetime.fromisoformat(image["snooze_until"])
+        before = _labels(image)
+        change = label_change("snooze", label_id).effective(before)
+        after = await _changed(mailbox, action, change) if change else before
+        wake = self._waking(action, job, label_id, until)
+        hint = undo_hint("snooze", before, _done(change, after), Snoozed(until, self.snooze_label, label_id, wake.id))
+        return store.complete_action(job, action.id, after, hint, self.clock(), [wake])
+
+    async def _pre_image(self, mailbox: Mailbox, job: Job, action: store.Action) -> Mapping[str, Any]:
+        """What the message was like before, and when it is to come back: as the first attempt found and fixed it."""
+        if action.pre_image is not None:
+            return action.pre_image
+        labels, now, besides = await mailbox.labels_of(action.provider_message_id), self.clock(), dict[str, str]()
+        if action.action_type == "snooze":
+            besides["snooze_until"] = wake_time(action.parameters, now).isoformat()
+        return await self.database.run(store.keep_pre_image(job, action.id, labels, now, **besides))
+
+    def _waking(self, action: store.Action, job: Job, label_id: str, until: datetime) -> NewJob:
+        payload = {
+            "account_id": str(action.account_id),
+            "message_id": str(action.message_id),
+            "action_id": str(action.id),
+            "snooze_label_id": label_id,
+        }
+        key = f"{UNSNOOZE_GMAIL.name}:{action.account_id}:{action.id}"
+        return new_job(self.catalogue, UNSNOOZE_GMAIL.name, payload, key=key, priority=job.priority, not_before=until)
+
+    def _sending(self, action: store.Action, job: Job) -> NewJob:
+        payload = {
+            "account_id": str(action.account_id),
+            "action_id": str(action.id),
+            "message_type": "forward" if action.action_type == "forward" else "reply",
+            "original_message_id": str(action.message_id),
+        }
+        key = f"{OUTBOUND_SEND.name}:{action.account_id}:{action.id}"
+        return new_job(self.catalogue, OUTBOUND_SEND.name, payload, key=key, priority=job.priority)
 
 
-async def _apply(mailbox: Mailbox, message_id: str, change: LabelChange, before: frozenset[str]) -> frozenset[str]:
-    if not change.add and not change.remove:
-        return before
-    return await mailbox.modify(message_id, add=change.add, remove=change.remove)
+async def _changed(mailbox: Mailbox, action: store.Action, change: LabelChange) -> frozenset[str]:
+    match action.action_type:
+        case "trash":
+            return await mailbox.trash(action.provider_message_id)
+        case "restore":
+            return await mailbox.untrash(action.provider_message_id)
+        case _:
+            return await mailbox.modify(action.provider_message_id, change.add, change.remove)
+
+
+def _labels(image: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(image["labels"])
+
+
+def _done(change: LabelChange, after: frozenset[str]) -> LabelChange:
+    """What of the change is to be seen afterwards: what the user took back at once is not ours to undo."""
+    return LabelChange(change.add & after, change.remove - after)

@@ -13,9 +13,12 @@ from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
 from postroom.cli.running import run_transaction, with_database
+from postroom.core.account_care import consent_command
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from postroom.gmail.oauth import ConsentRequest, GoogleApp, GoogleOAuth, Grant
     from postroom.gmail.scopes import Level
     from postroom.settings import Settings
@@ -39,78 +42,104 @@ def add(
     context: typer.Context,
     provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Where the mailbox is: gmail.")],
     level: Annotated[
-        str, typer.Option("--level", help="What Postroom may do there: read, organise, send or full.")
-    ] = "organise",
+        str | None,
+        typer.Option(
+            "--level",
+            help="What Postroom may do there: read, organise, send or full; by default what it may now, or organise.",
+        ),
+    ] = None,
     email: Annotated[
         str | None, typer.Option("--email", metavar="ADDRESS", help="The mailbox; without it, Google's page asks.")
     ] = None,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address of Google's page, and take the code from here.")
     ] = False,
-    renew: Annotated[
-        bool, typer.Option("--renew", help="Renew or widen the consent of an account that is connected.")
-    ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Connect a mailbox: Google asks for your consent in the browser, and Postroom keeps it, sealed."""
+    """Connect a mailbox, or renew its consent: Google asks you in the browser, and Postroom keeps it, sealed."""
     from postroom.gmail.scopes import LEVELS
     from postroom.google import google_app
 
     if provider != "gmail":
         raise BadInput("PROVIDER", f"{provider!r} is not known", "use gmail")
-    if level not in LEVELS:
+    if level is not None and level not in LEVELS:
         raise BadInput("--level", f"there is no level {level!r}", f"use one of {', '.join(LEVELS)}")
     settings = settings_for(data_dir)
-    adding = _Adding(settings, google_app(settings), cast("Level", level), email, no_browser, renew)
+    adding = _Adding(settings, google_app(settings), cast("Level | None", level), email, no_browser)
     account, grant = with_database(application_of(context), settings, adding.run)
     if as_json:
         show_json(_row(account))
     else:
         granted = account.consent.level if account.consent else "nothing"
         typer.echo(f"{account.email}  connected with the level {granted}  ({account.id})")
-    _warn(adding.level, account, grant)
+    _warn(adding.level, adding.beside, account, grant)
 
 
 class _Adding:
     """One run of `account add`."""
 
     def __init__(
-        self, settings: "Settings", app: "GoogleApp", level: "Level", email: str | None, no_browser: bool, renew: bool
+        self, settings: "Settings", app: "GoogleApp", level: "Level | None", email: str | None, no_browser: bool
     ) -> None:
+        from postroom.gmail.scopes import DEFAULT_LEVEL
+        from postroom.google import scopes_beside
+
         self._settings = settings
         self._app = app
-        self.level: Level = level
+        self._chosen: Level | None = level
+        self.level: Level = level or DEFAULT_LEVEL
+        self.beside = scopes_beside(settings)
         self._email = email
         self._no_browser = no_browser
-        self._renew = renew
 
     async def run(self, database: "Database") -> "tuple[AccountView, Grant]":
         import httpx2
 
-        from postroom.core.accounts import one_spelling
+        from postroom.core.accounts import one_spelling, same_mailbox
         from postroom.gmail.oauth import ConsentRefused, GoogleOAuth, address_of
         from postroom.google import vault_of
         from postroom.store.migrate import applied_migrations, migrate
-        from postroom.switchboard.accounts import check_connectable, connect
+        from postroom.switchboard.accounts import connect, gmail_account
 
         if not await database.run(applied_migrations()):
             await migrate(database)
-        if self._email is not None:
-            await check_connectable(database, self._email, self._renew)
+        before = None if self._email is None else await gmail_account(database, self._email)
+        if before is not None:
+            self._renew(before)
         request, code = await (self._pasted() if self._no_browser else self._browsed())
         async with httpx2.AsyncClient(timeout=30) as http:
             grant = await GoogleOAuth(http, self._app).exchange(request, code)
             address = one_spelling(await address_of(http, self._settings.gmail.base_url, grant.access_token))
-        if self._email is not None and one_spelling(self._email) != address:
+        if self._email is not None and not same_mailbox(self._email, address):
             raise ConsentRefused(
                 f"the consent is for {address}, not for {self._email}; start again, and choose that one"
             )
+        if before is None and (found := await gmail_account(database, address)) is not None:
+            self._keep_level(found, grant)
         signed, now = operator_signature(), datetime.now(UTC)
         vault = vault_of(self._settings)
-        client_id = self._app.client_id
-        account = await connect(database, vault, grant, address, client_id, signed, now, renew=self._renew)
-        return account, grant
+        return await connect(database, vault, grant, address, self._app.client_id, signed, now), grant
+
+    def _renew(self, account: "AccountView") -> None:
+        """Says beforehand that no second account comes of it, and asks for what the account has, unless told else."""
+        if account.consent is not None and self._chosen is None:
+            self.level = cast("Level", account.consent.level)
+        _tell_renewal(account)
+
+    def _keep_level(self, account: "AccountView", grant: "Grant") -> None:
+        """Whose account it is came out at Google's page: it is not to lose by chance what it was granted before."""
+        from postroom.gmail.oauth import ConsentRefused
+        from postroom.gmail.scopes import granted_level, is_lower
+
+        consent = account.consent
+        if consent is not None and self._chosen is None and is_lower(granted_level(grant.scopes), consent.level):
+            command = consent_command(account.email, None)
+            raise ConsentRefused(
+                f"{account.email} is connected with the level {consent.level} already, and this consent allows less; "
+                f"run `{command}` to renew it as it is, or with `--level {self.level}` to narrow it"
+            )
+        _tell_renewal(account)
 
     async def _browsed(self) -> "tuple[ConsentRequest, str]":
         """The browser comes back to a page of ours on this machine."""
@@ -120,7 +149,7 @@ class _Adding:
         from postroom.gmail.oauth import ConsentRefused, begin_consent
 
         async with listening() as loopback:
-            request = begin_consent(self._app, loopback.redirect_uri, self.level, self._email)
+            request = begin_consent(self._app, loopback.redirect_uri, self.level, self._email, self.beside)
             loopback.expect(request)
             typer.echo(f"Google asks for your consent at this address:\n\n{request.url}\n", err=True)
             opened = await asyncio.to_thread(webbrowser.open, request.url)
@@ -138,7 +167,7 @@ class _Adding:
         """The browser is elsewhere: it ends at an address that leads nowhere, and the user brings that here."""
         from postroom.gmail.oauth import answer_in, begin_consent
 
-        request = begin_consent(self._app, NOWHERE, self.level, self._email)
+        request = begin_consent(self._app, NOWHERE, self.level, self._email, self.beside)
         typer.echo(f"Open this address in any browser, and agree:\n\n{request.url}\n", err=True)
         typer.echo("The browser then ends at a page that cannot be reached. Its address holds the code.", err=True)
         return request, answer_in(request, typer.prompt("Paste that address, or the code", err=True))
@@ -177,11 +206,32 @@ def resume(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
 
     def resuming(account: "AccountView") -> "Transaction[AccountView]":
         if account.state == "removed":
-            remedy = f"connect it again with `postroom account add gmail --email {account.email}`"
+            remedy = f"connect it again with `{consent_command(account.email, None)}`"
             raise BadInput("account", f"{account.email} was removed", remedy)
         return resume_account(account.id, operator_signature(), datetime.now(UTC))
 
     _move(context, settings_for(data_dir), name, resuming, as_json)
+
+
+@app.command()
+def sync(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Have a mailbox looked at now, by a job; its connector also looks by itself every few seconds. Safe to repeat."""
+
+    async def asking(database: "Database") -> "tuple[AccountView, UUID]":
+        from postroom.store.jobs import enqueue_many
+        from postroom.store.mailbox_jobs import sync_job
+        from postroom.switchboard.accounts import find_account
+
+        account = await find_account(database, name)
+        if account.state != "active":
+            remedy = f"use it again with `postroom account resume {account.email}` first"
+            raise BadInput("account", f"{account.email} is {account.state.replace('_', ' ')}", remedy)
+        (enqueued,) = await database.run(enqueue_many([sync_job(account.id)], datetime.now(UTC)))
+        return account, enqueued.id
+
+    account, job_id = with_database(application_of(context), settings_for(data_dir), asking)
+    row = {"account": account.email, "job_id": job_id}
+    show_json(row) if as_json else typer.echo(f"{account.email}  is looked at by the job {job_id}")
 
 
 @app.command()
@@ -252,19 +302,27 @@ async def _oauth(app: "GoogleApp | None") -> "AsyncGenerator[GoogleOAuth | None]
         yield None if app is None else GoogleOAuth(http, app)
 
 
-def _warn(asked: "Level", account: "AccountView", grant: "Grant") -> None:
-    """What the user should know of the consent: less than asked for, or one that will not last."""
-    from postroom.gmail.scopes import missing_scopes
+def _tell_renewal(account: "AccountView") -> None:
+    level = f", level {account.consent.level}" if account.consent else ""
+    typer.echo(
+        f"{account.email} has an account already ({account.id}, {account.state}{level}): "
+        "its consent is renewed, and no second account is made.",
+        err=True,
+    )
 
+
+def _warn(asked: "Level", beside: "tuple[str, ...]", account: "AccountView", grant: "Grant") -> None:
+    """What the user should know of the consent: less than asked for, or one that will not last."""
+    from postroom.gmail.scopes import Consented, covered, missing_scopes, needs_more
+
+    consented = Consented(account.email, grant.scopes)
     if missing := missing_scopes(asked, grant.scopes):
-        typer.echo(
-            f"Less was granted than the level {asked} needs (missing: {', '.join(missing)}); to widen it, run "
-            f"`postroom account add gmail --email {account.email} --level {asked} --renew` and tick every box.",
-            err=True,
-        )
+        typer.echo(needs_more("what was asked for", missing, consented, asked), err=True)
+    if lacking := [scope for scope in beside if scope not in covered(grant.scopes)]:
+        typer.echo(needs_more("pulling gmail.pubsub_subscription", lacking, consented), err=True)
     if account.consent and account.consent.dies_at:
         typer.echo(
             f"Google ends this consent on {account.consent.dies_at:%Y-%m-%d %H:%M} UTC, because the app is in "
-            '"Testing"; publish it in the Google Cloud console (Audience, Publish app) and connect again with --renew.',
+            '"Testing"; publish it in the Google Cloud console (Audience, Publish app) and connect again.',
             err=True,
         )

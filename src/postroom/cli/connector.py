@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from postroom.cli import left_mail
 from postroom.cli.application import application_of
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from postroom.store.connectors import ConnectorView
 
 app = command_group("Run a connector by itself, or look at those that report.")
+app.command("refused")(left_mail.refused)
+app.command("retry")(left_mail.retry)
 
 COLUMNS = ("type", "identity", "instance", "liveness", "state", "last_heartbeat", "counters", "checkpoint")
 LONGEST_NAME = 512

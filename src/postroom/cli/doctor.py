@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from postroom.cli import checks
+from postroom.cli import account_checks, checks
 from postroom.cli.application import application_of
 from postroom.cli.checks import Check
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json
 from postroom.cli.running import with_database
-from postroom.core.errors import DatabaseUnavailable, PostroomError
+from postroom.core.errors import DatabaseUnavailable, PostroomError, SettingsError
 
 if TYPE_CHECKING:
     from postroom.cli.application import Application
@@ -25,12 +25,17 @@ app = one_command()
 
 @app.command()
 def doctor(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Check interpreter, folder, disk, database, durability and clock. Exits with 1 when something must be done."""
+    """Check the machine, the settings, the database, the keys, the accounts and their connectors.
+
+    Exits with 1 when something must be done.
+    """
     settings = settings_for(data_dir)
     found = [
         checks.interpreter(),
         checks.data_dir(settings.data_dir),
         checks.disk_space(settings.data_dir, settings.disk_reserve_mib),
+        *account_checks.google_checks(settings),
+        *hint_checks(settings),
         *database_checks(application_of(context), settings),
     ]
     show(found, as_json)
@@ -46,6 +51,19 @@ def show(found: Sequence[Check], as_json: bool) -> None:
         typer.echo(f"{check.verdict:<4}  {check.name:<{max(len(each.name) for each in found)}}  {cell(check.found)}")
         if check.remedy:
             typer.echo(f"      -> {check.remedy}")
+
+
+def hint_checks(settings: "Settings") -> Sequence[Check]:
+    """Whether the key that pulls hints can be used, where one is set. Without it mail still comes, by polling."""
+    from postroom.google import pubsub_key_file
+
+    if (file := pubsub_key_file(settings)) is None:
+        return []
+    try:
+        return [Check("pubsub key", "ok", f"signs as {file.read().email}")]
+    except SettingsError as error:
+        problem, _, remedy = str(error).partition("; ")
+        return [Check("pubsub key", "fail", problem, remedy)]
 
 
 def database_checks(application: "Application", settings: "Settings") -> Sequence[Check]:
@@ -81,9 +99,34 @@ async def opened_database_checks(database: "Database", settings: "Settings") -> 
         if database.dialect == "sqlite"
         else checks.postgres_durability(known, settings.allow_unsafe_durability)
     )
+    missing = await pending(database)
     return [
         Check("database", "ok", f"{database.dialect} answers"),
-        checks.schema(await pending(database)),
+        checks.schema(missing),
         *durability,
         checks.clock(before, cast("datetime", known["now"]), after),
+        *([] if missing else await kept_account_checks(database, settings)),
+    ]
+
+
+async def kept_account_checks(database: "Database", settings: "Settings") -> list[Check]:
+    """What the database holds of accounts, compared with the keys that are here, the rules, and the time."""
+    from postroom.google import vault_of
+    from postroom.store.accounts import list_accounts
+    from postroom.store.connectors import last_reports, list_connectors
+    from postroom.store.rules import enabled_rules
+    from postroom.store.secret_keys import list_key_uses
+
+    now = datetime.now(UTC)
+    known = account_checks.Known(
+        await database.run(list_accounts()),
+        await database.run(enabled_rules()),
+        last_reports(await database.run(list_connectors())),
+        await database.run(list_key_uses()),
+        settings.google.client_id,
+    )
+    return [
+        account_checks.key_check(vault_of(settings), known.keys),
+        *account_checks.account_checks(known, now),
+        *account_checks.connector_checks(known, now),
     ]

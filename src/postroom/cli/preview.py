@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from postroom.cli.options import AsJson, DataDir, one_command
+from postroom.cli.application import application_of
+from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json
+from postroom.cli.running import run_transaction
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from postroom.core.ingestion import IngestionPolicy, IngestionRule
     from postroom.core.tiers import Known
     from postroom.mailfiles import MailFile
 
 app = one_command()
 
 PROGRESS_EVERY = 250
+SHIPPED = "default"
 COLUMNS = "{:<13}  {:<21}  {:<9}  {:<24}  {}"
 
 
@@ -35,6 +39,7 @@ class Previewed(NamedTuple):
 
 @app.command()
 def preview(
+    context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one.")],
     user: Annotated[
         list[str], typer.Option("--user", metavar="ADDRESS", help="Your address; may be repeated if you have several.")
@@ -42,10 +47,20 @@ def preview(
     contacts: Annotated[
         Path | None, typer.Option("--contacts", metavar="FILE", help="Your contacts: a vCard or CSV export.")
     ] = None,
+    filters: Annotated[
+        str,
+        typer.Option(
+            "--filters",
+            metavar="FILE|own|default",
+            help="How much is taken in: by the rules in a file (JSON or YAML), by your own, or by those shipped.",
+        ),
+    ] = SHIPPED,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what Postroom would do with the mail in an mbox, a Maildir or a folder of .eml files, touching nothing.
+
+    A file that is itself called own or default is named with its folder: ./own.
 
     For each message: its tier and the rule that gives it, how much of it is taken in, its categories, and what is wrong
     with it. Replies to mail that you sent are recognised when that mail is there too.
@@ -53,17 +68,18 @@ def preview(
     from postroom.mailfiles import mail_in
 
     known = what_is_known(path, user, contacts)
+    policy, source = _policy(context, filters, data_dir)
     counts: Counter[tuple[str, str]] = Counter()
     if not as_json:
         typer.echo(COLUMNS.format("TIER", "RULE", "TAKEN IN", "CATEGORIES", "MESSAGE"))
     for number, mail in enumerate(mail_in(path), 1):
-        seen = look_at(mail, known)
+        seen = look_at(mail, known, policy)
         _count(seen, counts)
         show_json(seen._asdict()) if as_json else _show(seen)
         _progress(f"{number:,} messages", number)
     _progress("", 0)
     if not as_json:
-        _summarise(counts)
+        _summarise(counts, source)
 
 
 def what_is_known(path: Path, users: list[str], contacts: Path | None) -> "Known":
@@ -75,8 +91,8 @@ def what_is_known(path: Path, users: list[str], contacts: Path | None) -> "Known
     return Known(mine, _contacts(contacts) if contacts else frozenset(), frozenset(_sent_ids(path, mine)))
 
 
-def look_at(mail: "MailFile", known: "Known") -> Previewed:
-    """What Postroom would do with one message."""
+def look_at(mail: "MailFile", known: "Known", policy: "IngestionPolicy | None" = None) -> Previewed:
+    """What Postroom would do with one message; without a policy, by the filters that are shipped."""
     from postroom.core.categories import categories_of
     from postroom.core.ingestion import DEFAULT_POLICY, Facts
     from postroom.core.mime import read_letter
@@ -86,8 +102,40 @@ def look_at(mail: "MailFile", known: "Known") -> Previewed:
     facts = Facts.of(letter)
     tier, rule = assign_tier(letter.headers, known)
     problem = mail.problem or "; ".join(letter.problems) or None
-    extent = DEFAULT_POLICY.decide(facts).tier
+    extent = (policy or DEFAULT_POLICY).decide(facts).tier
     return Previewed(mail.path, tier, rule, extent, categories_of(facts, known), problem)
+
+
+def _policy(context: typer.Context, given: str, data_dir: Path | None) -> "tuple[IngestionPolicy, str]":
+    """The filters that count, and what to call them. Those of the database are read, and nothing is written there."""
+    from postroom.cli.filter_files import rules_in
+    from postroom.core.ingestion import DEFAULT_POLICY, IngestionPolicy
+
+    match given:
+        case "default":
+            return DEFAULT_POLICY, "those shipped"
+        case "own":
+            rules = _own_filters(context, data_dir)
+            return IngestionPolicy(rules), f"your own, {_counted(rules)}"
+        case _:
+            rules = rules_in(Path(given))
+            return IngestionPolicy(rules), f"{cell(given)}, {_counted(rules)}"
+
+
+def _counted(rules: "list[IngestionRule]") -> str:
+    return "1 rule" if len(rules) == 1 else f"{len(rules):,} rules"
+
+
+def _own_filters(context: typer.Context, data_dir: Path | None) -> "list[IngestionRule]":
+    from postroom.store.ingestion_rules import list_ingestion_rules
+    from postroom.store.opening import FILE
+
+    settings = settings_for(data_dir)
+    if settings.database_url is None and not (settings.data_dir / FILE).exists():
+        remedy = "name the folder with --data-dir, run `postroom migrate` first, or leave --filters out"
+        raise BadInput("--filters", f"there is no database in {settings.data_dir}", remedy)
+    found = run_transaction(application_of(context), settings, list_ingestion_rules())
+    return [view.rule for view in found if view.enabled]
 
 
 def _address(given: str, found: str | None) -> str:
@@ -144,10 +192,11 @@ def _count(seen: Previewed, counts: Counter[tuple[str, str]]) -> None:
     counts["", "with a problem"] += seen.problem is not None
 
 
-def _summarise(counts: Counter[tuple[str, str]]) -> None:
+def _summarise(counts: Counter[tuple[str, str]], filters: str) -> None:
     total = counts["", "messages"]
     typer.echo()
     typer.echo(f"{total:,} messages, {counts['', 'with a problem']:,} with a problem")
+    typer.echo(f"filters   {filters}")
     for kind in ("tier", "rule", "taken in", "category"):
         found = [(name, count) for (of, name), count in counts.most_common() if of == kind]
         typer.echo(f"{kind:<9} {', '.join(f'{name} {n:,} ({n / total:.0%})' for name, n in found) or '-'}")

@@ -30,7 +30,16 @@ COMMANDS = {
     "migrate": "Bring the database up to date.",
     "queue": "Look at the queues, and replay what went through them.",
     "jobs": "Look at jobs, retry or cancel them.",
-    "rules": "Look at the rules.",
+    "rules": "Write rules, look at them, try them on mail, exchange them with Gmail and Sieve.",
+    "model": "See whether a language model decides, what it costs, and what it was asked.",
+    "model-rules": "Give the model rules in words; look at them, change them.",
+    "directions": "Tell the model your wishes in general; look at them, change them.",
+    "labels": "Look at labels; say what they are for, and whether the classifier may use them.",
+    "actions": "Look at what was done with messages, and why.",
+    "undo": "Take back an action, or all that a rule, a batch or a time did.",
+    "pause": "Stop every change to mailboxes at once.",
+    "resume": "Let changes to mailboxes go on.",
+    "protect": "Name senders, domains and labels whose mail is never touched.",
     "token": "Make tokens for connectors, pages and agents; look at them, revoke them.",
     "audit": "Look at the audit log.",
     "connector": "Run a connector by itself, or look at those that report.",
@@ -46,7 +55,7 @@ class Deferred(TyperCommand):
         super().__init__(name, help=summary, rich_markup_mode=None)
 
     def load(self) -> TyperCommand | TyperGroup:
-        module = importlib.import_module(f"postroom.cli.{self.name}")
+        module = importlib.import_module(f"postroom.cli.{(self.name or '').replace('-', '_')}")
         return cast("TyperCommand | TyperGroup", get_command(module.app))
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:

@@ -1,17 +1,58 @@
-"""`postroom rules`: the deterministic rules, in the order in which they are tried."""
+"""`postroom rules`: the deterministic rules. The commands that exchange and try them are in modules beside this one."""
 
 from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from postroom.cli import rules_exchange, rules_trial
 from postroom.cli.application import application_of
+from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_list
+from postroom.cli.output import cell, show_json, show_list, show_one
+from postroom.cli.rule_places import (
+    AllowMissing,
+    Scope,
+    ScopeRef,
+    changing,
+    json_option,
+    known_labels,
+    parameters_of,
+    placed,
+    read_text,
+    refuse_unknown_labels,
+    tell_new_labels,
+)
 from postroom.cli.running import run_transaction
+from postroom.core.errors import BadInput
 
-app = command_group("Look at the rules.")
+if TYPE_CHECKING:
+    from postroom.core.rule_draft import RuleDraft
+    from postroom.store.database import Database
+    from postroom.store.rules import RuleView
 
-COLUMNS = ("id", "name", "scope", "priority", "enabled", "action", "disabled_reason")
+app = command_group("Write rules, look at them, try them on mail, exchange them with Gmail and Sieve.")
+
+COLUMNS = ("priority", "name", "scope", "scope_ref", "action", "mode", "enabled", "disabled_reason")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The rule, as `postroom rules list` shows it.")]
+If = Annotated[
+    str | None,
+    typer.Option("--if", metavar="JSON", help="""What it looks at: '{"sender_domain": "shop.example"}'."""),
+]
+Then = Annotated[
+    str | None, typer.Option("--then", metavar="ACTION", help="What it does: archive, apply_label, trash, …, or none.")
+]
+Param = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", metavar="NAME=VALUE", help="What the action needs, such as label=Receipts; may be repeated."
+    ),
+]
+Priority = Annotated[int | None, typer.Option("--priority", help="Its place: the lowest goes first (100).")]
+Description = Annotated[str | None, typer.Option("--description", help="What it is for, in words.")]
 
 
 @app.command("list")
@@ -21,3 +62,217 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 
     found = run_transaction(application_of(context), settings_for(data_dir), list_rules())
     show_list([asdict(rule) for rule in found], COLUMNS, as_json=as_json)
+
+
+@app.command()
+def show(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Show one rule: all that is known of it, and the rule as a file would have it."""
+    from postroom.core.rule_documents import write_documents
+    from postroom.store.rules import load_rule
+
+    view = run_transaction(application_of(context), settings_for(data_dir), load_rule(name))
+    if as_json:
+        show_json(asdict(view))
+        return
+    show_one({key: value for key, value in asdict(view).items() if key not in ("conditions", "parameters")})
+    typer.echo()
+    typer.echo("\n".join(cell(line) for line in write_documents([view.draft], "yaml").splitlines()))
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A YAML or JSON file with one rule or several.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="What the rule is called.")] = None,
+    conditions: If = None,
+    then: Then = None,
+    param: Param = None,
+    scope: Scope = None,
+    scope_ref: ScopeRef = None,
+    priority: Priority = None,
+    description: Description = None,
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Let it decide, and record that, but touch nothing.")
+    ] = False,
+    needs_approval: Annotated[bool, typer.Option("--needs-approval", help="Ask a person each time.")] = False,
+    allow_missing: AllowMissing = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add rules from a file, or one rule from options. Names must be new."""
+    given = _given(name, conditions, then, param, scope, scope_ref, priority, description)
+    given |= {"mode": "shadow"} if shadow else {}
+    given |= {"needs_approval": True} if needs_approval else {}
+    drafts = _drafts(file, given)
+
+    async def adding(database: "Database") -> "list[RuleDraft]":
+        from postroom.store.ids import new_id
+        from postroom.store.rules import keep_rules
+
+        found = await placed(database, drafts)
+        known = await known_labels(database)
+        if not allow_missing:
+            refuse_unknown_labels(found, known)
+        rules = [(new_id(), draft) for draft in found]
+        await database.run(keep_rules(rules, "refuse", "user", operator_signature(), datetime.now(UTC)))
+        tell_new_labels(found, known)
+        return found
+
+    for draft in changing(context, data_dir, adding):
+        _told(draft.name, "added", as_json)
+
+
+@app.command()
+def edit(
+    context: typer.Context,
+    name: Name,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help="Put the one rule in this file in its place.")
+    ] = None,
+    rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="A new name.")] = None,
+    conditions: If = None,
+    then: Then = None,
+    param: Param = None,
+    scope: Scope = None,
+    scope_ref: ScopeRef = None,
+    priority: Priority = None,
+    description: Description = None,
+    mode: Annotated[
+        str | None, typer.Option("--mode", help="active, or shadow: record what it would do, and touch nothing.")
+    ] = None,
+    approval: Annotated[str | None, typer.Option("--approval", help="yes to ask a person each time, or no.")] = None,
+    version: Annotated[
+        int | None, typer.Option("--version", help="Change it only if it is still this version.")
+    ] = None,
+    allow_missing: AllowMissing = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a rule. What is not given stays as it is; a new action starts without parameters."""
+    given = _given(rename, conditions, then, param, scope, scope_ref, priority, description)
+    given |= {} if mode is None else {"mode": mode}
+    given |= {} if approval is None else {"needs_approval": _yes_or_no("--approval", approval)}
+    if (file is None) == (not given):
+        raise BadInput("edit", "is told nothing, or too much", "give what is to change, or --file with the whole rule")
+
+    async def editing(database: "Database") -> "RuleView":
+        from postroom.store.rules import edit_rule, load_rule
+
+        view = await database.run(load_rule(name))
+        [draft] = await placed(database, [_edited(view, file, given)])
+        if not allow_missing:
+            refuse_unknown_labels([draft], await known_labels(database))
+        wanted = view.version if version is None else version
+        return await database.run(edit_rule(view.id, wanted, draft, operator_signature(), datetime.now(UTC)))
+
+    changed = changing(context, data_dir, editing)
+    _told(changed.name, f"changed, version {changed.version}", as_json)
+
+
+@app.command()
+def enable(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Switch a rule on. One that makes no sense has to be mended first. Safe to repeat."""
+    _switch(context, data_dir, name, True, None)
+    _told(name, "enabled", as_json)
+
+
+@app.command()
+def disable(
+    context: typer.Context,
+    name: Name,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; it is kept, and shown in the list.")] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Switch a rule off; it is kept. Safe to repeat."""
+    _switch(context, data_dir, name, False, reason)
+    _told(name, "disabled", as_json)
+
+
+@app.command()
+def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Remove a rule for good. What it decided stays recorded under its name."""
+
+    async def removing(database: "Database") -> None:
+        from postroom.store.rules import remove_rule
+
+        await database.run(remove_rule(name, operator_signature(), datetime.now(UTC)))
+
+    changing(context, data_dir, removing)
+    _told(name, "removed", as_json)
+
+
+app.command("test")(rules_trial.try_rules)
+app.command("import")(rules_exchange.import_)
+app.command("export")(rules_exchange.export)
+
+
+def _given(
+    name: str | None,
+    conditions: str | None,
+    then: str | None,
+    param: list[str] | None,
+    scope: str | None,
+    scope_ref: str | None,
+    priority: int | None,
+    description: str | None,
+) -> dict[str, Any]:
+    """What the options say, as a document would."""
+    said = {
+        "name": name,
+        "if": None if conditions is None else json_option("--if", conditions),
+        "then": then,
+        "parameters": parameters_of(param) if param else None,
+        "scope": scope,
+        "scope_ref": scope_ref,
+        "priority": priority,
+        "description": description,
+    }
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _yes_or_no(option: str, given: str) -> bool:
+    if given not in ("yes", "no"):
+        raise BadInput(option, f"is {given!r}", "use yes or no")
+    return given == "yes"
+
+
+def _drafts(file: Path | None, given: dict[str, Any]) -> "list[RuleDraft]":
+    from postroom.core.rule_documents import read_documents
+    from postroom.core.rule_draft import read_draft
+
+    if file is not None and given:
+        raise BadInput("add", "is told of a file and of a rule", "give either FILE, or --name, --if and --then")
+    return [read_draft(given)] if file is None else read_documents(read_text(file))
+
+
+def _edited(view: "RuleView", file: Path | None, given: dict[str, Any]) -> "RuleDraft":
+    from postroom.core.rule_documents import read_documents
+    from postroom.core.rule_draft import as_document, read_draft
+
+    if file is not None:
+        drafts = read_documents(read_text(file))
+        if len(drafts) != 1:
+            raise BadInput("--file", f"has {len(drafts)} rules", "give a file with one, or use `postroom rules import`")
+        return drafts[0]
+    before = as_document(view.draft)
+    if "then" in given and given["then"] != view.action:
+        before.pop("parameters", None)
+    if "scope" in given:
+        before.pop("scope_ref", None)
+    return read_draft({**before, **given})
+
+
+def _switch(context: typer.Context, data_dir: Path | None, name: str, enabled: bool, reason: str | None) -> None:
+    async def switching(database: "Database") -> None:
+        from postroom.store.rules import switch_rule
+
+        await database.run(switch_rule(name, enabled, operator_signature(reason), datetime.now(UTC)))
+
+    changing(context, data_dir, switching)
+
+
+def _told(name: str, result: str, as_json: bool) -> None:
+    show_json({"name": name, "result": result}) if as_json else typer.echo(f"{cell(name)}  {result}")

@@ -74,7 +74,8 @@ class McpSwitchboard:
     async def access_token(self, refused: str | None = None) -> GrantedToken:
         """A token for this connector's mailbox. `refused` is one that was given before and is not accepted there."""
         answer = await self._call("credentials.access_token", {} if refused is None else {"refused": refused})
-        return GrantedToken(str(answer["access_token"]), timedelta(seconds=float(answer["expires_in_s"])))
+        life = timedelta(seconds=float(answer["expires_in_s"]))
+        return GrantedToken(str(answer["access_token"]), life, str(answer["email"]), frozenset(answer["scopes"]))
 
     async def correspondents(self, addresses: Sequence[str]) -> None:
         """People to whom the user has written."""

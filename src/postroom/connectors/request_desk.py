@@ -24,26 +24,53 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 class RequestDesk:
-    """Answers requests one after another; `handlers` are what this connector can do, by kind."""
+    """Answers requests one after another, up to `beside` more of them at once; `handlers` are what this connector can
+    do, by kind. With none beside, whoever asks for little waits behind one who asks for much.
+    """
 
-    def __init__(self, source: RequestSource, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, source: RequestSource, handlers: Mapping[str, Handler], beside: int = 0) -> None:
         self._source = source
         self._handlers = handlers
+        self._beside = beside
+        self._answering: set[asyncio.Task[None]] = set()
 
     async def run(self, stop: asyncio.Event, wait: timedelta = WAIT, after_trouble: timedelta = AFTER_TROUBLE) -> None:
         """Until `stop`. A switchboard that is away is asked again after a while."""
+        try:
+            await self._run(stop, wait, after_trouble)
+        finally:
+            for task in self._answering:
+                task.cancel()
+            if self._answering:
+                await asyncio.wait(self._answering)
+
+    async def _run(self, stop: asyncio.Event, wait: timedelta, after_trouble: timedelta) -> None:
         loop = asyncio.get_running_loop()
         while not stop.is_set():
             began = loop.time()
             try:
                 found = await self._source.requests(wait)
                 for request in found:
-                    await self.answer(request)
+                    await self._take_up(request)
                 if not found and loop.time() - began < AT_ONCE_S:
                     await pause(stop, after_trouble)
             except (PostroomError, OSError) as error:
                 log.warning("connector.requests_failed", error=masked_urls(f"{type(error).__name__}: {error}"))
                 await pause(stop, after_trouble)
+
+    async def _take_up(self, request: AskedRequest) -> None:
+        if len(self._answering) >= self._beside:
+            await self.answer(request)
+            return
+        task = asyncio.create_task(self.answer(request))
+        self._answering.add(task)
+        task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        """What could not be told stays leased, and comes again when the lease is over."""
+        self._answering.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("connector.request_not_answered", error=type(error).__name__)
 
     async def answer(self, request: AskedRequest) -> None:
         """Does what is asked, and says what came of it. What went wrong here is the asker's to know."""

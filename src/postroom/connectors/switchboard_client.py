@@ -65,10 +65,12 @@ class AskedRequest(NamedTuple):
 
 
 class GrantedToken(NamedTuple):
-    """An access token for the mailbox, and how long it lives from now."""
+    """An access token for the mailbox, how long it lives from now, whose it is, and what was granted with it."""
 
     value: str
     expires_in: timedelta
+    account: str = ""
+    scopes: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"GrantedToken(expires_in={self.expires_in})"

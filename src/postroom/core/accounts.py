@@ -3,6 +3,7 @@
 import re
 from uuid import UUID
 
+from postroom.core.addresses import canonical
 from postroom.core.errors import BadInput
 
 LONGEST_ADDRESS = 320
@@ -15,6 +16,19 @@ def one_spelling(address: str) -> str:
     if len(plain) > LONGEST_ADDRESS or not plain.isprintable() or not _ADDRESS.fullmatch(plain):
         raise BadInput("email", "is no mail address", "write it as ada@example.com")
     return plain
+
+
+def same_mailbox(one: str, other: str) -> bool:
+    """Whether two addresses name one mailbox: at gmail.com dots mean nothing, and googlemail.com is another name."""
+    return mailbox_name(one) == mailbox_name(other)
+
+
+def mailbox_name(address: str) -> str:
+    """The one name of a mailbox among all the spellings of its address."""
+    local, _, domain = (canonical(address) or address.strip().lower()).rpartition("@")
+    if domain in ("gmail.com", "googlemail.com"):
+        return f"{local.replace('.', '')}@gmail.com"
+    return f"{local}@{domain}"
 
 
 def gmail_endpoint(address: str) -> str:

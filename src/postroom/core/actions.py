@@ -1,19 +1,21 @@
-"""What can be done with a message, what each changes, and how it is reversed (seed 004, sections 5.7 and 5.10).
+"""What can be done with a message: the thirteen actions, their parameters, and what each changes.
 
-Label actions are a difference: labels to add and labels to remove. What an action really changed is that difference
-against the labels before it, the pre-image; the undo hint is its inverse, so that an undo restores exactly what the
-action changed and nothing that the user changed meanwhile.
+Most actions are a difference of labels: some to add, some to remove. What an action really changed is that difference
+against the labels before it, the pre-image; `core/undo.py` makes its inverse. INBOX, SPAM and TRASH are places: a
+message is in at most one of them, and putting it in one takes it out of the others.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import orjson
 
-from postroom.core.errors import Fatal
+from postroom.core.addresses import canonical
+from postroom.core.errors import BadInput, Fatal
+from postroom.core.snooze import check_snooze
 
 ACTION_TYPES = (
     "archive",
@@ -30,23 +32,66 @@ ACTION_TYPES = (
     "forward",
     "auto_reply",
 )
-INVERSES: Mapping[str, str] = {"archive": "apply_label", "apply_label": "remove_label"}
+# What no undo takes back.
+IRREVERSIBLE = frozenset({"delete", "forward", "auto_reply"})
+SENDING = frozenset({"forward", "auto_reply"})
+PLACES = frozenset({"INBOX", "SPAM", "TRASH"})
+LONGEST_LABEL = 225
+LONGEST_TEXT = 100_000
+LONGEST_SUBJECT = 500
+MOST_RECIPIENTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
     """Labels, by id, that an action adds and removes."""
 
-    add: frozenset[str]
-    remove: frozenset[str]
+    add: frozenset[str] = frozenset()
+    remove: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.remove)
 
     def effective(self, before: frozenset[str]) -> "LabelChange":
-        """What of it changes a message that has these labels."""
-        return LabelChange(self.add - before, self.remove & before)
+        """What of it changes a message that has these labels, with the places that it is taken out of."""
+        add = self.add - before
+        displaced = PLACES - self.add if add & PLACES else frozenset[str]()
+        return LabelChange(add, (self.remove | displaced) & before)
+
+    def applied_to(self, labels: frozenset[str]) -> frozenset[str]:
+        """The labels of the message afterwards."""
+        change = self.effective(labels)
+        return (labels - change.remove) | change.add
 
     @property
     def inverse(self) -> "LabelChange":
         return LabelChange(self.remove, self.add)
+
+
+_FIXED: Mapping[str, LabelChange] = {
+    "archive": LabelChange(remove=frozenset({"INBOX"})),
+    "mark_read": LabelChange(remove=frozenset({"UNREAD"})),
+    "mark_unread": LabelChange(add=frozenset({"UNREAD"})),
+    "star": LabelChange(add=frozenset({"STARRED"})),
+    "unstar": LabelChange(remove=frozenset({"STARRED"})),
+    "trash": LabelChange(add=frozenset({"TRASH"})),
+    "restore": LabelChange(remove=frozenset({"TRASH"})),
+}
+
+
+def label_change(action_type: str, label_id: str | None = None) -> LabelChange:
+    """What the action asks for, whatever the message has. `label_id` is the label named, or that of snoozed mail."""
+    match action_type:
+        case "apply_label" if label_id is not None:
+            return LabelChange(add=frozenset({label_id}))
+        case "remove_label" if label_id is not None:
+            return LabelChange(remove=frozenset({label_id}))
+        case "snooze" if label_id is not None:
+            return LabelChange(frozenset({label_id}), frozenset({"INBOX"}))
+        case _ if action_type in _FIXED:
+            return _FIXED[action_type]
+        case _:
+            raise Fatal(f"{action_type} is no change of labels")
 
 
 def wanted_label(action_type: str, parameters: Mapping[str, Any]) -> str | None:
@@ -59,31 +104,86 @@ def wanted_label(action_type: str, parameters: Mapping[str, Any]) -> str | None:
     return label
 
 
-def label_change(action_type: str, label_id: str | None) -> LabelChange:
-    """What the action asks for, whatever the message has."""
-    match action_type:
-        case "archive":
-            return LabelChange(frozenset(), frozenset({"INBOX"}))
-        case "apply_label" if label_id is not None:
-            return LabelChange(frozenset({label_id}), frozenset())
-        case _:
-            raise Fatal(f"the action {action_type} is not available yet; choose archive or apply_label")
+def check_parameters(action_type: str, parameters: Mapping[str, Any]) -> None:
+    """Refuses what the action could not be carried out with. Raises BadInput that names the field and the remedy."""
+    if action_type not in ACTION_TYPES:
+        raise BadInput("action", f"{action_type!r} is unknown", f"use one of {', '.join(ACTION_TYPES)}")
+    checks = _CHECKS.get(action_type, {})
+    for name in parameters:
+        if name not in checks:
+            known = f"it takes {', '.join(checks)}" if checks else "it takes none"
+            raise BadInput(f"parameters.{name}", f"is no parameter of {action_type}", known)
+    for name, check in checks.items():
+        check(f"parameters.{name}", parameters.get(name))
+    if action_type == "snooze":
+        check_snooze(parameters)
 
 
-def undo_hint(action_type: str, before: frozenset[str], changed: LabelChange) -> dict[str, Any]:
-    """How the action is reversed, as it is kept with the action."""
-    inverse = changed.inverse
-    return {
-        "action": action_type,
-        "pre_labels": sorted(before),
-        "inverse_action": INVERSES[action_type] if changed.add or changed.remove else "none",
-        "inverse_parameters": {"add_labels": sorted(inverse.add), "remove_labels": sorted(inverse.remove)},
-        "no_op": not (changed.add or changed.remove),
-        "irreversible": False,
-    }
+def recipients_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whom a forward goes to: one address, or a list of them."""
+    given = parameters.get("to")
+    return (given,) if isinstance(given, str) else tuple(cast("Sequence[str]", given or ()))
 
 
 def action_hash(message_id: UUID, action_type: str, parameters: Mapping[str, Any]) -> str:
     """A fingerprint of exactly this action on this message: an approval is bound to it."""
     content = [str(message_id), action_type, parameters]
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _label(field: str, value: object) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise BadInput(field, "is missing or empty", "name a label, such as Receipts")
+    if len(value) > LONGEST_LABEL or not value.isprintable():
+        raise BadInput(field, "is no label name", f"use up to {LONGEST_LABEL} printable characters")
+
+
+def _addresses(field: str, value: object) -> None:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not given:
+        raise BadInput(field, "is missing", "name one address, or a list of them")
+    addresses = cast("Sequence[object]", given)
+    if len(addresses) > MOST_RECIPIENTS:
+        raise BadInput(field, f"has {len(addresses)} addresses", f"use at most {MOST_RECIPIENTS}")
+    for address in addresses:
+        if not isinstance(address, str) or not is_address(address):
+            raise BadInput(field, "holds something that is no mail address", "write each as ada@example.com")
+
+
+def is_address(text: str) -> bool:
+    """Whether it is one bare address, with nothing in it that could begin another header or recipient."""
+    return text.isprintable() and not set(text) & set(' ,;:<>()[]\\"') and canonical(text) is not None
+
+
+def _needed_text(field: str, value: object) -> None:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise BadInput(field, "is missing or empty", "say what is to be answered")
+    _text(field, value)
+
+
+def _text(field: str, value: object, longest: int = LONGEST_TEXT) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str):
+        raise BadInput(field, "is no text", "use a text")
+    if len(value) > longest or "\0" in value:
+        raise BadInput(field, f"has {len(value)} characters, or a NUL among them", f"use at most {longest}")
+
+
+def _subject(field: str, value: object) -> None:
+    _text(field, value, LONGEST_SUBJECT)
+    if isinstance(value, str) and not value.isprintable():
+        raise BadInput(field, "holds line breaks or control characters", "use one line")
+
+
+def _any(field: str, value: object) -> None:
+    """Checked as a whole, with the parameters beside it."""
+
+
+_CHECKS: Mapping[str, Mapping[str, Callable[[str, object], None]]] = {
+    "apply_label": {"label": _label},
+    "remove_label": {"label": _label},
+    "snooze": {"until": _any, "amount": _any, "units": _any},
+    "forward": {"to": _addresses, "note": _text},
+    "auto_reply": {"text": _needed_text, "html": _text, "subject": _subject},
+}

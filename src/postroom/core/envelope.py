@@ -31,6 +31,7 @@ LONGEST_KEY = 512
 LARGEST_ENVELOPE = 10 * 1024 * 1024
 DEEPEST_PAYLOAD = 100
 MOST_ATTACHMENTS = 1000
+MOST_HEADERS = 1000
 BETWEEN = "\x1f"
 # One line with something in it, and no control character: it is compared, shown and joined to keys.
 Name = Annotated[
@@ -114,11 +115,20 @@ class Attachment(Strict):
     size: Annotated[int, Field(ge=0, strict=True)] | None = None
 
 
+class Metadata(Strict):
+    """What rules may look at in mail of which only the metadata is handed in; nothing of its text."""
+
+    headers: Annotated[tuple[tuple[str, str], ...], FailFast(), Field(max_length=MOST_HEADERS)] = ()
+    labels: Annotated[tuple[str, ...], FailFast(), Field(max_length=MOST_HEADERS)] = ()
+    sent_at: Moment | None = None
+
+
 class Payload(Strict):
-    """The content: `raw` for full messages only."""
+    """The content: `raw` for full messages only, `metadata` for the others only."""
 
     raw: dict[str, Any] | None
     normalized_text: str
+    metadata: Metadata | None = None
     attachments: Annotated[tuple[Attachment, ...], FailFast(), Field(max_length=MOST_ATTACHMENTS)] = ()
 
     @field_validator("raw")
@@ -159,6 +169,8 @@ class Envelope(Strict):
     def _raw_goes_with_full(self) -> "Envelope":
         if (self.control.ingestion_tier == "full") != (self.payload.raw is not None):
             raise ValueError("payload.raw must be an object for ingestion_tier 'full' and null for 'metadata'")
+        if self.control.ingestion_tier == "full" and self.payload.metadata is not None:
+            raise ValueError("payload.metadata goes with ingestion_tier 'metadata' only; for 'full' use payload.raw")
         return self
 
     @property

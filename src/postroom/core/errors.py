@@ -8,6 +8,7 @@ PostroomError
 ├── SettingsError         a setting is missing, unknown or out of range
 ├── NotFound              what was named does not exist
 ├── IllegalMove           the lifecycle does not allow this transition
+├── MessageGone           the mailbox no longer has the message
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
 ├── VaultError            a secret cannot be sealed or opened
 │   ├── KeyMissing            the key that sealed it is not here
@@ -23,6 +24,11 @@ PostroomError
 │   └── UnsafeDurability      the server may lose what it acknowledged
 ├── IntakeRefused         nothing new is accepted now; carries when to come back
 ├── SwitchboardUnavailable    the switchboard could not be reached, or not do its work; try again later
+├── ModelError            the language model decided nothing
+│   ├── ModelUnavailable      not now: down, too slow, too busy; carries when to come back, if that is known
+│   ├── ModelRefused          not as it is set up; names the setting to mend
+│   ├── BadModelAnswer        it answered, twice, with something that is no decision
+│   └── BudgetSpent           the call would exceed a cap; carries until when, if time helps
 ├── LeaseLost             the work was taken over by someone else; stop, change nothing
 └── JobError              how a handler ends a job other than by success
     ├── Fatal                 do not try again
@@ -31,7 +37,7 @@ PostroomError
     └── Canceled              the user asked for it to stop
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 
 class PostroomError(Exception):
@@ -70,6 +76,10 @@ class NotFound(PostroomError):
 
 class IllegalMove(PostroomError):
     """The lifecycle does not allow this transition."""
+
+
+class MessageGone(PostroomError):
+    """The mailbox no longer has the message."""
 
 
 class AccountUnusable(PostroomError):
@@ -140,6 +150,34 @@ class IntakeRefused(PostroomError):
 
 class SwitchboardUnavailable(PostroomError):
     """The switchboard could not be reached, or could not do its work: what was handed in may be handed in again."""
+
+
+class ModelError(PostroomError):
+    """The language model decided nothing."""
+
+
+class ModelUnavailable(ModelError):
+    """The model cannot be asked right now. `after` is when to come back, where that is known."""
+
+    def __init__(self, message: str, after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.after = after
+
+
+class ModelRefused(ModelError):
+    """The provider does not accept how the model is set up; the message names the setting."""
+
+
+class BadModelAnswer(ModelError):
+    """What the model answered is no decision. The message quotes none of it, since mail may have dictated it."""
+
+
+class BudgetSpent(ModelError):
+    """The call would cost more than is allowed: `until` then, or, when it is None, until a setting is changed."""
+
+    def __init__(self, message: str, until: datetime | None = None) -> None:
+        super().__init__(message)
+        self.until = until
 
 
 class LeaseLost(PostroomError):

@@ -66,7 +66,7 @@ class Catalogue(Mapping[str, JobType]):
 
 
 INGEST_GMAIL = JobType("ingest.gmail", retry=retry.GMAIL)
-CLASSIFY = JobType("classify")
+CLASSIFY = JobType("classify", retry=retry.CLASSIFY)
 ACTION_GMAIL = JobType("action.gmail", retry=retry.GMAIL)
 UNSNOOZE_GMAIL = JobType("unsnooze.gmail", retry=retry.GMAIL)
 APPROVAL_NOTIFY = JobType("approval.notify")

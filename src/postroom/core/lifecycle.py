@@ -10,6 +10,8 @@ moves, and each of them may only make a move that stands here.
     delivery  queued → sending → delivered | bounced | unknown, with deferral
     account   active ⇄ paused ⇄ needs_consent → removed                 removed → active when it is connected anew
     request   queued ⇄ leased → answered | failed                       queued | leased → expired when its time is over
+    call      started → answered | refused | failed                     of a model
+    proposal  open → accepted | dismissed                               of a rule, by the user
 """
 
 from collections.abc import Mapping
@@ -141,4 +143,16 @@ REQUEST = Lifecycle(
     ),
 )
 
-LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY, ACCOUNT, REQUEST)
+MODEL_CALL = Lifecycle(
+    "model call",
+    frozenset({"started"}),
+    _moves(started="answered refused failed", answered="", refused="", failed=""),
+)
+
+PROPOSAL = Lifecycle(
+    "proposal",
+    frozenset({"open"}),
+    _moves(open="accepted dismissed", accepted="", dismissed=""),
+)
+
+LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY, ACCOUNT, REQUEST, MODEL_CALL, PROPOSAL)

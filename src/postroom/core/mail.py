@@ -55,9 +55,10 @@ def to_raw(
 
 
 def read_mail(envelope: Envelope) -> Mail:
-    """The message in an envelope. One stored as metadata has its headers' gist in the normalised text."""
-    raw = envelope.payload.raw or {}
+    """The message in an envelope. Of one that came as metadata there is no body, and its text is its subject."""
+    raw = envelope.payload.raw if envelope.payload.raw is not None else _outline(envelope)
     headers = _headers(raw.get("headers", []))
+    body = "" if envelope.payload.raw is None else envelope.payload.normalized_text
     subject = (values(headers, "subject") or [""])[0] if headers else envelope.payload.normalized_text
     return Mail(
         provider_message_id=envelope.event.external_event_id,
@@ -67,10 +68,19 @@ def read_mail(envelope: Envelope) -> Mail:
         headers=headers,
         labels=frozenset(str(label) for label in _list(raw.get("labels", []), "labels")),
         snippet=storable(str(raw.get("snippet", ""))),
-        body_text=storable(envelope.payload.normalized_text)[:LONGEST_BODY],
+        body_text=storable(body)[:LONGEST_BODY],
         has_attachment=bool(envelope.payload.attachments),
         sent_at=_sent_at(raw, envelope.event.observed_at),
     )
+
+
+def _outline(envelope: Envelope) -> dict[str, Any]:
+    """What came of the metadata, as `payload.raw` would have it."""
+    metadata = envelope.payload.metadata
+    if metadata is None:
+        return {}
+    known: dict[str, Any] = {"headers": [list(pair) for pair in metadata.headers], "labels": list(metadata.labels)}
+    return known if metadata.sent_at is None else {**known, "sent_at": metadata.sent_at.isoformat()}
 
 
 def storable(text: str) -> str:

@@ -1,4 +1,5 @@
-"""The mailbox as actions see it: labels of a message, read and changed. Gmail is the port's first implementation."""
+"""The mailbox as actions see it: what a message is like, and how it is changed. Gmail is the port's first
+implementation."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -13,6 +14,18 @@ class Mailbox(Protocol):
 
     async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
         """Adds and removes labels. Returns the labels that the message has afterwards."""
+        ...
+
+    async def trash(self, message_id: str) -> frozenset[str]:
+        """Moves it to the trash. Returns the labels that it has afterwards."""
+        ...
+
+    async def untrash(self, message_id: str) -> frozenset[str]:
+        """Takes it out of the trash, to no other place. Returns the labels that it has afterwards."""
+        ...
+
+    async def delete(self, message_id: str) -> None:
+        """Deletes it for good: there is no way back."""
         ...
 
     async def label_id(self, name: str, create: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""What the dashboard needs from below: the lines of the page, its totals, and word that something changed.
+"""What the dashboard needs from below: the lines of the page, its totals, the accounts, and word of every change.
 
 The pages know this protocol and nothing of the store behind it. Every text in a `Line` may come from a stranger's
 mail; nothing here is trusted, and everything is made fit to be shown in `display`.
@@ -48,6 +48,28 @@ class Totals:
     jobs_failed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class AccountLine:
+    """One account: whether it is used, what was consented to, and what its connector was last heard to say."""
+
+    email: str
+    state: str
+    """`active`, `paused` or `needs_consent`."""
+    reason: str | None = None
+    level: str | None = None
+    connector: str = "never"
+    """`online`, `stale` or `offline`; `never` when none has ever reported."""
+    heard_at: datetime | None = None
+    trouble: str | None = None
+    """What the connector says of itself when it is not well."""
+    ingested: int = 0
+    refused: int = 0
+    dies_at: datetime | None = None
+    """When its consent ends, if that is soon."""
+    command: str | None = None
+    """What the owner runs to put it right, if there is something to put right."""
+
+
 class Feed(Protocol):
     """Where the page's content comes from."""
 
@@ -56,6 +78,10 @@ class Feed(Protocol):
         ...
 
     async def totals(self) -> Totals: ...
+
+    async def accounts(self) -> list[AccountLine]:
+        """The accounts that were not removed, oldest first."""
+        ...
 
     def changes(self) -> AsyncIterator[None]:
         """Yields at once, and then whenever something may have changed since the last value was taken.

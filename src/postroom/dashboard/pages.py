@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from postroom import __version__
 from postroom.dashboard import display
 from postroom.dashboard.assets import Asset
-from postroom.dashboard.feed import Line, Totals
+from postroom.dashboard.feed import AccountLine, Line, Totals
 
 TEMPLATES = Path(__file__).parent / "templates"
 DECIDERS = {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"}
@@ -23,6 +23,10 @@ ACTION_MOODS = {
     "executing": "busy",
     "approved_pending": "ask",
 }
+ACCOUNT_WORDS = {"active": "in use", "needs_consent": "needs your consent"}
+ACCOUNT_MOODS = {"active": "good", "paused": "ask", "needs_consent": "bad"}
+CONNECTOR_WORDS = {"never": "no connector yet"}
+CONNECTOR_MOODS = {"online": "good", "stale": "ask", "offline": "bad"}
 FILTERS = ("shown", "words", "verdict", "iso", "clock", "grouped")
 ERRORS = {
     404: ("Nothing here", "There is no page at this address."),
@@ -51,13 +55,18 @@ class Pages:
             "deciders": DECIDERS,
             "action_words": ACTION_WORDS,
             "action_moods": ACTION_MOODS,
+            "account_words": ACCOUNT_WORDS,
+            "account_moods": ACCOUNT_MOODS,
+            "connector_words": CONNECTOR_WORDS,
+            "connector_moods": CONNECTOR_MOODS,
         }
         self._environment.globals.update(cast(Any, known_everywhere))
 
-    def board(self, lines: list[Line], totals: Totals) -> str:
+    def board(self, lines: list[Line], totals: Totals, accounts: list[AccountLine]) -> str:
         """Everything on the page that changes."""
         template = self._environment.get_template("board.html")
-        return template.render(lines=lines, totals=totals, waiting=sum(totals.waiting.values()))
+        waiting = sum(totals.waiting.values())
+        return template.render(lines=lines, totals=totals, accounts=accounts, waiting=waiting)
 
     def overview(self, board: str) -> str:
         """The whole page around a board that `board` has rendered."""

@@ -2,10 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime
 
+from postroom.core.account_care import consent_command, dies_soon, resume_command
+from postroom.core.heartbeat import liveness
 from postroom.core.queues import EMAIL
-from postroom.dashboard.feed import Line, Totals
-from postroom.store import acceptance, actions, feed, history, jobs
+from postroom.dashboard.feed import AccountLine, Line, Totals
+from postroom.store import acceptance, accounts, connectors, decisions, feed, history, jobs
+from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 
 QUEUE = "email"
@@ -14,8 +19,9 @@ QUEUE = "email"
 class StoreFeed:
     """What the store holds, and word of every change that this database announces."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock = wall_clock) -> None:
         self._database = database
+        self._clock = clock
 
     async def lines(self, limit: int) -> list[Line]:
         return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
@@ -35,9 +41,15 @@ class StoreFeed:
             jobs_failed=jobs_by_state.get("failed", 0),
         )
 
+    async def accounts(self) -> list[AccountLine]:
+        known = await self._database.run(accounts.list_accounts())
+        reports = connectors.last_reports(await self._database.run(connectors.list_connectors()))
+        now = self._clock()
+        return [_account(each, reports.get(each.endpoint_identity), now) for each in known if each.state != "removed"]
+
     async def changes(self) -> AsyncIterator[None]:
         changed = asyncio.Event()
-        channels = (acceptance.CHANNEL, actions.CHANNEL, jobs.CHANNEL)
+        channels = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL)
         subscriptions = [self._database.subscribe(each, lambda _message: changed.set()) for each in channels]
         try:
             while True:
@@ -65,6 +77,32 @@ def _line(row: feed.FeedRow) -> Line:
         row.rationale or row.reason,
         row.action_state,
         row.action_error,
+    )
+
+
+def _account(account: accounts.AccountView, report: connectors.ConnectorView | None, now: datetime) -> AccountLine:
+    consent = account.consent
+    level = None if consent is None else consent.level
+    dies_at = consent.dies_at if consent is not None and dies_soon(consent.dies_at, now) else None
+    line = AccountLine(account.email, account.state, account.state_reason, level)
+    match account.state:
+        case "paused":
+            line = replace(line, command=resume_command(account.email))
+        case "needs_consent":
+            line = replace(line, command=consent_command(account.email, level))
+        case _ if dies_at is not None:
+            line = replace(line, dies_at=dies_at, command=consent_command(account.email, level))
+        case _:
+            pass
+    if report is None:
+        return line
+    return replace(
+        line,
+        connector=liveness(report.last_heartbeat_at, now),
+        heard_at=report.last_heartbeat_at,
+        trouble=None if report.state == "healthy" else report.error or report.state,
+        ingested=report.counters.get("ingested", 0),
+        refused=report.counters.get("refused", 0),
     )
 
 

@@ -1,52 +1,174 @@
-"""Decides about one message by the deterministic rules. Unmatched mail stays where it is."""
+"""Decides about one message: rules first, then a model, and over both the same safety.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+Mail of which only the metadata is here is decided by rules alone, and only by those that look at what is here. What
+runs in shadow (a rule, a category of mail, the model) decides too: that is remembered, and nothing is touched.
+"""
 
-from postroom.core.actions import action_hash
-from postroom.core.rules import Outcome, Rule, first_match
-from postroom.store.actions import Decision, NewAction
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from postroom.core.categories import categories_of
+from postroom.core.ingestion import Facts
+from postroom.core.model_decision import ModelDecision
+from postroom.core.rulebook import Rulebook
+from postroom.core.rules import Outcome, Rule
+from postroom.core.safety import Policy, Proposed, Ruling, rule_on
+from postroom.core.tiers import Known
+from postroom.store.decisions import Decision
 from postroom.store.ids import new_id
 from postroom.store.mail import StoredMessage
+from postroom.store.protection import Restraints, surroundings
+
+# What of a message each part of it tells: conditions on what is not here are neither true nor false.
+TOLD_BY_ITS_TEXT = frozenset({"body_contains", "has_attachment"})
+TOLD_BY_ITS_HEAD = frozenset({"header_match", "list_id", "label_present", "to"})
+NO_RULE = "no rule matched; it stays where it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a model decided, and which."""
+
+    decision: ModelDecision
+    model: str
+    prompt_version: str
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A decision, the action that follows from it if any, and the rules that turned out to be broken."""
+    """The decision that counts, what safety made of it, and what was decided in shadow. Without a ruling that allows
+    it or asks for approval nothing follows."""
 
     decision: Decision
-    action: NewAction | None
-    outcome: Outcome
+    ruling: Ruling | None = None
+    shadows: tuple[Decision, ...] = field(default=())
+
+    @property
+    def has_action(self) -> bool:
+        return self.ruling is not None and self.ruling.verdict != "refuse"
 
 
-def decide(message: StoredMessage, rules: Sequence[Rule]) -> Verdict:
-    """The first rule that matches decides, with full confidence; without one the message is kept as it is."""
-    live = [rule for rule in rules if not rule.shadow]
-    outcome = first_match(live, message.account_id, message.subject)
-    rule = outcome.matched
-    if rule is None:
+@dataclass(frozen=True, slots=True)
+class Court:
+    """What every decision is judged by: the restraints of the account, and the user's policy."""
+
+    restraints: Restraints
+    policy: Policy = field(default_factory=Policy)
+    generation: int = 1
+
+    def by_rules(self, message: StoredMessage, outcome: Outcome) -> Verdict:
+        """The first rule that matches decides, with full confidence; without one the message stays where it is."""
+        shadows = tuple(self._of_rule(message, rule, shadow=True) for rule in outcome.shadowed)
+        if outcome.matched is None:
+            return Verdict(self._nothing(message, NO_RULE), None, shadows)
+        decision = self._of_rule(message, outcome.matched)
+        return self._judged(message, decision, "rule", shadows)
+
+    def by_model(self, message: StoredMessage, advice: Advice, outcome: Outcome) -> Verdict:
+        """What the model decided where no rule did."""
+        shadows = tuple(self._of_rule(message, rule, shadow=True) for rule in outcome.shadowed)
         decision = Decision(
-            new_id(), message.account_id, message.id, "none", "none", {}, 0.0, "no rule matched; it stays where it is"
+            new_id(),
+            message.account_id,
+            message.id,
+            "llm",
+            advice.decision.action_type,
+            advice.decision.parameters,
+            advice.decision.confidence,
+            advice.decision.rationale,
+            needs_approval=advice.decision.needs_approval,
+            generation=self.generation,
+            model=advice.model,
+            prompt_version=advice.prompt_version,
         )
-        return Verdict(decision, None, outcome)
-    decision = Decision(
-        new_id(),
-        message.account_id,
-        message.id,
-        "deterministic",
-        rule.action_type,
-        rule.parameters,
-        1.0,
-        "the first rule to match",
-        needs_approval=rule.needs_approval,
-        rule_id=rule.id,
-        rule_name=rule.name,
-    )
-    return Verdict(decision, _action(message, rule), outcome)
+        if self.restraints.model_in_shadow:
+            kept = replace(decision, shadow=True)
+            return Verdict(self._nothing(message, "the model runs in shadow"), None, (*shadows, kept))
+        return self._judged(message, decision, "model", shadows)
+
+    def left_alone(self, message: StoredMessage, reason: str, outcome: Outcome) -> Verdict:
+        """No rule matched, and no model could say."""
+        shadows = tuple(self._of_rule(message, rule, shadow=True) for rule in outcome.shadowed)
+        return Verdict(self._nothing(message, reason), None, shadows)
+
+    def _judged(
+        self, message: StoredMessage, decision: Decision, source: Any, shadows: tuple[Decision, ...]
+    ) -> Verdict:
+        if decision.action_type == "none":
+            return Verdict(decision, None, shadows)
+        if shadowed := self._shadowed_category(message):
+            kept = replace(decision, shadow=True)
+            reason = f"mail of the category {shadowed} is decided in shadow"
+            return Verdict(self._nothing(message, reason), None, (*shadows, kept))
+        proposed = Proposed(
+            decision.action_type, decision.parameters, decision.confidence, source, decision.needs_approval
+        )
+        ruling = rule_on(proposed, surroundings(message, self.restraints), self.policy)
+        if ruling.verdict == "refuse":
+            return Verdict(self._refused(decision, ruling), ruling, shadows)
+        judged = replace(decision, needs_approval=ruling.verdict == "approve", safety=ruling.as_json())
+        return Verdict(judged, ruling, shadows)
+
+    def _refused(self, decision: Decision, ruling: Ruling) -> Decision:
+        """Nothing is done, and it is told what would have been."""
+        wanted: Mapping[str, Any] = {"action": decision.action_type, "parameters": decision.parameters}
+        return replace(
+            decision,
+            action_type="none",
+            parameters={},
+            needs_approval=False,
+            rationale=f"{decision.action_type} is not done: {'; '.join(ruling.reasons)}",
+            safety={**ruling.as_json(), "proposed": wanted},
+        )
+
+    def _shadowed_category(self, message: StoredMessage) -> str | None:
+        if not self.restraints.shadowed_categories:
+            return None
+        facts = Facts(message.subject.sender, message.subject.headers)
+        known = Known(frozenset(message.own_addresses))
+        found = set(categories_of(facts, known)) & self.restraints.shadowed_categories
+        return sorted(found)[0] if found else None
+
+    def _of_rule(self, message: StoredMessage, rule: Rule, shadow: bool = False) -> Decision:
+        return Decision(
+            new_id(),
+            message.account_id,
+            message.id,
+            "deterministic",
+            rule.action_type,
+            rule.parameters,
+            1.0,
+            "the first rule to match",
+            needs_approval=rule.needs_approval,
+            rule_id=rule.id,
+            rule_name=rule.name,
+            generation=self.generation,
+            shadow=shadow,
+        )
+
+    def _nothing(self, message: StoredMessage, reason: str) -> Decision:
+        return Decision(
+            new_id(),
+            message.account_id,
+            message.id,
+            "none",
+            "none",
+            {},
+            0.0,
+            reason,
+            generation=self.generation,
+        )
 
 
-def _action(message: StoredMessage, rule: Rule) -> NewAction | None:
-    if rule.action_type == "none":
-        return None
-    state = "approved_pending" if rule.needs_approval else "queued"
-    return NewAction(new_id(), "rule", state, action_hash(message.id, rule.action_type, rule.parameters))
+def what_rules_say(message: StoredMessage, rules: Rulebook, now: datetime) -> Outcome:
+    """By what of the message is here."""
+    return rules.decide(message.account_id, message.subject, now, unseen(message))
+
+
+def unseen(message: StoredMessage) -> frozenset[str]:
+    """The conditions about which this message, as far as it is here, says nothing."""
+    if message.ingestion_tier == "full":
+        return frozenset()
+    return TOLD_BY_ITS_TEXT if message.subject.headers else TOLD_BY_ITS_TEXT | TOLD_BY_ITS_HEAD

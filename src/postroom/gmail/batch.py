@@ -21,12 +21,34 @@ PATH = "/batch/gmail/v1"
 NAME = "batch"
 # Google takes a hundred, and warns that more than fifty run into rate limits.
 MOST_PARTS = 100
+START = 12
 
 _BOUNDARY = re.compile(r'boundary="?([^\s";,]{1,200})', re.IGNORECASE)
 _NUMBER = re.compile(rb"^content-id:[^\r\n]*response-item-(\d{1,3})\b", re.IGNORECASE | re.MULTILINE)
 _STATUS = re.compile(rb"HTTP/\d\.\d (\d{3})\b")
 _PART_401 = re.compile(rb"^HTTP/\d\.\d 401\b", re.MULTILINE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+
+
+class Size:
+    """How many calls to put into one batch, whose parts run at once at Gmail.
+
+    It begins small and doubles until the rate limit first refuses some. From then on it is halved when some are
+    refused, and grows by one when none are.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._was_refused = False
+        self.now = min(START, most)
+
+    def answered(self, calls: int, refused: int) -> None:
+        if refused:
+            self._was_refused = True
+            # By its own size: of several that were under way together, the first halves, and no other.
+            self.now = min(self.now, max(1, calls // 2))
+        elif calls >= self.now:
+            self.now = min(self._most, self.now + (1 if self._was_refused else self.now))
 
 
 def batch_request(calls: Sequence[Call[Any]], root: str) -> Request:

@@ -38,6 +38,7 @@ from postroom.gmail.resources import (
     MessagePage,
     MessageRef,
     Profile,
+    SendAs,
     Thread,
     Watch,
     read_attachment,
@@ -51,6 +52,7 @@ from postroom.gmail.resources import (
     read_message_page,
     read_message_ref,
     read_profile,
+    read_send_as,
     read_thread,
     read_watch,
 )
@@ -255,6 +257,10 @@ def update_label(label: Label) -> Call[Label]:
 def delete_label(label_id: str) -> Call[None]:
     path = f"/labels/{_in_path('label_id', label_id)}"
     return Call(methods.DELETE_LABEL, path, _nothing, on={404: LabelNotFound(label_id)})
+
+
+def list_send_as() -> Call[tuple[SendAs, ...]]:
+    return Call(methods.LIST_SEND_AS, "/settings/sendAs", read_send_as)
 
 
 def _change(method: Method, message_id: str, verb: str, content: bytes | None = None) -> Call[MessageRef]:

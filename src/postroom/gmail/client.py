@@ -1,14 +1,17 @@
 """A client of Gmail's REST API: one method per call, typed results, every failure one of `errors`.
 
 With a `Quota` it waits for its turn, and calls that Gmail's rate limit refused are made again, a few times. Without one
-it neither waits nor repeats. Every other failure is the caller's to repeat, who knows whether it may.
+it neither waits nor repeats. Every other failure is the caller's to repeat, who knows whether it may. While Gmail
+refuses parts of batches, they get smaller: less runs at once there, and less is lost with an answer that is lost.
 """
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -17,7 +20,7 @@ import httpx2
 from postroom.core.errors import BadInput
 from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call, Format, HistoryType
-from postroom.gmail.errors import AnswerTooLarge, GmailError, RateLimited
+from postroom.gmail.errors import AnswerTooLarge, GmailError, RateLimited, ScopeMissing
 from postroom.gmail.methods import Method
 from postroom.gmail.paging import MOST_PAGES, pages
 from postroom.gmail.quota import Quota, Ticket
@@ -32,12 +35,13 @@ from postroom.gmail.resources import (
     MessagePage,
     MessageRef,
     Profile,
+    SendAs,
     Thread,
     Watch,
 )
 from postroom.gmail.scopes import READONLY
 from postroom.gmail.terms import Use
-from postroom.gmail.tokens import PlainTokens, Token, TokenProvider
+from postroom.gmail.tokens import KnowsConsent, PlainTokens, Token, TokenProvider
 from postroom.gmail.wire import DEADLINE, Request, Wire
 
 GOOGLE = "https://gmail.googleapis.com"
@@ -47,6 +51,7 @@ PARTS = 25
 TRIES = 6
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 _BATCH = Method(batch.NAME, "POST", READONLY)
 
@@ -69,11 +74,13 @@ class GmailClient:
         if not 1 <= parts <= batch.MOST_PARTS:
             raise BadInput("parts", f"{parts} calls in a batch are not possible", f"use 1 to {batch.MOST_PARTS}")
         tokens = PlainTokens(token) if callable(token) else token
+        self._tokens = tokens
         self._wire = Wire(http, base_url, tokens, deadline)
         self._root = f"{API}{quote(user, safe='@')}"
         self._quota = quota
+        self._tries = 1 if quota is None else TRIES
         self._use: Use = use
-        self._parts = parts
+        self._size = batch.Size(parts)
 
     def for_use(self, use: Use) -> "GmailClient":
         """The same client, its calls admitted as `use`."""
@@ -129,6 +136,10 @@ class GmailClient:
     ) -> list[Message | GmailError]:
         """Many messages, in batches, in the order of the ids; each is there or has its own error."""
         return await self.batch([calls.get_message(each, format, metadata_headers) for each in message_ids])
+
+    def message_batches(self, message_ids: Sequence[str]) -> AsyncGenerator[Mapping[int, Message | GmailError]]:
+        """The same as they come, request by request, by their places in `message_ids`."""
+        return self.batches([calls.get_message(each) for each in message_ids])
 
     async def modify_message(
         self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()
@@ -232,56 +243,74 @@ class GmailClient:
     async def delete_label(self, label_id: str) -> None:
         await self.run(calls.delete_label(label_id))
 
+    async def list_send_as(self) -> tuple[SendAs, ...]:
+        """The addresses that the user may write under, the mailbox's own among them."""
+        return await self.run(calls.list_send_as())
+
     async def run(self, call: Call[T]) -> T:
         """The result of one call; its error is raised."""
         request = self._request(call)
-        for last in _tries(self._quota):
+        for left in reversed(range(self._tries)):
             async with self._admitted(call.method.name, [call]) as ticket:
-                verdict = call.verdict(await self._wire.send(request))
+                verdict = self._told(call.verdict(await self._wire.send(request)))
                 if isinstance(verdict, RateLimited):
                     self._slow_down(ticket, verdict)
             if not isinstance(verdict, GmailError):
                 return verdict
-            if last or not isinstance(verdict, RateLimited):
+            if not left or not isinstance(verdict, RateLimited):
                 raise verdict
         raise AssertionError("there is always a last try")
 
     async def batch(self, wanted: Sequence[Call[T]]) -> list[T | GmailError]:
         """The outcome of each call, in their order: its result or its error. An error of the whole is raised."""
-        outcomes: list[T | GmailError] = []
-        while len(outcomes) < len(wanted):
-            group = self._affordable(wanted[len(outcomes) : len(outcomes) + self._parts])
-            outcomes += await self._batch(group)
-        return outcomes
-
-    async def _batch(self, wanted: Sequence[Call[T]]) -> list[T | GmailError]:
-        """One batch. What the rate limit refused is asked for again, and nothing else."""
         outcomes: dict[int, T | GmailError] = {}
-        left = list(range(len(wanted)))
-        for last in _tries(self._quota):
-            group = [wanted[number] for number in left]
-            try:
-                async with self._admitted(batch.NAME, group) as ticket:
-                    found = await self._exchange(group, ticket)
-            except AnswerTooLarge as error:
-                middle = len(group) // 2
-                found = [error] if not middle else await self._batch(group[:middle]) + await self._batch(group[middle:])
-            outcomes.update(zip(left, found, strict=True))
-            left = [number for number in left if isinstance(outcomes[number], RateLimited)]
-            if last or not left:
-                break
-        return [outcomes[number] for number in range(len(wanted))]
+        async for settled in self.batches(wanted):
+            outcomes.update(settled)
+        return [outcomes[place] for place in range(len(wanted))]
+
+    async def batches(self, wanted: Sequence[Call[T]]) -> AsyncGenerator[Mapping[int, T | GmailError]]:
+        """What came of the calls, by their places in `wanted`, as one request after the other is answered.
+
+        What the rate limit refused is asked for again in the next request, a few times, and nothing else. An error of
+        the whole is raised; what was told before stands.
+        """
+        line = deque((place, self._tries) for place in range(len(wanted)))
+        while line:
+            group = self._affordable([wanted[place] for place, _ in islice(line, self._size.now)])
+            asked = [line.popleft() for _ in group]
+            settled: dict[int, T | GmailError] = {}
+            again: list[tuple[int, int]] = []
+            for (place, tries), outcome in zip(asked, await self._batch(group), strict=True):
+                if isinstance(outcome, RateLimited) and tries > 1:
+                    again.append((place, tries - 1))
+                else:
+                    settled[place] = outcome
+            line.extendleft(reversed(again))
+            if settled:
+                yield settled
+
+    async def _batch(self, group: Sequence[Call[T]]) -> list[T | GmailError]:
+        """One request, or several where the answer to one would be too large."""
+        try:
+            async with self._admitted(batch.NAME, group) as ticket:
+                return await self._exchange(group, ticket)
+        except AnswerTooLarge as error:
+            middle = len(group) // 2
+            return [error] if not middle else await self._batch(group[:middle]) + await self._batch(group[middle:])
 
     async def _exchange(self, group: Sequence[Call[T]], ticket: Ticket | None) -> list[T | GmailError]:
         answer = await self._wire.send(batch.batch_request(group, self._root), batch.refuses_token)
         if answer.status == 200:
-            found: list[T | GmailError] = batch.verdicts(group, answer)
+            found: list[T | GmailError] = [self._told(each) for each in batch.verdicts(group, answer)]
         else:
-            error = refusal(_BATCH, answer.status, answer.headers, answer.content)
+            error = self._told(refusal(_BATCH, answer.status, answer.headers, answer.content))
             if not isinstance(error, RateLimited):
                 raise error
             found = [error] * len(group)
         limits = [each for each in found if isinstance(each, RateLimited)]
+        self._size.answered(len(group), len(limits))
+        if ticket is not None:
+            ticket.got_through = len(limits) < len(group)
         if limits:
             self._slow_down(ticket, max(limits, key=lambda each: each.retry_after or timedelta(0)))
         return found
@@ -309,11 +338,12 @@ class GmailClient:
         quota = self._quota
         return 0 if quota is None else sum(quota.price(call.method.name) for call in group)
 
+    def _told(self, verdict: V) -> V | ScopeMissing:
+        """A missing scope is told with the account, and what it has granted, where the tokens' source knows it."""
+        if not isinstance(verdict, ScopeMissing) or not isinstance(self._tokens, KnowsConsent):
+            return verdict
+        return verdict.told_of(self._tokens.consented())
+
     def _slow_down(self, ticket: Ticket | None, error: RateLimited) -> None:
         if self._quota is not None and ticket is not None:
             self._quota.limited(ticket, error)
-
-
-def _tries(quota: Quota | None) -> list[bool]:
-    """For each try, whether it is the last."""
-    return [True] if quota is None else [*[False] * (TRIES - 1), True]

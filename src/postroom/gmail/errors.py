@@ -32,8 +32,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from postroom.core.accounts import parking_key
-from postroom.core.errors import Fatal, Parked, PostroomError, Retryable
-from postroom.gmail.scopes import level_for
+from postroom.core.errors import Fatal, MessageGone, Parked, PostroomError, Retryable
+from postroom.gmail.scopes import Consented, level_for, needs_more
 
 # While an app's consent screen is in "Testing", Google ends every consent after seven days.
 TESTING_LIFE = timedelta(days=7)
@@ -113,15 +113,17 @@ class Forbidden(GmailError):
 class ScopeMissing(Forbidden):
     """The user has not granted the scope that this call needs."""
 
-    def __init__(self, call: str, reason: str, scope: str) -> None:
+    def __init__(self, call: str, reason: str, scope: str, consented: Consented | None = None) -> None:
         level = level_for(scope)
-        super().__init__(
-            call,
-            reason,
-            f"it needs the scope {scope}: run `postroom account add gmail --level {level}` and grant it",
-        )
+        GmailError.__init__(self, needs_more(call, (scope,), consented, level))
+        self.call = call
+        self.reason = reason
         self.scope = scope
         self.level = level
+
+    def told_of(self, consented: Consented | None) -> "ScopeMissing":
+        """The same, with the account and what it has granted, which Google's refusal does not tell."""
+        return self if consented is None else ScopeMissing(self.call, self.reason, self.scope, consented)
 
 
 class NotThere(GmailError):
@@ -137,7 +139,7 @@ class NotThere(GmailError):
         self.id = id
 
 
-class MessageNotFound(NotThere):
+class MessageNotFound(NotThere, MessageGone):
     """The message is no longer in the mailbox."""
 
     kind = "message"

@@ -54,7 +54,8 @@ class GmailMailbox:
         return found
 
     async def _find(self, name: str) -> str | None:
-        """Gmail keeps the case of a label's name, and allows no second one that differs in case only."""
+        """By name or id. Gmail keeps the case of a name, and allows no second one that differs in case only."""
         wanted = name.casefold()
         labels = await self._client.list_labels()
-        return next((label.id for label in labels if label.name.casefold() == wanted), None)
+        found = next((label.id for label in labels if label.name.casefold() == wanted), None)
+        return found or next((label.id for label in labels if label.id == name), None)

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import re
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, cast
@@ -103,14 +103,20 @@ class ConsentLife:
         return now >= end - LATE and (self.refreshed_at is None or self.refreshed_at <= end + LATE)
 
 
-def begin_consent(app: GoogleApp, redirect_uri: str, level: Level, email: str | None = None) -> ConsentRequest:
-    """A question to the user. Google shows its page even to one who agreed before, and so gives a refresh token."""
+def begin_consent(
+    app: GoogleApp, redirect_uri: str, level: Level, email: str | None = None, also: Collection[str] = ()
+) -> ConsentRequest:
+    """A question to the user, for a level and scopes beside it.
+
+    Google shows its page even to one who agreed before, and so gives a refresh token.
+    """
+    scopes = (*LEVELS[level], *also)
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
     asked = {
         "client_id": app.client_id,
         "redirect_uri": redirect_uri,
         "response_type": "code",
-        "scope": " ".join(LEVELS[level]),
+        "scope": " ".join(scopes),
         "state": state,
         "code_challenge": _challenge(verifier),
         "code_challenge_method": "S256",
@@ -119,7 +125,7 @@ def begin_consent(app: GoogleApp, redirect_uri: str, level: Level, email: str | 
     }
     if email is not None:
         asked["login_hint"] = email
-    return ConsentRequest(f"{app.auth_url}?{urlencode(asked)}", redirect_uri, LEVELS[level], state, verifier)
+    return ConsentRequest(f"{app.auth_url}?{urlencode(asked)}", redirect_uri, scopes, state, verifier)
 
 
 def answer_in(request: ConsentRequest, pasted: str) -> str:
@@ -166,7 +172,7 @@ class GoogleOAuth:
             raise ConsentRefused(
                 "Google does not know the code (invalid_grant): it was used, is too old, or is cut off"
             )
-        return _grant(answer, request.scopes) if status == 200 else _refuse(status, answer)
+        return grant_in(answer, request.scopes) if status == 200 else refuse(status, answer)
 
     async def refresh(self, refresh_token: str, life: ConsentLife, now: datetime) -> Grant:
         """A new access token. Raises ConsentLost, AppRefused, or TokenUnavailable when it may go better later."""
@@ -176,34 +182,39 @@ class GoogleOAuth:
         if answer.get("error") == "invalid_grant":
             age = TESTING_LIFE if life.ended_in_testing(now) else None
             raise ConsentLost(life.account, "invalid_grant", age)
-        return _grant(answer, ()) if status == 200 else _refuse(status, answer)
+        return grant_in(answer) if status == 200 else refuse(status, answer)
 
     async def revoke(self, token: str) -> bool:
         """Ends the consent at Google, with every token of it. False when Google did not know it any more."""
         status, answer = await self._post(self.app.revoke_url, {"token": token}, with_app=False)
         if status != 200 and answer.get("error") not in ("invalid_token", "invalid_grant"):
-            _refuse(status, answer)
+            refuse(status, answer)
         return status == 200
 
     async def _post(self, url: str, form: dict[str, str], with_app: bool = True) -> tuple[int, dict[str, Any]]:
         app = {"client_id": self.app.client_id, "client_secret": self.app.client_secret} if with_app else {}
-        # Unpacked, an answer could have any size; so it is asked for, and taken, as it is.
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        body = bytearray()
-        try:
-            async with self._http.stream("POST", url, data={**form, **app}, headers=headers) as response:
-                status = response.status_code
-                packed = response.headers.get("content-encoding", "identity") != "identity"
-                async for piece in response.aiter_bytes() if not packed else _nothing():
-                    body += piece
-                    if len(body) > LARGEST_ANSWER:
-                        break
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            # Only the kind of failure, and no cause: a protocol error can quote what was sent.
-            failure = type(error).__name__
-        else:
-            return status, _fields(bytes(body)) if len(body) <= LARGEST_ANSWER else {}
-        raise TokenUnavailable(f"no answer from Google's token endpoint ({failure})")
+        return await ask_endpoint(self._http, url, {**form, **app})
+
+
+async def ask_endpoint(http: httpx2.AsyncClient, url: str, form: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+    """The status and the fields of a token endpoint's answer. Raises TokenUnavailable when none came."""
+    # Unpacked, an answer could have any size; so it is asked for, and taken, as it is.
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    body = bytearray()
+    try:
+        async with http.stream("POST", url, data=dict(form), headers=headers) as response:
+            status = response.status_code
+            packed = response.headers.get("content-encoding", "identity") != "identity"
+            async for piece in response.aiter_bytes() if not packed else _nothing():
+                body += piece
+                if len(body) > LARGEST_ANSWER:
+                    break
+    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+        # Only the kind of failure, and no cause: a protocol error can quote what was sent.
+        failure = type(error).__name__
+    else:
+        return status, _fields(bytes(body)) if len(body) <= LARGEST_ANSWER else {}
+    raise TokenUnavailable(f"no answer from Google's token endpoint ({failure})")
 
 
 async def address_of(http: httpx2.AsyncClient, gmail_url: str, access_token: str) -> str:
@@ -221,7 +232,8 @@ async def address_of(http: httpx2.AsyncClient, gmail_url: str, access_token: str
     raise ConsentRefused(f"Gmail does not say whose mailbox this is ({failure}); {remedy}")
 
 
-def _grant(answer: dict[str, Any], asked: tuple[str, ...]) -> Grant:
+def grant_in(answer: Mapping[str, Any], asked: Collection[str] = ()) -> Grant:
+    """What a token endpoint handed out. Where Google does not say for what, it is what was asked for."""
     token, refresh_token, scope = answer.get("access_token"), answer.get("refresh_token"), answer.get("scope")
     if not isinstance(token, str) or not token:
         raise TokenUnavailable("Google's answer holds none")
@@ -234,7 +246,8 @@ def _grant(answer: dict[str, Any], asked: tuple[str, ...]) -> Grant:
     )
 
 
-def _refuse(status: int, answer: dict[str, Any]) -> NoReturn:
+def refuse(status: int, answer: Mapping[str, Any]) -> NoReturn:
+    """Raises what a refusal of a token endpoint means."""
     said = str(answer.get("error", ""))
     if said in _APP_REMEDIES:
         raise AppRefused(said)

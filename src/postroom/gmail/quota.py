@@ -5,13 +5,16 @@ and gives them back a minute after its *answer*: whenever in between Google coun
 more than the terms allow, however long a request was on its way.
 
 **Live before bulk.** Within a use, first come, first served. Bulk is admitted only while live keeps its reserve free,
-and leaves one of the places that run at once. So that bulk does not wait for ever beside a busy mailbox, one bulk call
+and leaves one of the places that run at once. What live leaves it, bulk spreads over the minute: units that were spent
+all at once come back all at once, and live that has spent its reserve would wait for that moment; of units that come
+back one after the other, live takes the next. So that bulk does not wait for ever beside a busy mailbox, one bulk call
 becomes due when for two minutes none was admitted, and then goes first; even then bulk stays within its own allowance.
 
 **Slower when told.** How many run at once grows by one per round of answers, and is halved when Google says that it was
-too much. Then nobody calls until Google's own waiting time is over, or one of ours that doubles, with jitter. Calls
-that were already on their way when this happened are not counted a second time. If the wait is longer than patience
-allows, whoever waits gets the error with the time in it, instead of holding a job's lease for an hour.
+too much. Then nobody calls until Google's own waiting time is over, or one of ours that doubles, with jitter, until
+something gets through. Calls that were already on their way when this happened are not counted a second time. If the
+wait is longer than patience allows, whoever waits gets the error with the time in it, instead of holding a job's lease
+for an hour.
 """
 
 import asyncio
@@ -57,6 +60,8 @@ class Ticket:
     use: Use
     admitted_at: float
     was_limited: bool = False
+    got_through: bool = False
+    """Part of it was answered, if it is a batch."""
 
 
 @dataclass(eq=False)
@@ -81,6 +86,10 @@ class Spent:
 
     def answered(self, ticket: Ticket, now: float) -> None:
         self._answered.append((now, ticket))
+
+    @property
+    def live(self) -> int:
+        return self.total - self.bulk
 
     def forget_before(self, now: float) -> None:
         while self._answered and self._answered[0][0] + MINUTE <= now:
@@ -123,6 +132,7 @@ class Quota:
         self._slowed_at = float("-inf")
         self._troubles = 0
         self._last_bulk = float("-inf")
+        self._last_bulk_units = 0
         self._alarm: Alarm | None = None
 
     @property
@@ -165,7 +175,7 @@ class Quota:
         if is_news:
             self._slowed_at = now
             self._at_once = max(1.0, self._at_once / 2)
-            self._troubles += 1
+            self._troubles = 1 if ticket.got_through else self._troubles + 1
         elif not error.retry_after:
             return
         self._held_until = max(self._held_until, now + self._pause(ticket.call, error))
@@ -213,7 +223,7 @@ class Quota:
             self._running += 1
             self._spent.take(ticket)
             if waiter.use == "bulk":
-                self._last_bulk = now
+                self._last_bulk, self._last_bulk_units = now, waiter.units
             waiter.ticket.set_result(ticket)
         self._set_alarm(now)
 
@@ -230,13 +240,18 @@ class Quota:
             return bulk[0] if self._has_room(bulk[0].units) else None
         if live:
             return live[0] if self._has_room(live[0].units) else None
-        if bulk and self._has_room(bulk[0].units + self.terms.reserve, places_kept=1):
+        if bulk and now >= self._next_bulk_at() and self._has_room(bulk[0].units + self.terms.reserve, places_kept=1):
             return bulk[0]
         return None
 
     def _has_room(self, units: int, places_kept: int = 0) -> bool:
         places = max(1, self.at_once - places_kept)
         return self._running < places and self._spent.total + units <= self.terms.per_minute
+
+    def _next_bulk_at(self) -> float:
+        """When the last bulk call has had its time, at the pace that spends in a minute what live leaves."""
+        left = max(self.terms.allowance("bulk") - self._spent.live, self._last_bulk_units, 1)
+        return self._last_bulk + MINUTE * self._last_bulk_units / left
 
     def _is_due(self, waiter: _Waiter, now: float) -> bool:
         """A bulk call that has waited for its turn too long, within what bulk may spend."""
@@ -270,13 +285,13 @@ class Quota:
         return kind(call, reason, timedelta(seconds=left))
 
     def _set_alarm(self, now: float) -> None:
-        """Looks again when something changes by itself: a hold ends, units come back, a bulk call becomes due."""
+        """Looks again when something changes by itself: a hold ends, units come back, bulk may go on or becomes due."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
         moments = [self._held_until, self._spent.next_return()]
         if self._waiting["bulk"]:
-            moments.append(self._due_at(self._waiting["bulk"][0]))
+            moments += [self._next_bulk_at(), self._due_at(self._waiting["bulk"][0])]
         coming = [moment for moment in moments if moment is not None and moment > now]
         if self.waiting and coming:
             later = self._call_later or asyncio.get_running_loop().call_later

@@ -65,6 +65,11 @@ def refusal(method: Method, status: int, headers: Mapping[str, str], content: by
     return Refused(call, status, reason or "no reason given", "check the API address and the values that were sent")
 
 
+def reason_in(content: bytes) -> str:
+    """Google's one-word reason for a refusal, whichever of its services refused; empty when there is none."""
+    return _reason(_error_object(content))
+
+
 def _error_object(content: bytes) -> Mapping[str, object]:
     try:
         answer: object = orjson.loads(content)

@@ -151,6 +151,15 @@ class Watch:
 
 
 @dataclass(frozen=True)
+class SendAs:
+    """An address that the user may write under. Of those that are not the mailbox's own, only verified ones are his."""
+
+    address: str
+    is_primary: bool
+    is_verified: bool
+
+
+@dataclass(frozen=True)
 class LabelChange:
     message: MessageRef
     label_ids: frozenset[str]
@@ -259,6 +268,17 @@ def read_draft_page(fields: Fields) -> DraftPage:
 
 def read_watch(fields: Fields) -> Watch:
     return Watch(_number(fields, "historyId"), _moment(fields, "expiration"))
+
+
+def read_send_as(fields: Fields) -> tuple[SendAs, ...]:
+    return tuple(
+        SendAs(
+            address=_text(each, "sendAsEmail"),
+            is_primary=each.get("isPrimary") is True,
+            is_verified=each.get("isPrimary") is True or each.get("verificationStatus") == "accepted",
+        )
+        for each in _objects(fields, "sendAs")
+    )
 
 
 def read_history_page(fields: Fields) -> HistoryPage:

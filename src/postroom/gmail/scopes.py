@@ -1,8 +1,12 @@
-"""Which of Google's permissions Postroom asks for: four levels, each with the scopes that it stands for."""
+"""Which of Google's permissions Postroom asks for: four levels, each with the scopes that it stands for; and the one
+sentence that tells of a permission that is lacking.
+"""
 
 from collections.abc import Collection, Mapping
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, cast
 
+from postroom.core.account_care import consent_command
 from postroom.core.errors import PostroomError
 
 READONLY = "https://www.googleapis.com/auth/gmail.readonly"
@@ -11,6 +15,8 @@ LABELS = "https://www.googleapis.com/auth/gmail.labels"
 COMPOSE = "https://www.googleapis.com/auth/gmail.compose"
 SEND = "https://www.googleapis.com/auth/gmail.send"
 FULL = "https://mail.google.com/"
+# Of no level: asked for beside one, when hints are pulled with the account's own consent.
+PUBSUB = "https://www.googleapis.com/auth/pubsub"
 
 Level = Literal["read", "organise", "send", "full"]
 
@@ -30,6 +36,17 @@ _LEVEL_OF: Mapping[str, Level] = {
     SEND: "send",
     FULL: "full",
 }
+
+
+DEFAULT_LEVEL: Level = "organise"
+
+
+@dataclass(frozen=True)
+class Consented:
+    """Whose consent it is, and the scopes that were granted with it."""
+
+    account: str
+    scopes: frozenset[str]
 
 
 def level_for(scope: str) -> Level:
@@ -65,21 +82,42 @@ def granted_level(granted: Collection[str]) -> Level | None:
     return next((level for level in reversed(tuple(LEVELS)) if not missing_scopes(level, granted)), None)
 
 
+def needs_more(
+    action: str, missing: Collection[str], consented: Consented | None = None, level: Level | None = None
+) -> str:
+    """What the user is told who has granted less than an action needs, and the command that asks for the rest.
+
+    The same words wherever it is found out: before Google is asked, from Google's refusal, and while connecting.
+    Without `level` the scope is beside all levels, and the account keeps the level that it has.
+    """
+    has = None if consented is None else granted_level(consented.scopes)
+    needed = f"{action} needs {', '.join(missing)}" + (f" (the level {level})" if level else "")
+    wanted = level or has or DEFAULT_LEVEL
+    granted, command = "which was not granted", f"postroom account add gmail --level {wanted}"
+    if consented is not None:
+        scopes = ", ".join(sorted(consented.scopes)) or "nothing"
+        granted = f"and {consented.account} has granted {scopes} ({f'the level {has}' if has else 'less than read'})"
+        command = consent_command(consented.account, wanted)
+    return f"{needed}, {granted}; run `{command}`, and leave every box on Google's page ticked"
+
+
+def is_lower(level: Level | None, than: str) -> bool:
+    """Whether a level allows less than another."""
+    order = tuple(LEVELS)
+    return level is None or (than in LEVELS and order.index(level) < order.index(cast("Level", than)))
+
+
 def require_level(needed: Level, granted: Collection[str], what: str, account: str) -> None:
     """Refuses what the user has not agreed to, before Google has to, and says how to agree."""
     missing = missing_scopes(needed, granted)
     if missing:
-        raise LevelTooLow(what, account, needed, granted_level(granted), missing)
+        raise LevelTooLow(what, needed, missing, Consented(account, frozenset(granted)))
 
 
 class LevelTooLow(PostroomError):
     """The user has agreed to less than this needs."""
 
-    def __init__(self, what: str, account: str, needed: Level, has: Level | None, missing: Collection[str]) -> None:
-        super().__init__(
-            f"{what} needs the level {needed}, and {account} is connected with {has or 'less than read'} "
-            f"(not granted: {', '.join(missing)}); run `postroom account add gmail --email {account} "
-            f"--level {needed} --renew`, and leave every box on Google's page ticked"
-        )
+    def __init__(self, what: str, needed: Level, missing: Collection[str], consented: Consented) -> None:
+        super().__init__(needs_more(what, missing, consented, needed))
         self.needed = needed
-        self.has = has
+        self.has = granted_level(consented.scopes)

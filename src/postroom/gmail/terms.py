@@ -37,6 +37,7 @@ PRICES: Mapping[str, int] = {
     "labels.create": 5,
     "labels.update": 5,
     "labels.delete": 5,
+    "settings.sendAs.list": 1,
 }
 OLDER_PRICES: Mapping[str, int] = {**PRICES, "messages.get": 5, "messages.trash": 5}
 

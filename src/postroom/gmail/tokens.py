@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from postroom.gmail.errors import ConsentLost, GmailError
+from postroom.gmail.scopes import Consented
 
 # Google's tokens live an hour. One that ends within this time is replaced before it does.
 EARLY = timedelta(minutes=5)
@@ -24,6 +25,15 @@ class TokenProvider(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsConsent(Protocol):
+    """A provider that can say what its tokens are good for."""
+
+    def consented(self) -> Consented | None:
+        """Whose consent the last token stands for, and what was granted; None when that is not known."""
+        ...
+
+
 Token = Callable[[], Awaitable[str]]
 
 
@@ -31,6 +41,7 @@ Token = Callable[[], Awaitable[str]]
 class AccessToken:
     value: str = field(repr=False)
     expires_at: datetime
+    consented: Consented | None = None
 
 
 class Tokens:
@@ -50,6 +61,7 @@ class Tokens:
         self._early = early
         self._current: AccessToken | None = None
         self._refused: str | None = None
+        self._consented: Consented | None = None
         self._fetching: asyncio.Task[AccessToken] | None = None
 
     async def token(self) -> str:
@@ -72,6 +84,9 @@ class Tokens:
             self._current = None
             self._refused = token
 
+    def consented(self) -> Consented | None:
+        return self._consented
+
     async def _next(self) -> AccessToken:
         """The one fetch under way, or a new one. It is not canceled with any one of those who wait for it."""
         if self._fetching is None:
@@ -83,6 +98,7 @@ class Tokens:
         try:
             self._current = await self._fetch(self._refused)
             self._refused = None
+            self._consented = self._current.consented
             return self._current
         finally:
             self._fetching = None

@@ -1,51 +1,125 @@
 """The `classify` job: decides about one message and, in one transaction, records that and enqueues what follows."""
 
+import asyncio
+from datetime import timedelta
+from typing import Protocol
 from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import Fatal, NotFound
-from postroom.core.job_types import ACTION_GMAIL, Catalogue
+from postroom.act.wishes import APPROVAL_TIME, next_of
+from postroom.core.errors import Fatal, JobError, ModelError, NotFound, Retryable
+from postroom.core.job_types import CLASSIFY, Catalogue
 from postroom.core.jobs import NewJob
-from postroom.decide.engine import Verdict, decide
+from postroom.core.rulebook import Rulebook
+from postroom.core.rules import Outcome
+from postroom.core.safety import Policy
+from postroom.decide.engine import Advice, Court, Verdict, what_rules_say
+from postroom.decide.model import job_error
+from postroom.decide.rulebooks import Rulebooks
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
-from postroom.store import actions, mail, rules
+from postroom.store import decisions, mail, rules
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
+from postroom.store.mail import StoredMessage
 from postroom.store.new_jobs import new_job
+from postroom.store.protection import restraints
 
 log = structlog.get_logger()
 
+AGAIN = 20
+
+
+class Adviser(Protocol):
+    """A model that can be asked about a message."""
+
+    async def advise(self, message: StoredMessage) -> Advice:
+        """What it decides. Raises a ModelError when it decides nothing."""
+        ...
+
 
 class Classify:
-    """Rules, then the decision."""
+    """Rules, then a model if there is one, then safety, then the decision."""
 
-    def __init__(self, database: Database, catalogue: Catalogue, clock: Clock = wall_clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        catalogue: Catalogue,
+        clock: Clock = wall_clock,
+        *,
+        policy: Policy | None = None,
+        adviser: Adviser | None = None,
+        approval_time: timedelta = APPROVAL_TIME,
+    ) -> None:
         self._database = database
         self._catalogue = catalogue
         self._clock = clock
+        self._policy = policy or Policy()
+        self._adviser = adviser
+        self._approval_time = approval_time
+        self._rulebooks = Rulebooks(database)
 
     async def __call__(self, run: JobRun) -> None:
         try:
             message = await self._database.run(mail.load_message(uuid_field(run.job, "message_id")))
         except NotFound as error:
             raise Fatal(str(error)) from None
-        verdict = decide(message, await self._database.run(rules.enabled_rules()))
-        for rule, reason in verdict.outcome.broken:
+        last = await self._database.run(mail.last_decision(message.id))
+        if last is not None and last.source != "none" and "again" not in run.job.payload:
+            # The whole of what was decided by its metadata: nothing is done to a message twice.
+            return
+        generation = 1 if last is None else last.generation + 1
+        found = await self._database.run(restraints(message.account_id, self._clock()))
+        verdict = await self._judge(run, message, Court(found, self._policy, generation))
+        await self._record(run, verdict)
+
+    async def _judge(self, run: JobRun, message: StoredMessage, court: Court) -> Verdict:
+        book = await self._rulebooks.current()
+        await self._disable_broken(book)
+        outcome = await _consulted(book, message, self._clock)
+        if outcome.matched is not None or self._adviser is None or message.ingestion_tier != "full":
+            return court.by_rules(message, outcome)
+        try:
+            return court.by_model(message, await self._adviser.advise(message), outcome)
+        except ModelError as error:
+            ending: JobError | None = job_error(error, self._clock())
+            if ending is not None and not (isinstance(ending, Retryable) and run.job.is_last_attempt):
+                raise ending from error
+            return court.left_alone(message, str(error), outcome)
+
+    async def _disable_broken(self, book: Rulebook) -> None:
+        for rule, reason in book.broken:
             await self._database.run(rules.disable_rule(rule.id, reason, self._clock()))
             log.warning("rule.disabled", rule=str(rule.id))
-        follow_up = self._follow_up(verdict, run)
-        await run.complete(actions.record_decision(run.job, verdict.decision, verdict.action, follow_up, self._clock()))
 
-    def _follow_up(self, verdict: Verdict, run: JobRun) -> NewJob | None:
-        if verdict.action is None or verdict.action.state != "queued":
-            return None
-        account_id: UUID = verdict.decision.account_id
-        return new_job(
-            self._catalogue,
-            ACTION_GMAIL.name,
-            {"account_id": str(account_id), "action_id": str(verdict.action.id)},
-            key=f"action.gmail:{account_id}:{verdict.action.id}",
-            priority=run.job.priority,
+    async def _record(self, run: JobRun, verdict: Verdict) -> None:
+        now, action, follow_up = self._clock(), None, None
+        if verdict.ruling is not None and verdict.has_action:
+            actor = "model" if verdict.decision.source == "llm" else "rule"
+            action, follow_up = next_of(
+                self._catalogue,
+                verdict.decision,
+                verdict.ruling,
+                actor,
+                now,
+                self._approval_time,
+                run.job.priority,
+            )
+        await run.complete(
+            decisions.record_decision(run.job, verdict.decision, action, follow_up, now, verdict.shadows)
         )
+
+
+async def _consulted(book: Rulebook, message: StoredMessage, clock: Clock) -> Outcome:
+    """Long texts are searched in a thread, so that nobody else waits for them."""
+    if book.is_heavy(message.subject):
+        return await asyncio.to_thread(what_rules_say, message, book, clock())
+    return what_rules_say(message, book, clock())
+
+
+def decide_again(catalogue: Catalogue, account_id: UUID, message_id: UUID, generation: int) -> NewJob:
+    """The job that decides about a message anew, as generation `generation` of the decisions about it."""
+    payload = {"account_id": str(account_id), "message_id": str(message_id), "again": True}
+    key = f"{CLASSIFY.name}:{account_id}:{message_id}:{generation}"
+    return new_job(catalogue, CLASSIFY.name, payload, key=key, priority=AGAIN)

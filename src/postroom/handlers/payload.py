@@ -11,3 +11,10 @@ def uuid_field(job: Job, name: str) -> UUID:
         return UUID(str(job.payload[name]))
     except (KeyError, ValueError):
         raise Fatal(f"the payload of {job.type} needs {name}, a UUID; it was enqueued wrongly") from None
+
+
+def text_field(job: Job, name: str) -> str:
+    value = job.payload.get(name)
+    if not isinstance(value, str) or not value:
+        raise Fatal(f"the payload of {job.type} needs {name}, a text; it was enqueued wrongly")
+    return value

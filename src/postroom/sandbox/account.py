@@ -1,4 +1,4 @@
-"""One user of the emulator: a mailbox with its drafts and its watch; and a call upon it."""
+"""One user of the emulator: a mailbox with its drafts, its watch and its addresses; and a call upon it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from postroom.sandbox.methods import METADATA
 from postroom.sandbox.outgoing import Outgoing
 from postroom.sandbox.refusal import forbidden
 from postroom.sandbox.requests import PageTokens, Parameters
+from postroom.sandbox.send_as import SendAs
 from postroom.sandbox.watch import Watcher
 
 Json = dict[str, Any]
@@ -22,6 +23,7 @@ class Account:
     outgoing: Outgoing
     watcher: Watcher
     pages: PageTokens
+    send_as: SendAs
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ async def _nowhere(message: Message) -> None:
 
 
 async def _reset(scope: Scope, receive: Receive) -> None:
-    transport = _transport(scope)
+    transport = transport_of(scope)
     if transport is not None:
         # Closing with nothing to linger for makes the kernel send RST instead of FIN.
         connected: socket.socket = transport.get_extra_info("socket")
@@ -91,7 +91,7 @@ async def _reset(scope: Scope, receive: Receive) -> None:
 
 
 async def _close(scope: Scope, receive: Receive) -> None:
-    transport = _transport(scope)
+    transport = transport_of(scope)
     if transport is not None:
         transport.close()
     await _until_gone(receive)
@@ -102,7 +102,8 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-def _transport(scope: Scope) -> asyncio.Transport | None:
+def transport_of(scope: Scope) -> asyncio.Transport | None:
+    """The connection that the request came on."""
     extensions = cast("dict[str, asyncio.Transport]", scope.get("extensions") or {})
     return extensions.get(TRANSPORT)
 

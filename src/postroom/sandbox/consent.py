@@ -122,6 +122,13 @@ class Consents:
         """A consent without the way through the browser: both tokens at once."""
         return self._tokens(self._grant(user, client_id, frozenset(scopes)), with_refresh=True)
 
+    def issue_to_service(self, account: str, scopes: Collection[str]) -> Issued:
+        """A token for a service account, which needs nobody's consent and gets no refresh token."""
+        life = self.behaviour.access_life
+        token = f"ya29.c.{secrets.token_urlsafe(48)}"
+        self._access[token] = Access(token, account, frozenset(scopes), self.clock() + life)
+        return Issued(token, max(int(life.total_seconds()) - 1, 0), frozenset(scopes), account)
+
     def code_for(self, asked: Asked) -> str:
         code = f"4/0A{secrets.token_urlsafe(40)}"
         self._codes[code] = asked

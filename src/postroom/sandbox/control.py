@@ -16,6 +16,7 @@ from postroom.sandbox.methods import ALL_SCOPES, METHODS
 from postroom.sandbox.outgoing import LARGEST_MESSAGE
 from postroom.sandbox.refusal import conflict, invalid, missing
 from postroom.sandbox.requests import Parameters, body_of, json_body, text_in, texts_in
+from postroom.sandbox.send_as import Alias
 
 if TYPE_CHECKING:
     from postroom.sandbox.emulator import Emulator
@@ -148,6 +149,26 @@ class Control:
         rng = Random(_number(fields, "seed", 1))  # noqa: S311 - a sample, not a secret
         self._emulator.add(Mailbox(email, rng, first.clock, search_lag=first.search_lag))
         return {"email": email, **_tokens(self._emulator.consents.issue(email))}
+
+    async def add_send_as(self, request: Request) -> Json:
+        """Another address that the user may write under, verified unless it is said to be `pending`."""
+        given = await json_body(
+            request, "user", "sendAsEmail", "displayName", "verificationStatus", "treatAsAlias", "isDefault"
+        )
+        alias = Alias(
+            text_in(given, "sendAsEmail"),
+            text_in(given, "displayName"),
+            _one_of(given, "verificationStatus", ("accepted", "pending")),
+            bool(given.get("treatAsAlias", True)),
+        )
+        send_as = self._account(text_in(given, "user")).send_as
+        send_as.add(alias, bool(given.get("isDefault", False)))
+        return {"sendAs": send_as.as_json()}
+
+    async def create_service_key(self, request: Request) -> Json:
+        """The key file of a service account, whose tokens come from this emulator."""
+        fields = await json_body(request, "email")
+        return self._emulator.service_accounts.create_key(text_in(fields, "email"), f"{request.base_url}token")
 
     def _users(self) -> list[str]:
         return list(self._emulator.accounts)

@@ -32,6 +32,8 @@ from postroom.sandbox.pubsub_api import PubsubApi
 from postroom.sandbox.quota import Limits, Quota
 from postroom.sandbox.refusal import Refusal, missing, unauthenticated
 from postroom.sandbox.requests import PageTokens
+from postroom.sandbox.send_as import SendAs
+from postroom.sandbox.service_accounts import ServiceAccounts
 from postroom.sandbox.signing import Signer
 from postroom.sandbox.watch import Watcher
 
@@ -60,6 +62,7 @@ class Emulator:
         self.faults = Faults(mailbox.clock, seed)
         self.quota = Quota(mailbox.clock, limits)
         self.consents = Consents(mailbox.clock)
+        self.service_accounts = ServiceAccounts(mailbox.clock)
         self.signer = Signer()
         self.pubsub = Pubsub(mailbox.clock, self.signer, sleep)
         self._pages = PageTokens()
@@ -72,8 +75,9 @@ class Emulator:
 
     def add(self, mailbox: Mailbox, token: str | None = None) -> Account:
         """Another user, with a mailbox and, if wanted, a token that never expires."""
-        outgoing = Outgoing(mailbox, self._post)
-        account = Account(mailbox, outgoing, Watcher(mailbox, self.pubsub), self._pages)
+        send_as = SendAs(mailbox.owner)
+        outgoing = Outgoing(mailbox, self._post, send_as.usable)
+        account = Account(mailbox, outgoing, Watcher(mailbox, self.pubsub), self._pages, send_as)
         self.accounts[mailbox.owner] = account
         if token is not None:
             self.consents.admit(token, mailbox.owner)
@@ -87,12 +91,13 @@ class Emulator:
         self.faults.clear()
         self.quota.reset()
         self.accounts[self.mailbox.owner].outgoing.forget()
+        self.accounts[self.mailbox.owner].send_as.clear()
         self.mailbox.clear()
         self._fill(self.mailbox)
 
     def app(self) -> ASGIApp:
         routes = GmailApi(self.accounts, self.consents, self.quota, self.faults).routes()
-        routes += OauthApi(self.accounts, self.consents, self.signer).routes()
+        routes += OauthApi(self.accounts, self.consents, self.signer, self.service_accounts).routes()
         routes += PubsubApi(self.pubsub, self.consents).routes()
         google = Starlette(routes=routes, exception_handlers={HTTPException: _unknown_address})
         batch = Batch(google, self.quota)
@@ -118,6 +123,8 @@ class Emulator:
             ("POST", "tokens/revoke", control.revoke),
             ("POST", "consent", control.set_consent),
             ("POST", "accounts", control.add_account),
+            ("POST", "sendAs", control.add_send_as),
+            ("POST", "serviceAccounts", control.create_service_key),
         ]
         return [Route(f"/sandbox/{path}", self._guarded(end), methods=[verb]) for verb, path, end in offered]
 

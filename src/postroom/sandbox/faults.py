@@ -18,6 +18,8 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ANSWERS: frozenset[Kind] = frozenset({"refuse", "revoke", "loop_pages", "missing_fields"})
 SEED = 20261115
+# Over how many calls chance makes good what it has drawn too often or too rarely.
+CORRECTED_OVER = 10
 
 STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -38,7 +40,8 @@ STATUSES = {
 class Fault:
     """What happens to calls whose path contains `path`: to `times` of them, or while `seconds` last.
 
-    Of those that match, a `share` is struck. `method` narrows to one of Google's methods, `user` to one mailbox.
+    Of those that match, a `share` is struck, by chance but evenly: of any number of calls, as good as exactly so many.
+    `method` narrows to one of Google's methods, `user` to one mailbox.
     Without `times`, it is one call, or with `seconds` or a `share` any number of them.
     """
 
@@ -67,6 +70,17 @@ class _Ordered:
     fault: Fault
     ends_at: datetime | None
     left: int | None
+    owed: float = 0.0
+    """How many more of the calls so far should have been struck for the share to be exact."""
+
+    def is_drawn(self, rng: Random) -> bool:
+        """Whether chance takes this call: likelier where the share is behind, so that it never is far behind."""
+        share = self.fault.share
+        if share >= 1:
+            return True
+        drawn = rng.random() < share + self.owed / CORRECTED_OVER
+        self.owed += share - drawn
+        return drawn
 
 
 class Faults:
@@ -103,7 +117,7 @@ class Faults:
         self._forget_ended()
         for ordered in self._waiting:
             fault = ordered.fault
-            if not meant(fault) or (fault.share < 1 and self._rng.random() >= fault.share):
+            if not meant(fault) or not ordered.is_drawn(self._rng):
                 continue
             if ordered.left is not None:
                 ordered.left -= 1

@@ -16,7 +16,14 @@ from postroom.sandbox.faults import Fault, Faults, without_fields
 from postroom.sandbox.methods import METHODS, UPLOAD, USER, Method
 from postroom.sandbox.partial import selected
 from postroom.sandbox.quota import Quota
-from postroom.sandbox.refusal import Refusal, delegation_denied, login_required, scope_missing, unauthenticated
+from postroom.sandbox.refusal import (
+    Refusal,
+    delegation_denied,
+    failed_precondition,
+    login_required,
+    scope_missing,
+    unauthenticated,
+)
 
 Json = dict[str, Any]
 Answer = Callable[[Request], Awaitable[Response]]
@@ -88,6 +95,9 @@ class GmailApi:
     def _account(self, access: Access, user: str) -> Account:
         if user not in ("me", access.user):
             raise delegation_denied(user)
+        if access.user not in self._accounts:
+            # A service account has no mailbox of its own.
+            raise failed_precondition("Precondition check failed.")
         return self._accounts[access.user]
 
 

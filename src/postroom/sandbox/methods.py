@@ -15,13 +15,14 @@ COMPOSE = f"{GOOGLE}gmail.compose"
 SEND = f"{GOOGLE}gmail.send"
 INSERT = f"{GOOGLE}gmail.insert"
 LABELS = f"{GOOGLE}gmail.labels"
+SETTINGS_BASIC = f"{GOOGLE}gmail.settings.basic"
 PUBSUB = f"{GOOGLE}pubsub"
 CLOUD = f"{GOOGLE}cloud-platform"
 OPENID = "openid"
 EMAIL = "email"
 USERINFO_EMAIL = f"{GOOGLE}userinfo.email"
 
-GMAIL_SCOPES = frozenset({FULL, MODIFY, READONLY, METADATA, COMPOSE, SEND, INSERT, LABELS})
+GMAIL_SCOPES = frozenset({FULL, MODIFY, READONLY, METADATA, COMPOSE, SEND, INSERT, LABELS, SETTINGS_BASIC})
 ALL_SCOPES = GMAIL_SCOPES | {PUBSUB, CLOUD, OPENID, EMAIL, USERINFO_EMAIL}
 
 _READ = (FULL, METADATA, MODIFY, READONLY)
@@ -85,6 +86,7 @@ METHODS = {
         Method("labels.patch", "PATCH", "/labels/{id}", _LABEL_WRITE, 5),
         Method("labels.delete", "DELETE", "/labels/{id}", _LABEL_WRITE, 5),
         Method("history.list", "GET", "/history", _READ, 2),
+        Method("settings.sendAs.list", "GET", "/settings/sendAs", (FULL, MODIFY, READONLY, SETTINGS_BASIC), 1),
     )
 }
 

@@ -20,17 +20,22 @@ from postroom.sandbox.gmail_api import authorised, json_response, refused
 from postroom.sandbox.methods import ALL_SCOPES, EMAIL, OPENID
 from postroom.sandbox.refusal import Refusal
 from postroom.sandbox.requests import body_of
+from postroom.sandbox.service_accounts import ServiceAccounts
 from postroom.sandbox.signing import ISSUER, Signer
 
 LARGEST_FORM = 65_536
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class OauthApi:
-    def __init__(self, accounts: Mapping[str, Account], consents: Consents, signer: Signer) -> None:
+    def __init__(
+        self, accounts: Mapping[str, Account], consents: Consents, signer: Signer, services: ServiceAccounts
+    ) -> None:
         self._accounts = accounts
         self._consents = consents
         self._signer = signer
+        self._services = services
 
     def routes(self) -> list[Route]:
         return [
@@ -79,6 +84,8 @@ class OauthApi:
     async def _token(self, request: Request) -> Response:
         try:
             fields = _form(await body_of(request, LARGEST_FORM))
+            if fields.get("grant_type") == JWT_BEARER:
+                return json_response(self._issue_to_service(fields, f"{request.base_url}token"))
             return json_response(self._issue(fields, request.headers.get("Authorization", "")))
         except ConsentError as error:
             return json_response({"error": error.error, "error_description": error.description}, error.code)
@@ -100,6 +107,12 @@ class OauthApi:
             case other:
                 raise ConsentError("unsupported_grant_type", f"Invalid grant_type: {other}")
         return self._shown(issued, client_id)
+
+    def _issue_to_service(self, fields: dict[str, str], endpoint: str) -> dict[str, Any]:
+        """No program is asked for here: whoever holds the key is it. Google does not repeat the scopes."""
+        account, scopes = self._services.check(_given(fields, "assertion"), endpoint)
+        issued = self._consents.issue_to_service(account, scopes)
+        return {"access_token": issued.access_token, "expires_in": issued.expires_in, "token_type": "Bearer"}
 
     def _check_client(self, client_id: str, secret: str) -> None:
         client = self._consents.clients.get(client_id)

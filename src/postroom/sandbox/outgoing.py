@@ -22,6 +22,7 @@ _END_OF_HEAD = re.compile(rb"\r?\n\r?\n|\r\r")
 _LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|$)(?:[ \t][^\r\n]*(?:\r\n|\r|\n|$))*")
 
 Post = Callable[[str, bytes], None]
+Senders = Callable[[], frozenset[str]]
 
 
 @dataclass
@@ -31,11 +32,17 @@ class Draft:
 
 
 class Outgoing:
-    """The drafts of one mailbox, and its way out. `post` hands a mail to another mailbox, if there is one."""
+    """The drafts of one mailbox, and its way out.
 
-    def __init__(self, mailbox: Mailbox, post: Post = lambda _address, _raw: None) -> None:
+    `post` hands a mail to another mailbox, if there is one; `senders` may stand in From, in lower case.
+    """
+
+    def __init__(
+        self, mailbox: Mailbox, post: Post = lambda _address, _raw: None, senders: Senders | None = None
+    ) -> None:
         self._mailbox = mailbox
         self._post = post
+        self._senders: Senders = senders or (lambda: frozenset({mailbox.owner.lower()}))
         self._drafts: dict[str, Draft] = {}
 
     def drafts(self) -> Iterator[Draft]:
@@ -100,7 +107,7 @@ class Outgoing:
         return draft.message.id in self._mailbox
 
     def _signed(self, raw: bytes) -> bytes:
-        """With Gmail's own Message-ID, the owner as the sender, and a date."""
+        """With Gmail's own Message-ID, the owner as the sender unless it is one of his other addresses, and a date."""
         if len(raw) > LARGEST_MESSAGE:
             raise invalid(f"Message too large: at most {LARGEST_MESSAGE} bytes")
         owner, rng = self._mailbox.owner, self._mailbox.rng
@@ -108,7 +115,7 @@ class Outgoing:
         head = [f"Message-ID: <CA{unique}@mail.gmail.com>"]
         replaced = ["message-id"]
         mail = Mail(raw)
-        if owner.lower() not in {address.lower() for _, address in _addresses(mail, "from")}:
+        if not self._senders() & {address.lower() for _, address in _addresses(mail, "from")}:
             head.append(f"From: {owner}")
             replaced.append("from")
         if not mail.header("Date"):

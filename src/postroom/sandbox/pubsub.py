@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import orjson
 
-from postroom.sandbox.refusal import conflict, invalid, missing
+from postroom.sandbox.refusal import conflict, forbidden, invalid, missing
 from postroom.sandbox.signing import ISSUER, Signer
 
 Json = dict[str, Any]
@@ -46,7 +46,10 @@ class _Waiting:
 
 @dataclass
 class Subscription:
-    """One subscriber of a topic. With `push_to` its messages are posted there, else they wait to be pulled."""
+    """One subscriber of a topic. With `push_to` its messages are posted there, else they wait to be pulled.
+
+    One that is `closed` lacks the role that lets others than its owner pull it.
+    """
 
     name: str
     topic: str
@@ -55,6 +58,7 @@ class Subscription:
     pusher: str = PUSHER
     ack_deadline: timedelta = ACK_DEADLINE
     waiting: list[_Waiting] = field(default_factory=list[_Waiting])
+    closed: bool = False
     filled: asyncio.Event = field(default_factory=asyncio.Event)
     awaited: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -140,6 +144,8 @@ class Pubsub:
     async def pull(self, name: str, most: int, at_once: bool, wait_s: float = PULL_WAIT_S) -> list[Json]:
         """What waits; when nothing does, what comes within a few seconds."""
         subscription = self.subscription(name)
+        if subscription.closed:
+            raise forbidden("User not authorized to perform this action.")
         taken = subscription.hand_out(most, self._clock())
         if not taken and not at_once:
             subscription.filled.clear()

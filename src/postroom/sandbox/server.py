@@ -1,4 +1,4 @@
-"""Serves the emulator on a loopback address of this machine, inside the running process."""
+"""Serves the emulator, and other stand-ins, on a loopback address of this machine, inside the running process."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import cast
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from postroom.core.errors import BadInput
@@ -73,9 +74,22 @@ class _OpenProtocol(HttpToolsProtocol):
 @asynccontextmanager
 async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[str]:
     """Yields the base URL while the emulator runs. Port 0 takes any free one."""
+    async with running(emulator.app(), port) as url:
+        pushing = asyncio.create_task(emulator.pubsub.push_forever())
+        try:
+            yield url
+        finally:
+            pushing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await pushing
+
+
+@asynccontextmanager
+async def running(app: ASGIApp, port: int = 0) -> AsyncGenerator[str]:
+    """Yields the base URL while the application is served."""
     with listening(port) as listener:
         config = uvicorn.Config(
-            emulator.app(),
+            app,
             http=_OpenProtocol,
             log_config=None,
             access_log=False,
@@ -85,7 +99,6 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
         server = LoopbackServer(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         ready = asyncio.create_task(server.ready.wait())
-        pushing = asyncio.create_task(emulator.pubsub.push_forever())
         try:
             await asyncio.wait({serving, ready}, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
@@ -93,11 +106,8 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
             yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
         finally:
             ready.cancel()
-            pushing.cancel()
             server.stop()
             await serving
-            with contextlib.suppress(asyncio.CancelledError):
-                await pushing
 
 
 def listening(port: int) -> socket.socket:

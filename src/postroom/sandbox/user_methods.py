@@ -1,4 +1,4 @@
-"""What a user's mailbox is asked as a whole: its profile, its history, and to be watched."""
+"""What a user's mailbox is asked as a whole: its profile, its history, its addresses, and to be watched."""
 
 from itertools import islice
 
@@ -59,9 +59,15 @@ async def stop(call: Call) -> Json:
     return {}
 
 
+async def list_send_as(call: Call) -> Json:
+    call.asked()
+    return {"sendAs": call.account.send_as.as_json()}
+
+
 ENDPOINTS: dict[str, Endpoint] = {
     "getProfile": get_profile,
     "history.list": list_history,
     "watch": watch,
     "stop": stop,
+    "settings.sendAs.list": list_send_as,
 }

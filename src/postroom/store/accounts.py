@@ -15,13 +15,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.accounts import gmail_endpoint, parking_key
+from postroom.core.accounts import gmail_endpoint, parking_key, same_mailbox
 from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ACCOUNT
 from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
 from postroom.store.database import Notify, Script, query, sql, transaction
-from postroom.store.jobs import unpark
+from postroom.store.jobs import enqueue_many, unpark
+from postroom.store.mailbox_jobs import sync_job
 from postroom.store.secret_keys import using_key
 from postroom.vault import Sealed
 
@@ -65,16 +66,20 @@ class Held(NamedTuple):
 
 @transaction
 def connect_account(
-    id: UUID, email: str, consent: Consent, sealed: Sealed, renew: bool, signed: Signature, now: datetime
+    id: UUID, email: str, consent: Consent, sealed: Sealed, signed: Signature, now: datetime
 ) -> Script[AccountView]:
     """Keeps the consent to a Gmail mailbox, and lets its jobs go on. `id` is the account's, or that of a new one.
 
-    One that is connected and in use is refused, unless this is to `renew` its consent.
+    A mailbox has one account, however its address is spelled: whoever connects it again renews that one's consent. One
+    who connects a mailbox at a time waits here, so that two spellings of it do not both find it new.
     """
+    yield sql("lock_connecting")
     found = [each for each in (yield from _with_address(email)) if each.provider == "gmail"]
     before = found[0].state if found else None
     if found:
-        yield from _check_connectable(found[0], id, renew)
+        if found[0].id != id:
+            problem = f"{found[0].email} was connected meanwhile"
+            raise Conflict("email", problem, "look at `postroom account list`")
         yield from _move(id, "active", None, now)
     elif not (yield sql("insert_new_account", id, "gmail", gmail_endpoint(email), email, now)):
         raise Conflict("email", f"{email} is just being connected by someone else", "look at `postroom account list`")
@@ -82,28 +87,11 @@ def connect_account(
     scopes = json_text(sorted(consent.scopes))
     yield sql("upsert_consent", id, consent.client_id, consent.level, scopes, consent.granted_at, consent.dies_at)
     yield sql("upsert_credential", id, REFRESH_TOKEN, *sealed, now)
-    yield from unpark.script(parking_key(id), now)
+    yield from _goes_on(id, now)
     after = {"state": "active", "email": email, "level": consent.level, "scopes": sorted(consent.scopes)}
     yield from auditing(signed.under("account.connect", "account", str(id), before=_state(before), after=after), now)
     yield Notify(CHANNEL, str(id))
     return (yield from _view(id))
-
-
-def _check_connectable(found: AccountView, id: UUID, renew: bool) -> Script[None]:
-    yield from _lock(found.id)
-    if found.id != id:
-        raise Conflict("email", f"{found.email} was connected meanwhile", "look at `postroom account list`")
-    if found.consent is not None and found.state in ("active", "paused") and not renew:
-        raise already_connected(found)
-
-
-def already_connected(found: AccountView) -> Conflict:
-    level = "" if found.consent is None else f", level {found.consent.level}"
-    return Conflict(
-        "email",
-        f"{found.email} is connected already (account {found.id}{level})",
-        f"to renew or widen its consent, run `postroom account add gmail --email {found.email} --renew`",
-    )
 
 
 @transaction
@@ -116,7 +104,7 @@ def pause_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountV
 def resume_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
     """It is used again, and its jobs go on. One that lost its consent may be tried once more like this."""
     view = yield from _moved(id, "active", None, "account.resume", signed, now)
-    yield from unpark.script(parking_key(id), now)
+    yield from _goes_on(id, now)
     return view
 
 
@@ -156,7 +144,7 @@ def list_accounts() -> Script[list[AccountView]]:
 
 @query
 def accounts_with_address(email: str) -> Script[list[AccountView]]:
-    """The accounts of an address, in its one spelling; there may be one of each provider."""
+    """The accounts of an address, in whatever spelling; there may be one of each provider."""
     return (yield from _with_address(email))
 
 
@@ -197,6 +185,12 @@ def _move(id: UUID, state: str, reason: str | None, now: datetime) -> Script[Non
     yield sql("set_account_state", id, state, reason, now)
 
 
+def _goes_on(id: UUID, now: datetime) -> Script[None]:
+    """What waited for the account goes on, and someone looks at what has come meanwhile."""
+    yield from unpark.script(parking_key(id), now)
+    yield from enqueue_many.script([sync_job(id)], now)
+
+
 def _lock(id: UUID) -> Script[Sequence[Any]]:
     rows = yield sql("lock_account", id)
     if not rows:
@@ -205,8 +199,9 @@ def _lock(id: UUID) -> Script[Sequence[Any]]:
 
 
 def _with_address(email: str) -> Script[list[AccountView]]:
-    rows = yield sql("select_accounts_with_address", email)
-    return [_account(row) for row in rows]
+    """All accounts are looked at: they are few, and what is one mailbox is said in one place, not in SQL too."""
+    rows = yield sql("select_account_views")
+    return [account for account in map(_account, rows) if same_mailbox(account.email, email)]
 
 
 def _view(id: UUID) -> Script[AccountView]:

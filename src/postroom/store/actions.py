@@ -1,104 +1,31 @@
-"""Decisions and actions: what was decided about a message, what came of it, and how it can be undone.
+"""Actions on their way: begun, their pre-image kept, completed with their job, or ended otherwise.
 
-Each verb makes one move of the action's lifecycle; those that end a job do so in the same transaction.
+begin_action ──► keep_pre_image ──► (the mailbox is changed) ──► complete_action
+     │                                                    └────► hand_over_action, when another job completes it
+     └── refused while a pause stands, or when the hour has seen enough that cannot be undone: the job waits
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.errors import Fatal
+from postroom.core.actions import IRREVERSIBLE
+from postroom.core.errors import Fatal, Parked
 from postroom.core.jobs import Job, NewJob
-from postroom.store.codecs import as_uuid, from_json, json_text
+from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
 from postroom.store.database import Notify, Script, Transaction, query, sql, transaction
+from postroom.store.decisions import CHANNEL
 from postroom.store.job_steps import fence
-from postroom.store.jobs import completing_one, enqueue_many
-from postroom.store.rollups import Count, adding
+from postroom.store.jobs import completing_one, enqueue_many, unpark
+from postroom.store.pauses import unless_paused
 
-CHANNEL = "actions"
+HOUR = timedelta(hours=1)
+FAR_AHEAD = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
+_CAP = "cap:"
 
 Ending = Transaction[None]
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What was decided, by whom and why."""
-
-    id: UUID
-    account_id: UUID
-    message_id: UUID
-    source: str
-    action_type: str
-    parameters: Mapping[str, Any]
-    confidence: float
-    rationale: str
-    needs_approval: bool = False
-    safety: Mapping[str, Any] | None = None
-    rule_id: UUID | None = None
-    rule_name: str | None = None
-    generation: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class NewAction:
-    """What follows from a decision."""
-
-    id: UUID
-    actor: str
-    state: str
-    action_hash: str
-
-
-@transaction
-def record_decision(
-    job: Job, decision: Decision, action: NewAction | None, follow_up: NewJob | None, now: datetime
-) -> Script[None]:
-    """The decision, its action, the job that carries it out and the end of the deciding job: one transaction."""
-    yield from completing_one(job, now)
-    yield sql(
-        "insert_decision",
-        decision.id,
-        decision.account_id,
-        decision.message_id,
-        decision.generation,
-        decision.source,
-        decision.rule_id,
-        decision.rule_name,
-        decision.action_type,
-        json_text(decision.parameters),
-        decision.confidence,
-        decision.needs_approval,
-        decision.rationale,
-        json_text(decision.safety or {}),
-        now,
-    )
-    if action is not None:
-        yield from _insert_action(decision, action, follow_up.id if follow_up is not None else None, now)
-    if follow_up is not None:
-        yield from enqueue_many.script([follow_up], now)
-    rule = str(decision.rule_id) if decision.rule_id is not None else decision.source
-    counts = [Count("decision", "email", decision.action_type), Count("rule", "email", rule)]
-    yield from adding(counts, now, decision.id.int)
-    yield Notify(CHANNEL, "decided")
-
-
-def _insert_action(decision: Decision, action: NewAction, job_id: UUID | None, now: datetime) -> Script[None]:
-    yield sql(
-        "insert_action",
-        action.id,
-        decision.account_id,
-        decision.message_id,
-        decision.id,
-        action.actor,
-        decision.action_type,
-        json_text(decision.parameters),
-        action.state,
-        action.action_hash,
-        job_id,
-        now,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +39,25 @@ class Action:
     action_type: str
     parameters: Mapping[str, Any]
     state: str
-    pre_labels: frozenset[str] | None
+    pre_image: Mapping[str, Any] | None
+    undo_hint: Mapping[str, Any] | None
+
+    @property
+    def pre_labels(self) -> frozenset[str] | None:
+        return None if self.pre_image is None else frozenset(self.pre_image["labels"])
 
 
 @query
 def load_action(id: UUID) -> Script[Action]:
+    return (yield from loading(id))
+
+
+def loading(id: UUID) -> Script[Action]:
+    """Part of a transaction."""
     rows = yield sql("select_action", id)
     if not rows:
         raise Fatal(f"there is no action {id}")
-    id, account_id, message_id, provider_id, action_type, parameters, state, pre_image = rows[0]
+    id, account_id, message_id, provider_id, action_type, parameters, state, pre_image, hint, *_ = rows[0]
     return Action(
         as_uuid(id),
         as_uuid(account_id),
@@ -129,37 +66,112 @@ def load_action(id: UUID) -> Script[Action]:
         action_type,
         from_json(parameters),
         state,
-        None if pre_image is None else frozenset(from_json(pre_image)["labels"]),
+        None if pre_image is None else from_json(pre_image),
+        None if hint is None else from_json(hint),
     )
 
 
 @transaction
-def begin_action(job: Job, id: UUID, now: datetime) -> Script[None]:
-    """Executing, owned by this job: a retry of the same job may go on, another job may not."""
+def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[None]:
+    """Executing, owned by this job: a retry of the same job may go on, another job may not.
+
+    Raises Parked while a pause stands, or when as many irreversible actions as the cap allows were begun in an hour.
+    """
     yield from fence(job, may_be_canceled=True)
+    rows = yield sql("lock_action", id)
+    for account_id, action_type, _, started_at, _ in rows:
+        yield from unless_paused(as_uuid(account_id))
+        if action_type in IRREVERSIBLE and started_at is None:
+            yield from _within_cap(as_uuid(account_id), hourly_cap, now)
     begun = yield sql("begin_action", id, job.id, now)
     if not begun:
         raise Fatal(f"action {id} is not waiting to be carried out, or belongs to another job")
 
 
+def _within_cap(account_id: UUID, hourly_cap: int, now: datetime) -> Script[None]:
+    """One at a time per account, so that two that begin at once are not both the last one allowed."""
+    yield sql("lock_account", account_id)
+    begun = yield sql("count_irreversible", account_id, now - HOUR)
+    if begun[0][0] >= hourly_cap:
+        reason = f"{hourly_cap} irreversible actions were begun within the hour; this one waits its turn"
+        raise Parked(f"{_CAP}{account_id}", reason)
+
+
 @transaction
-def keep_pre_image(job: Job, id: UUID, labels: frozenset[str], now: datetime) -> Script[None]:
-    """What the message was like before, kept once, before anything is changed."""
+def release_capped(account_ids: Sequence[UUID], hourly_cap: int, now: datetime) -> Script[int]:
+    """Lets those go on that waited for the hour to pass."""
+    released = 0
+    for account_id in account_ids:
+        begun = yield sql("count_irreversible", account_id, now - HOUR)
+        if begun[0][0] < hourly_cap:
+            released += yield from unpark.script(f"{_CAP}{account_id}", now)
+    return released
+
+
+@transaction
+def keep_pre_image(
+    job: Job, id: UUID, labels: frozenset[str], now: datetime, **besides: str
+) -> Script[Mapping[str, Any]]:
+    """What the message was like before, and what else was settled at the first attempt; kept once. Returns what is."""
     yield from fence(job, may_be_canceled=True)
-    yield sql("set_pre_image", id, json_text({"labels": sorted(labels)}), now)
+    action = yield from loading(id)
+    yield from unless_paused(action.account_id)
+    if action.pre_image is not None:
+        return action.pre_image
+    image = {"labels": sorted(labels), **besides}
+    yield sql("set_pre_image", id, json_text(image), now)
+    return image
 
 
 @transaction
 def complete_action(
-    job: Job, id: UUID, labels: frozenset[str], undo_hint: Mapping[str, Any], now: datetime
+    job: Job,
+    id: UUID,
+    labels: frozenset[str] | None,
+    undo_hint: Mapping[str, Any],
+    now: datetime,
+    follow_ups: Sequence[NewJob] = (),
 ) -> Script[None]:
-    """Done: the action, the labels we know of, and the job end together."""
+    """Done: the action, what we know of the message, the job, and what follows. Without labels it is gone for good."""
     yield from completing_one(job, now)
+    yield from completing_action(id, labels, undo_hint, now)
+    if follow_ups:
+        yield from enqueue_many.script(follow_ups, now)
+
+
+def completing_action(
+    id: UUID, labels: frozenset[str] | None, undo_hint: Mapping[str, Any], now: datetime
+) -> Script[None]:
+    """Part of a transaction."""
     rows = yield sql("complete_action", id, json_text(undo_hint), now)
     if not rows:
         raise Fatal(f"action {id} was ended while it was carried out; what it changed is in its pre-image")
-    yield sql("update_message_labels", as_uuid(rows[0][0]), json_text(sorted(labels)), now)
+    message_id = as_uuid(rows[0][0])
+    if labels is None:
+        yield sql("mark_message_deleted", message_id, now)
+    else:
+        yield sql("update_message_labels", message_id, json_text(sorted(labels)), now)
     yield Notify(CHANNEL, "completed")
+
+
+@transaction
+def end_awakened(job: Job, message_id: UUID, labels: frozenset[str] | None, now: datetime) -> Script[None]:
+    """A snoozed message is back, or gone: what we know of it, and the end of the job that woke it."""
+    yield from completing_one(job, now)
+    if labels is None:
+        yield sql("mark_message_deleted", message_id, now)
+    else:
+        yield sql("update_message_labels", message_id, json_text(sorted(labels)), now)
+    yield Notify(CHANNEL, "awakened")
+
+
+@transaction
+def hand_over_action(job: Job, id: UUID, next_job: NewJob, now: datetime) -> Script[None]:
+    """Another job carries it on: this one ends, that one is enqueued and owns the action."""
+    yield from completing_one(job, now)
+    if not (yield sql("hand_action_over", id, job.id, next_job.id, now)):
+        raise Fatal(f"action {id} was ended while it was carried out")
+    yield from enqueue_many.script([next_job], now)
 
 
 @transaction
@@ -177,3 +189,83 @@ def end_orphans(now: datetime) -> Script[int]:
     if ended:
         yield Notify(CHANNEL, "ended")
     return len(ended)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionView:
+    """An action as it is shown. `undone` is the state of its undo, if there was one."""
+
+    id: UUID
+    account_id: UUID
+    message_id: UUID
+    decision_id: UUID | None
+    actor: str
+    asked_by: str | None
+    action_type: str
+    parameters: Mapping[str, Any]
+    state: str
+    action_hash: str
+    rationale: str
+    safety: Mapping[str, Any]
+    undo_hint: Mapping[str, Any] | None
+    error: str | None
+    approved_by: str | None
+    expires_at: datetime | None
+    executed_at: datetime | None
+    created_at: datetime
+    sender: str
+    subject: str
+    rule_name: str | None
+    source: str | None
+    confidence: float | None
+    undone: str | None
+
+
+@query
+def list_actions(
+    most: int,
+    *,
+    account_id: UUID | None = None,
+    state: str | None = None,
+    message_id: UUID | None = None,
+    before: datetime = FAR_AHEAD,
+) -> Script[list[ActionView]]:
+    """The newest first."""
+    rows = yield sql("select_actions", _text(account_id), state, _text(message_id), before, most)
+    return [_view(row) for row in rows]
+
+
+def _text(id: UUID | None) -> str | None:
+    return None if id is None else str(id)
+
+
+def _view(row: Sequence[Any]) -> ActionView:
+    (id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters, state, action_hash, rationale,
+        safety, hint, error, approved_by, expires_at, executed_at, created_at, sender, subject, rule_name, source,
+        confidence, undone) = row  # fmt: skip
+    return ActionView(
+        as_uuid(id),
+        as_uuid(account_id),
+        as_uuid(message_id),
+        None if decision_id is None else as_uuid(decision_id),
+        actor,
+        asked_by,
+        action_type,
+        from_json(parameters),
+        state,
+        action_hash,
+        rationale,
+        from_json(safety),
+        None if hint is None else from_json(hint),
+        error,
+        approved_by,
+        as_optional_time(expires_at),
+        as_optional_time(executed_at),
+        as_time(created_at),
+        sender,
+        subject,
+        rule_name,
+        source,
+        confidence,
+        undone,
+    )

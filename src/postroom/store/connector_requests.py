@@ -24,7 +24,7 @@ KEPT = timedelta(days=7)
 LONGEST_ARGUMENTS = 65_536
 LONGEST_ANSWER = 1_048_576
 
-Kind = Literal["sync_now", "estimate", "search"]
+Kind = Literal["sync_now", "ingest", "estimate", "search"]
 State = Literal["queued", "leased", "answered", "failed", "expired"]
 
 

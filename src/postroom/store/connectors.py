@@ -1,6 +1,6 @@
 """The registry of connectors: the last report of each, from its heartbeats."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,6 +54,11 @@ def list_connectors() -> Script[list[ConnectorView]]:
     """Every instance that ever reported."""
     rows = yield sql("select_connectors")
     return [_view(row) for row in rows]
+
+
+def last_reports(found: Iterable[ConnectorView]) -> dict[str, ConnectorView]:
+    """Of each endpoint the instance that was heard last: what ran elsewhere before says nothing any more."""
+    return {each.endpoint_identity: each for each in sorted(found, key=lambda view: view.last_heartbeat_at)}
 
 
 @query

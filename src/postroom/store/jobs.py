@@ -22,6 +22,8 @@ from postroom.store.database import Notify, Rows, Script, Single, query, sql, tr
 from postroom.store.job_steps import record_events, select_step_views
 
 CHANNEL = "jobs"
+# Jobs that wait for the end of a pause wait under this, and its scope.
+PAUSE = "pause:"
 _KEY_ROUNDS = 10
 
 
@@ -178,14 +180,22 @@ def _cancel_if_asked(rows: Rows, now: datetime) -> Script[None]:
 def park(claim: Claim, key: str, reason: str, now: datetime) -> Script[bool]:
     """Back to the queue without having used an attempt, asleep until `unpark(key)`.
 
-    An account that was made usable again after the handler looked has released its jobs before this one could wait.
+    An account that was made usable again after the handler looked, or a pause that has ended since, has released its
+    jobs before this one could wait.
     """
-    account = yield sql("lock_parking", key)
+    released = yield from _has_been_released(key)
     rows = yield sql("park_job", *claim, key, reason, now)
     yield from _cancel_if_asked(rows, now)
-    if rows and any(state == "active" for (state,) in account):
+    if rows and released:
         yield from _made_claimable((yield sql("unpark_jobs", key, now)))
     return bool(rows)
+
+
+def _has_been_released(key: str) -> Script[bool]:
+    """Whether what the job is to wait for is over. Who makes it so from here on finds the job under the key."""
+    if key.startswith(PAUSE):
+        return not (yield sql("lock_pause", key.removeprefix(PAUSE)))
+    return any(state == "active" for (state,) in (yield sql("lock_parking", key)))
 
 
 @transaction

@@ -6,15 +6,32 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from postroom.core.errors import BadInput, NotFound
 from postroom.core.rules import labels_used
+from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_uuid, from_json, rows_text
 from postroom.store.database import Script, query, sql, transaction
+
+LONGEST_DESCRIPTION = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
     """A label, with what the user says of it."""
 
+    provider_label_id: str
+    name: str
+    kind: str
+    description: str
+    available_to_classifier: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLabel:
+    """A label, with the account whose it is."""
+
+    account_id: UUID
+    account: str
     provider_label_id: str
     name: str
     kind: str
@@ -44,6 +61,58 @@ def list_labels(account_id: UUID) -> Script[list[LabelView]]:
     return [LabelView(id, name, kind, text, bool(available)) for id, name, kind, text, available in rows]
 
 
+@query
+def list_all_labels() -> Script[list[AccountLabel]]:
+    """The labels of every account, by name."""
+    return (yield from _all())
+
+
+@transaction
+def edit_labels(
+    labels: Sequence[AccountLabel], description: str | None, available: bool | None, signed: Signature, now: datetime
+) -> Script[list[AccountLabel]]:
+    """Says what labels are for, and whether the classifier may use them; None leaves that as it is."""
+    if description is not None and (len(description) > LONGEST_DESCRIPTION or "\0" in description):
+        raise BadInput("description", "is too long", f"give up to {LONGEST_DESCRIPTION:,} characters")
+    stored = {(each.account_id, each.provider_label_id): each for each in (yield from _all())}
+    before: list[AccountLabel] = []
+    for label in labels:
+        found = stored.get((label.account_id, label.provider_label_id))
+        if found is None:
+            raise NotFound(f"the label {label.name!r} is gone; `postroom labels list` shows those there are")
+        before.append(found)
+        text = found.description if description is None else description
+        usable = found.available_to_classifier if available is None else available
+        yield sql("update_label", found.account_id, found.provider_label_id, text, usable, now)
+    after = {"description": description, "available_to_classifier": available}
+    entry = signed.under(
+        "labels.edit",
+        "label",
+        before[0].name if before else "",
+        before={"labels": [_said(each) for each in before]},
+        after={name: value for name, value in after.items() if value is not None},
+    )
+    yield from auditing(entry, now)
+    kept = {(each.account_id, each.provider_label_id): each for each in (yield from _all())}
+    return [kept[each.account_id, each.provider_label_id] for each in before]
+
+
+def _all() -> Script[list[AccountLabel]]:
+    rows = yield sql("select_all_labels")
+    return [
+        AccountLabel(as_uuid(account), email, id, name, kind, text, bool(available))
+        for account, email, id, name, kind, text, available in rows
+    ]
+
+
+def _said(label: AccountLabel) -> dict[str, object]:
+    return {
+        "account": str(label.account_id),
+        "description": label.description,
+        "available_to_classifier": label.available_to_classifier,
+    }
+
+
 @transaction
 def sync_labels(account_id: UUID, seen: Sequence[SeenLabel], now: datetime) -> Script[LabelsSynced]:
     """Takes over what the mailbox has. A label that is gone disables the rules that use it, with the reason."""
@@ -56,8 +125,9 @@ def sync_labels(account_id: UUID, seen: Sequence[SeenLabel], now: datetime) -> S
     disabled: list[UUID] = []
     if gone:
         yield sql("delete_labels", account_id, sorted(gone))
-        elsewhere = {name for (name,) in (yield sql("select_label_names"))}
-        lost = {each for pair in gone.items() for each in pair} - names - elsewhere
+        names |= {name for (name,) in (yield sql("select_label_names"))}
+        here = {name.casefold() for name in names}
+        lost = gone.keys() | {name.casefold() for name in gone.values() if name.casefold() not in here}
         disabled = yield from _disable_rules(account_id, lost, now)
     return LabelsSynced(len(seen), tuple(sorted(gone.values())), tuple(disabled))
 
@@ -67,7 +137,8 @@ def _disable_rules(account_id: UUID, lost: set[str], now: datetime) -> Script[li
     disabled: list[UUID] = []
     for row in (yield sql("select_enabled_rules")):
         id, _, scope, scope_ref, _, conditions, _, parameters, *_ = row
-        used = labels_used(from_json(conditions), from_json(parameters)) & lost
+        labels = labels_used(from_json(conditions), from_json(parameters))
+        used = [label for label in labels if label in lost or label.casefold() in lost]
         if used and (scope != "account" or scope_ref == str(account_id)):
             yield sql("disable_rule", as_uuid(id), f"the label {sorted(used)[0]!r} was deleted in Gmail", False, now)
             disabled.append(as_uuid(id))

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import NotFound
 from postroom.core.jobs import NewJob
 from postroom.core.mail import Mail
-from postroom.core.rules import Subject
+from postroom.core.rule_conditions import Subject, recipients
 from postroom.store import inbox
-from postroom.store.codecs import as_uuid, from_json, json_text
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.database import Rows, Script, query, sql, transaction
 from postroom.store.jobs import enqueue_many
 
 
@@ -53,7 +53,7 @@ def store_message(
     account: Account,
     ids: tuple[UUID, UUID],
     mail: Mail,
-    classify: Callable[[UUID], NewJob] | None,
+    classify: Callable[[UUID], NewJob],
     now: datetime,
 ) -> Script[None]:
     """A leased message becomes a row with its thread, a job to classify it, and is done in the inbox: all at once.
@@ -84,7 +84,7 @@ def store_message(
         mail.sent_at,
         now,
     )
-    if inserted and classify is not None:
+    if inserted:
         yield from enqueue_many.script([classify(as_uuid(inserted[0][0]))], now)
     yield from inbox.ending(leased, "done", None, now)
 
@@ -97,6 +97,23 @@ class StoredMessage:
     account_id: UUID
     provider_message_id: str
     subject: Subject
+    ingestion_tier: str
+    """`metadata` is without its text: only rules decide about it, and no model is asked."""
+    account_email: str = ""
+    provider_thread_id: str = ""
+    is_gone: bool = False
+    """Whether the mailbox is known to have lost it."""
+
+    @property
+    def own_addresses(self) -> frozenset[str]:
+        return frozenset({self.account_email.lower()})
+
+
+class LastDecision(NamedTuple):
+    """The decision that stands: which one it is of those about the message, and who made it."""
+
+    generation: int
+    source: str
 
 
 @query
@@ -104,11 +121,19 @@ def load_message(id: UUID) -> Script[StoredMessage]:
     rows = yield sql("select_message", id)
     if not rows:
         raise NotFound(f"there is no message {id}")
-    return _message(rows[0])
+    return _message(rows[0], (yield sql("select_labels", as_uuid(rows[0][1]))))
 
 
-def _message(row: Sequence[Any]) -> StoredMessage:
-    id, account_id, provider_id, sender, subject, headers, labels, body, has_attachment = row
+@query
+def last_decision(message_id: UUID) -> Script[LastDecision | None]:
+    rows = yield sql("select_last_decision", message_id)
+    return LastDecision(*rows[0]) if rows else None
+
+
+def _message(row: Sequence[Any], labels_known: Rows) -> StoredMessage:
+    (id, account_id, provider_id, sender, subject, headers, labels, body, has_attachment, ingestion_tier, sent_at,
+        deleted_at, thread_id, email) = row  # fmt: skip
+    held, kept = frozenset[str](from_json(labels)), tuple((name, value) for name, value in from_json(headers))
     return StoredMessage(
         as_uuid(id),
         as_uuid(account_id),
@@ -116,9 +141,15 @@ def _message(row: Sequence[Any]) -> StoredMessage:
         Subject(
             sender,
             subject,
-            tuple((name, value) for name, value in from_json(headers)),
-            frozenset(from_json(labels)),
+            kept,
+            held | {name.casefold() for id, name, *_ in labels_known if id in held},
             body,
             bool(has_attachment),
+            recipients(kept),
+            as_time(sent_at),
         ),
+        ingestion_tier,
+        email,
+        thread_id,
+        deleted_at is not None,
     )

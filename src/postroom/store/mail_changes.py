@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from postroom.store import actions
+from postroom.store import decisions
 from postroom.store.codecs import as_uuid, from_json, json_text
 from postroom.store.database import Notify, Script, sql, transaction
 
@@ -40,5 +40,5 @@ def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: dateti
             yield sql("mark_message_deleted", as_uuid(id), now)
         changed += after != before or (deleted and deleted_at is None)
     if changed:
-        yield Notify(actions.CHANNEL, "changed")
+        yield Notify(decisions.CHANNEL, "changed")
     return changed

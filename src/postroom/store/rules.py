@@ -1,14 +1,23 @@
-"""Rules as they are kept."""
+"""The verbs of rules: a change names the version it was made from, and is signed in the audit log."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.core.rule_draft import RuleDraft, as_document, check_rule
 from postroom.core.rules import Rule
-from postroom.store.codecs import as_uuid, from_json, json_text
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.database import Script, query, sql, transaction
+
+MOST_RULES = 10_000
+MOST_NAMES_AUDITED = 100
+
+Known = Literal["refuse", "skip", "replace"]
+"""What becomes of a rule whose name is there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,44 @@ class RuleView:
     mode: str
     enabled: bool
     disabled_reason: str | None
+    needs_approval: bool
+    origin: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def draft(self) -> RuleDraft:
+        return RuleDraft(
+            self.name,
+            self.conditions,
+            self.action,
+            self.parameters,
+            self.description,
+            self.scope,
+            self.scope_ref,
+            self.priority,
+            self.mode == "shadow",
+            self.needs_approval,
+            self.enabled,
+            self.disabled_reason,
+        )
+
+    @property
+    def rule(self) -> Rule:
+        """As the engine needs it."""
+        return Rule(
+            self.id,
+            self.name,
+            self.scope,
+            self.scope_ref,
+            self.priority,
+            self.conditions,
+            self.action,
+            self.parameters,
+            self.mode == "shadow",
+            self.needs_approval,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +90,117 @@ class NewRule:
     scope_ref: str | None = None
     priority: int = 100
     origin: str = "user"
+    shadow: bool = False
+    needs_approval: bool = False
+    enabled: bool = True
+    disabled_reason: str | None = None
+
+
+class KeptRules(NamedTuple):
+    """The names of the rules that are new, that took the place of one, and that were left out."""
+
+    added: tuple[str, ...]
+    replaced: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Keeping:
+    added: list[str] = field(default_factory=list[str])
+    replaced: list[str] = field(default_factory=list[str])
+    skipped: list[str] = field(default_factory=list[str])
 
 
 @transaction
 def add_rules(rules: Sequence[NewRule], now: datetime) -> Script[int]:
-    """Adds the rules whose names are new; returns how many."""
+    """Adds the rules whose names are new; returns how many. For rules that Postroom brings along."""
     added = 0
     for rule in rules:
-        rows = yield sql(
-            "insert_rule",
-            rule.id,
-            rule.name,
-            rule.description,
-            rule.scope,
-            rule.scope_ref,
-            rule.priority,
-            json_text(rule.conditions),
-            rule.action_type,
-            json_text(rule.parameters),
-            rule.origin,
-            now,
-        )
-        added += len(rows)
+        added += len((yield from _insert(rule.id, _draft_of(rule), rule.origin, now)))
     return added
+
+
+@transaction
+def keep_rules(
+    drafts: Sequence[tuple[UUID, RuleDraft]], known: Known, origin: str, signed: Signature, now: datetime
+) -> Script[KeptRules]:
+    """Takes rules in, all or none. Each comes with the id it gets when it is new."""
+    [[stored]] = yield sql("count_rules")
+    if stored + len(drafts) > MOST_RULES:
+        raise BadInput("rules", f"would be {stored + len(drafts):,}", f"remove some; {MOST_RULES:,} are allowed")
+    kept = _Keeping()
+    for id, draft in drafts:
+        yield from _keep(id, draft, known, origin, kept, now)
+    whole = as_document(drafts[0][1]) if len(drafts) == 1 else None
+    after = {name: list(getattr(kept, name)[:MOST_NAMES_AUDITED]) for name in ("added", "replaced")}
+    counts = {f"{name}_count": len(getattr(kept, name)) for name in ("added", "replaced", "skipped")}
+    action = "rules.add" if known == "refuse" else "rules.import"
+    about = drafts[0][1].name if len(drafts) == 1 else f"{len(drafts)} rules"
+    yield from auditing(signed.under(action, "rule", about, after=whole or {**after, **counts}), now)
+    return KeptRules(tuple(kept.added), tuple(kept.replaced), tuple(kept.skipped))
+
+
+def _keep(id: UUID, draft: RuleDraft, known: Known, origin: str, kept: _Keeping, now: datetime) -> Script[None]:
+    if (yield from _insert(id, draft, origin, now)):
+        kept.added.append(draft.name)
+        return
+    if known == "refuse":
+        raise Conflict(
+            "name", f"there is a rule {draft.name!r} already", "change it with `postroom rules edit`, or choose another"
+        )
+    view = yield from _named(draft.name)
+    if known == "skip" or view.draft == draft:
+        kept.skipped.append(draft.name)
+        return
+    yield from _update(view, draft, now)
+    kept.replaced.append(draft.name)
+
+
+@transaction
+def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: datetime) -> Script[RuleView]:
+    """Puts the draft in the place of the rule, if that is still the version it was made from."""
+    rows = yield sql("select_rule", id)
+    if not rows:
+        raise NotFound("the rule was removed meanwhile; `postroom rules list` shows those there are")
+    before = _view(rows[0])
+    if before.version != version:
+        raise _changed_meanwhile(before)
+    if draft.name != before.name and (yield sql("select_rule_named", draft.name)):
+        raise Conflict("name", f"there is a rule {draft.name!r} already", "choose another name")
+    yield from _update(before, draft, now)
+    documents = {"before": as_document(before.draft), "after": as_document(draft)}
+    yield from auditing(signed.under("rules.edit", "rule", before.name, **documents), now)
+    return (yield from _named(draft.name))
+
+
+@transaction
+def switch_rule(name: str, enabled: bool, signed: Signature, now: datetime) -> Script[RuleView]:
+    """Enables a rule that makes sense, or disables one for the reason of the signature. Safe to repeat."""
+    view = yield from _named(name)
+    if enabled:
+        check_rule(view.conditions, view.action, view.parameters)
+    reason = None if enabled else signed.reason
+    if (view.enabled, view.disabled_reason) == (enabled, reason):
+        return view
+    yield sql("switch_rule", view.id, enabled, reason, now)
+    action = "rules.enable" if enabled else "rules.disable"
+    before = {"enabled": view.enabled, "disabled_reason": view.disabled_reason}
+    yield from auditing(signed.under(action, "rule", name, before=before, after={"enabled": enabled}), now)
+    return (yield from _named(name))
+
+
+@transaction
+def remove_rule(name: str, signed: Signature, now: datetime) -> Script[None]:
+    """What it decided stays recorded under its name."""
+    view = yield from _named(name)
+    yield sql("delete_rule", view.id)
+    yield from auditing(signed.under("rules.remove", "rule", name, before=as_document(view.draft)), now)
+
+
+@transaction
+def disable_rule(id: UUID, reason: str, now: datetime) -> Script[None]:
+    """A broken rule disables itself, says why, and is kept."""
+    yield sql("disable_rule", id, reason, False, now)
 
 
 @query
@@ -96,8 +231,70 @@ def list_rules() -> Script[list[RuleView]]:
     return [_view(row) for row in rows]
 
 
+@query
+def load_rule(name: str) -> Script[RuleView]:
+    return (yield from _named(name))
+
+
+def _named(name: str) -> Script[RuleView]:
+    rows = yield sql("select_rule_named", name)
+    if not rows:
+        raise NotFound(f"there is no rule {name!r}; `postroom rules list` shows those there are")
+    return _view(rows[0])
+
+
+def _insert(id: UUID, draft: RuleDraft, origin: str, now: datetime) -> Script[Sequence[Any]]:
+    return (yield sql("insert_rule", id, *_columns(draft), origin, now))
+
+
+def _update(before: RuleView, draft: RuleDraft, now: datetime) -> Script[None]:
+    if not (yield sql("update_rule", before.id, before.version, *_columns(draft), now)):
+        raise _changed_meanwhile(before)
+
+
+def _changed_meanwhile(view: RuleView) -> Conflict:
+    return Conflict(
+        "version", f"the rule {view.name!r} was changed meanwhile; it is version {view.version}", "look, and try again"
+    )
+
+
+def _columns(draft: RuleDraft) -> tuple[Any, ...]:
+    return (
+        draft.name,
+        draft.description,
+        draft.scope,
+        draft.scope_ref,
+        draft.priority,
+        json_text(draft.conditions),
+        draft.action_type,
+        json_text(draft.parameters),
+        "shadow" if draft.shadow else "active",
+        draft.needs_approval,
+        draft.enabled,
+        draft.disabled_reason,
+    )
+
+
+def _draft_of(rule: NewRule) -> RuleDraft:
+    return RuleDraft(
+        rule.name,
+        rule.conditions,
+        rule.action_type,
+        rule.parameters,
+        rule.description,
+        rule.scope,
+        rule.scope_ref,
+        rule.priority,
+        rule.shadow,
+        rule.needs_approval,
+        rule.enabled,
+        rule.disabled_reason,
+    )
+
+
 def _view(row: Sequence[Any]) -> RuleView:
-    id, name, description, scope, scope_ref, priority, conditions, action, parameters, mode, enabled, reason = row
+    id, name, description, scope, scope_ref, priority, conditions, action, parameters, mode, enabled, *rest = row
+    reason, needs_approval, origin, version, created_at, updated_at = rest
     return RuleView(
         as_uuid(id),
         name,
@@ -111,10 +308,9 @@ def _view(row: Sequence[Any]) -> RuleView:
         mode,
         bool(enabled),
         reason,
+        bool(needs_approval),
+        origin,
+        version,
+        as_time(created_at),
+        as_time(updated_at),
     )
-
-
-@transaction
-def disable_rule(id: UUID, reason: str, now: datetime) -> Script[None]:
-    """A broken rule disables itself, says why, and is kept."""
-    yield sql("disable_rule", id, reason, False, now)

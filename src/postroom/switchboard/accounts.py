@@ -38,16 +38,9 @@ class Resealing:
 
 
 async def gmail_account(database: Database, email: str) -> AccountView | None:
-    """The Gmail account of an address, if there ever was one."""
+    """The Gmail account of an address, in whatever spelling, if there ever was one."""
     found = await database.run(accounts.accounts_with_address(one_spelling(email)))
     return next((account for account in found if account.provider == "gmail"), None)
-
-
-async def check_connectable(database: Database, email: str, renew: bool) -> None:
-    """Refuses at once what would be refused after the user has been to Google's page."""
-    found = await gmail_account(database, email)
-    if found is not None and found.consent is not None and found.state in ("active", "paused") and not renew:
-        raise accounts.already_connected(found)
 
 
 async def find_account(database: Database, name: str) -> AccountView:
@@ -76,10 +69,11 @@ async def connect(
     client_id: str,
     signed: Signature,
     now: datetime,
-    *,
-    renew: bool = False,
 ) -> AccountView:
-    """Keeps what Google granted. A consent that does not even allow reading is refused."""
+    """Keeps what Google granted, for the account that the mailbox has, or for a new one.
+
+    A consent that does not even allow reading is refused.
+    """
     level: Level | None = granted_level(grant.scopes)
     if grant.refresh_token is None:
         raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com, and start again")
@@ -95,7 +89,7 @@ async def connect(
 
     def storing() -> Transaction[AccountView]:
         sealed = vault.seal(account_id, REFRESH_TOKEN, secret)
-        return accounts.connect_account(account_id, address, consent, sealed, renew, signed, now)
+        return accounts.connect_account(account_id, address, consent, sealed, signed, now)
 
     return await with_newest_key(database, storing)
 

@@ -101,7 +101,7 @@ class LeasedRequestForm(TypedDict):
     lease_token: str
     lease_until: str
     expires_in_s: float
-    kind: Literal["sync_now", "estimate", "search"]
+    kind: Literal["sync_now", "ingest", "estimate", "search"]
     arguments: dict[str, Any]
 
 

@@ -21,6 +21,7 @@ from postroom.core.accounts import parking_key
 from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, StoreError
 from postroom.gmail.errors import ConsentLost, TokenUnavailable
 from postroom.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth, Grant
+from postroom.gmail.scopes import Consented
 from postroom.store import accounts
 from postroom.store.accounts import REFRESH_TOKEN, AccountView, Held
 from postroom.store.audit import Signature
@@ -212,17 +213,24 @@ class JobTokens:
     def __init__(self, tokens: AccessTokens, account_id: UUID) -> None:
         self._tokens = tokens
         self._account_id = account_id
+        self._account: AccountView | None = None
 
     async def token(self) -> str:
         """Raises Parked while a person has to act, Fatal when the account is gone, Retryable else."""
         try:
-            return (await self._tokens.of(self._account_id)).value
+            token = await self._tokens.of(self._account_id)
         except AccountUnusable as error:
             if error.state in ("paused", "needs_consent"):
                 raise Parked(parking_key(self._account_id), str(error)) from error
             raise Fatal(str(error)) from error
         except TokenUnavailable as error:
             raise Retryable(str(error), error.retry_after) from error
+        self._account = token.account
+        return token.value
+
+    def consented(self) -> Consented | None:
+        account = self._account
+        return None if account is None or account.consent is None else Consented(account.email, account.consent.scopes)
 
     def refused(self, token: str) -> None:
         self._tokens.refused(self._account_id, token)

@@ -27,7 +27,7 @@ from postroom.core.job_types import Catalogue
 from postroom.core.jobs import NewJob
 from postroom.core.mail import read_mail
 from postroom.core.queues import EMAIL, Policy
-from postroom.store import actions, inbox, jobs, mail
+from postroom.store import decisions, inbox, jobs, mail
 from postroom.store.acceptance import CHANNEL
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
@@ -70,7 +70,7 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Until canceled. What was leased and not handed over returns when its lease runs out."""
-        channels = (CHANNEL, actions.CHANNEL)
+        channels = (CHANNEL, decisions.CHANNEL)
         subscriptions = [self._database.subscribe(each, lambda _message: self._wake.set()) for each in channels]
         try:
             while True:
@@ -121,23 +121,26 @@ class Dispatcher:
             account = await self._database.run(mail.account_of(message.endpoint_identity))
             content = read_mail(message.envelope)
             ids, job_id = (new_id(), new_id()), new_id()
-            classify = self._classify(account.id, job_id, message) if message.ingestion_tier == "full" else None
+            classify = self._classify(account.id, job_id, message)
             now = self._clock()
             await self._database.run(mail.store_message(message, account, ids, content, classify, now))
         self._count_end(message, "done")
-        if classify is not None:
-            self._outstanding.add(job_id)
+        self._outstanding.add(job_id)
 
     def _classify(self, account_id: UUID, job_id: UUID, message: inbox.Leased) -> Callable[[UUID], NewJob]:
-        """Makes the job for whichever row the message becomes; the same job each time it is asked."""
+        """Makes the job for whichever row the message becomes; the same job each time it is asked.
+
+        The metadata has a key of its own: the whole message, coming after it, is looked at whatever became of that job.
+        """
         traceparent = current_traceparent()
+        extent = "" if message.ingestion_tier == "full" else f":{message.ingestion_tier}"
 
         def make(message_id: UUID) -> NewJob:
             job = new_job(
                 self._catalogue,
                 "classify",
                 {"account_id": str(account_id), "message_id": str(message_id)},
-                key=f"classify:{account_id}:{message_id}",
+                key=f"classify:{account_id}:{message_id}{extent}",
                 priority=PRIORITIES[message.tier],
                 traceparent=traceparent,
             )

@@ -7,7 +7,7 @@ refuses for good is remembered and left behind; what it refuses for now is raise
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import structlog
 
@@ -42,6 +42,13 @@ MOST_AT_ONCE = 100
 EXTENTS: dict[Extent, Metric] = {"full": TIER_1_INGESTED, "metadata": TIER_2_METADATA, "skip": TIER_3_SKIPPED}
 
 
+class End(NamedTuple):
+    """What became of a message. `skipped` is left out on purpose, `refused` is for good, `failed` only for now."""
+
+    end: Literal["new", "duplicate", "skipped", "gone", "refused", "failed"]
+    reason: str | None = None
+
+
 class Desk:
     """One mailbox's way into the switchboard."""
 
@@ -74,28 +81,33 @@ class Desk:
         """Whether it was handed in, or has ended otherwise."""
         return id in self._handed_in
 
-    async def take(self, fetched: Fetched) -> int:
-        """Hands in what was read; returns how many messages were new to the switchboard."""
-        for id, error in fetched.unreadable.items():
-            self._give_up(id, error)
+    def newest(self, most: int) -> list[str]:
+        """The messages that came to their end last, the newest first."""
+        return self._handed_in.newest(most)
+
+    async def take(self, fetched: Fetched) -> dict[str, End]:
+        """Hands in what was read; returns what became of each. Raises what holds for now only; the rest has ended."""
+        ends = {id: self._give_up(id, error) for id, error in fetched.unreadable.items()}
+        ends |= dict.fromkeys(fetched.gone, End("gone"))
         own = [read.message for read in fetched.read if "SENT" in read.message.label_ids]
         await self._learn(own)
         known, policy, now = self._knowledge.known(), self._knowledge.policy(), self._clock()
         ready: list[Prepared] = []
         for message, problem in fetched.read:
             if not _is_incoming(message):
+                ends[message.id] = End("skipped", "it is no incoming mail")
                 continue
             letter = letter_of(message)
             if problem is not None:
                 letter = replace(letter, problems=(problem, *letter.problems))
             ready.append(prepare(message, self._endpoint_identity, known, now, policy, letter))
-        self._skip([each for each in ready if each.envelope is None])
-        fresh = await self._hand_in([each for each in ready if each.envelope is not None])
+        ends |= self._skip([each for each in ready if each.envelope is None])
+        ends |= await self._hand_in([each for each in ready if each.envelope is not None])
         # What is spam today may be mail tomorrow, and is then read again.
         ended = [read.message.id for read in fetched.read if not read.message.label_ids & NOT_MAIL]
-        self._handed_in.add([*ended, *fetched.gone])
-        self.ended += len(ended) + len(fetched.gone)
-        return fresh
+        self._note_ended([*ended, *fetched.gone])
+        self._no_more_refused([id for id, end in ends.items() if end.end != "refused"])
+        return ends
 
     async def report(self, reports: Sequence[dict[str, Any]]) -> None:
         """Tells of labels and deletions, in their order."""
@@ -128,42 +140,41 @@ class Desk:
                 except BadInput as error:
                     log.error("connector.correspondents_refused", reason=reason_of(error))
 
-    async def _hand_in(self, ready: Sequence[Prepared]) -> int:
-        fresh, trouble, ended = 0, None, list[str]()
+    async def _hand_in(self, ready: Sequence[Prepared]) -> dict[str, End]:
+        ends: dict[str, End] = {}
+        trouble: PostroomError | None = None
         for at in range(0, len(ready), MOST_AT_ONCE):
             batch = ready[at : at + MOST_AT_ONCE]
             results = await self._switchboard.ingest_batch([each.envelope or {} for each in batch])
             for prepared, result in zip(batch, results, strict=True):
                 match result:
                     case Receipt():
-                        fresh += self._accepted(prepared, result)
-                        ended.append(prepared.id)
+                        ends[prepared.id] = self._accepted(prepared, result)
                     case Conflict():
-                        fresh += await self._hand_in_without_key(prepared)
-                        ended.append(prepared.id)
+                        ends[prepared.id] = await self._hand_in_without_key(prepared)
                     case BadInput():
-                        self._give_up(prepared.id, result)
+                        ends[prepared.id] = self._give_up(prepared.id, result)
                     case PostroomError():
                         trouble = trouble or result
         if trouble is not None:
-            self._handed_in.add(ended)
+            self._handed_in.add(ends)
+            self._no_more_refused([id for id, end in ends.items() if end.end != "refused"])
             raise trouble
-        return fresh
+        return ends
 
-    async def _hand_in_without_key(self, prepared: Prepared) -> int:
+    async def _hand_in_without_key(self, prepared: Prepared) -> End:
         """Our key stands for something else, whoever did that; the message is known by its own id as well."""
         envelope = prepared.envelope or {}
         control = {name: value for name, value in envelope["control"].items() if name != "idempotency_key"}
         try:
             receipt = await self._switchboard.ingest({**envelope, "control": control})
         except BadInput as error:
-            self._give_up(prepared.id, error)
-            return 0
+            return self._give_up(prepared.id, error)
         return self._accepted(prepared, receipt)
 
-    def _accepted(self, prepared: Prepared, receipt: Receipt) -> int:
+    def _accepted(self, prepared: Prepared, receipt: Receipt) -> End:
         if receipt.duplicate:
-            return 0
+            return End("duplicate")
         tier, rule = prepared.assignment
         self._tally.count(TIER_ASSIGNED, "gmail", self._endpoint_identity, tier, rule)
         self._count(EXTENTS[prepared.decision.tier])
@@ -173,23 +184,33 @@ class Desk:
         counters[f"rule.{rule}"] += 1
         if self._knowledge.is_degraded:
             self._count(KNOWN_CONTACT_DEGRADED)
-        return 1
+        return End("new")
 
-    def _skip(self, prepared: Sequence[Prepared]) -> None:
+    def _skip(self, prepared: Sequence[Prepared]) -> dict[str, End]:
         """A count, and nothing else."""
         for each in prepared:
             if each.id not in self._handed_in:
                 self._count(EXTENTS[each.decision.tier])
+        return {each.id: End("skipped", "an ingestion rule leaves it out") for each in prepared}
+
+    def _note_ended(self, ids: Sequence[str]) -> None:
+        self._handed_in.add(ids)
+        self.ended += len(ids)
+
+    def _no_more_refused(self, ids: Sequence[str]) -> None:
+        if self._refused.forget(ids):
+            self._vitals.counters["refused"] = self._refused.count
 
     def _count(self, metric: Metric) -> None:
         self._vitals.counters[metric.name.rpartition(".")[2]] += 1
         self._tally.count(metric, "gmail", self._endpoint_identity)
 
-    def _give_up(self, id: str, error: Exception) -> None:
+    def _give_up(self, id: str, error: Exception) -> End:
         self._refused.remember(id, error)
         self._handed_in.add([id])
         self._vitals.counters["refused"] = self._refused.count
         log.error("connector.message_refused", reason=reason_of(error))
+        return End("refused", reason_of(error))
 
 
 def _is_incoming(message: Message) -> bool:

@@ -1,12 +1,13 @@
 """Reads messages by their ids, a batch at a time; for each, what came of it."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from postroom.gmail.calls import Format
 from postroom.gmail.client import PARTS, GmailClient
-from postroom.gmail.errors import AnswerTooLarge, BadAnswer, GmailError, MessageNotFound, NotFromGmail
+from postroom.gmail.errors import AnswerTooLarge, BadAnswer, GmailError, MessageNotFound, NotFromGmail, Unreachable
 from postroom.gmail.resources import Message
 
 CHUNK = PARTS
@@ -29,20 +30,38 @@ class Fetched:
     left: dict[str, GmailError] = field(default_factory=dict[str, GmailError])
 
 
-async def fetch(client: GmailClient, ids: Sequence[str]) -> Fetched:
-    """At most CHUNK of them, in one request. An error of the whole is raised."""
-    fetched = Fetched()
-    for id, outcome in zip(ids, await client.get_messages(ids), strict=True):
-        match outcome:
-            case Message():
-                fetched.read.append(Read(outcome))
-            case MessageNotFound():
-                fetched.gone.append(id)
-            case BadAnswer() if not isinstance(outcome, NotFromGmail):
-                await _fetch_otherwise(client, id, outcome, fetched)
-            case _:
-                fetched.left[id] = outcome
-    return fetched
+async def fetch(client: GmailClient, ids: Sequence[str]) -> AsyncGenerator[Fetched]:
+    """All of them, request by request: what one has brought comes before the next is made.
+
+    An error of a whole request is raised. But a connection may break once: to begin the round anew would cost more.
+    """
+    left, is_broken = dict.fromkeys(ids), False
+    while left:
+        wanted = list(left)
+        try:
+            async with aclosing(client.message_batches(wanted)) as batches:
+                async for outcomes in batches:
+                    fetched, is_broken = Fetched(), False
+                    for place, outcome in outcomes.items():
+                        del left[wanted[place]]
+                        await _sort(client, wanted[place], outcome, fetched)
+                    yield fetched
+        except Unreachable:
+            if is_broken:
+                raise
+            is_broken = True
+
+
+async def _sort(client: GmailClient, id: str, outcome: Message | GmailError, fetched: Fetched) -> None:
+    match outcome:
+        case Message():
+            fetched.read.append(Read(outcome))
+        case MessageNotFound():
+            fetched.gone.append(id)
+        case BadAnswer() if not isinstance(outcome, NotFromGmail):
+            await _fetch_otherwise(client, id, outcome, fetched)
+        case _:
+            fetched.left[id] = outcome
 
 
 async def _fetch_otherwise(client: GmailClient, id: str, error: BadAnswer, fetched: Fetched) -> None:

@@ -6,6 +6,7 @@ of the machine takes from its end is read once more.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 # More than a week's mail of a busy mailbox, and about 3 MiB of memory.
@@ -28,6 +29,10 @@ class HandedIn:
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    def newest(self, most: int) -> list[str]:
+        """The last that were added, the very last first."""
+        return list(islice(reversed(self._ids), most))
 
     def add(self, ids: Iterable[str]) -> None:
         new = [id for id in ids if id not in self._ids]

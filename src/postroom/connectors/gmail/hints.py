@@ -13,8 +13,11 @@ import httpx2
 import orjson
 import structlog
 
-from postroom.core.errors import PostroomError
-from postroom.gmail.tokens import TokenProvider
+from postroom.core.errors import PostroomError, SettingsError
+from postroom.gmail.refusals import SCOPE_REASONS, reason_in
+from postroom.gmail.scopes import PUBSUB, needs_more
+from postroom.gmail.service_account import KeyRefused
+from postroom.gmail.tokens import KnowsConsent, TokenProvider
 
 log = structlog.get_logger()
 
@@ -25,7 +28,20 @@ PATIENCE_S = 100.0
 AFTER_TROUBLE = timedelta(minutes=1)
 
 
+class HintsRefused(PostroomError):
+    """The subscription cannot be pulled before somebody has changed something."""
+
+
+# What no patience cures, so that the user is told of it beside the mail, which goes on coming.
+NEEDS_A_PERSON = (HintsRefused, KeyRefused, SettingsError)
+
+
 class Hints(Protocol):
+    @property
+    def problem(self) -> PostroomError | None:
+        """Why there are none before a person has acted; None when all is well, or will be by itself."""
+        ...
+
     async def wait(self) -> None:
         """Returns when the mailbox may have changed. Does not raise for what can go better another time."""
         ...
@@ -33,6 +49,8 @@ class Hints(Protocol):
 
 class NoHints:
     """Nobody tells: there is only polling."""
+
+    problem: PostroomError | None = None
 
     async def wait(self) -> None:
         await asyncio.Event().wait()
@@ -45,6 +63,10 @@ class Waiting:
         self._hints = hints
         self._asked = asyncio.Event()
         self._hinted = asyncio.Event()
+
+    @property
+    def problem(self) -> PostroomError | None:
+        return self._hints.problem
 
     def end(self) -> None:
         self._asked.set()
@@ -94,7 +116,10 @@ class PubSubHints:
         base_url: str = GOOGLE,
         after_trouble: timedelta = AFTER_TROUBLE,
     ) -> None:
+        self.problem: PostroomError | None = None
+        self._told = ""
         self._http = http
+        self._subscription = subscription
         self._url = f"{base_url.rstrip('/')}/v1/{subscription}"
         self._email = email.lower()
         self._tokens = tokens
@@ -103,11 +128,22 @@ class PubSubHints:
     async def wait(self) -> None:
         while True:
             try:
-                if await self.pull():
-                    return
+                found = await self.pull()
             except (httpx2.HTTPError, httpx2.InvalidURL, PostroomError, OSError, ValueError) as error:
-                log.warning("connector.no_hints", error=type(error).__name__)
+                self._tell(error)
                 await asyncio.sleep(self._after_trouble.total_seconds())
+                continue
+            self.problem, self._told = None, ""
+            if found:
+                return
+
+    def _tell(self, error: Exception) -> None:
+        """In the log once, until it is another trouble. Only errors of ours are quoted: they hold no secrets."""
+        self.problem = error if isinstance(error, NEEDS_A_PERSON) else None
+        told = str(error) if isinstance(error, PostroomError) else type(error).__name__
+        if told != self._told:
+            log.warning("connector.no_hints", error=told)
+        self._told = told
 
     async def pull(self) -> bool:
         """One look: takes what is there for this mailbox, and says whether there was anything."""
@@ -126,9 +162,27 @@ class PubSubHints:
         )
         if answer.status_code == 401:
             self._tokens.refused(token)
+        if answer.status_code in (403, 404):
+            raise HintsRefused(self._refusal(answer.status_code, reason_in(answer.content)))
         answer.raise_for_status()
         content: object = orjson.loads(answer.content) if answer.content else {}
         return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+
+    def _refusal(self, status: int, reason: str) -> str:
+        if reason in SCOPE_REASONS:
+            consented = self._tokens.consented() if isinstance(self._tokens, KnowsConsent) else None
+            lacking = needs_more("pulling gmail.pubsub_subscription", (PUBSUB,), consented)
+            return f"{lacking}; gmail.pubsub_subscription has to be set there too. Or set gmail.pubsub_key_file"
+        if status == 404:
+            return (
+                f"there is no subscription {self._subscription} (404); create it, or correct gmail.pubsub_subscription"
+            )
+        if reason == "SERVICE_DISABLED":
+            return "Pub/Sub is switched off (403); enable the Cloud Pub/Sub API for the project of the subscription"
+        return (
+            f"{self._subscription} may not be pulled (403 {reason or 'no reason given'}); give whoever pulls it, the "
+            "account or the service account of gmail.pubsub_key_file, the role Pub/Sub Subscriber on it"
+        )
 
     def _is_ours(self, message: dict[str, Any]) -> bool:
         """What makes no sense is taken for a hint: a look too many harms nobody."""

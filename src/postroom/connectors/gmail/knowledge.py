@@ -31,8 +31,18 @@ class SentIdsInMemory:
         return id in self._ids
 
 
+class MoreAddresses(Protocol):
+    """Addresses of the user's beside those that were given."""
+
+    def addresses(self) -> AbstractSet[str]: ...
+
+    async def freshen(self) -> None:
+        """Looks them up where that is due. Does not raise: mail is taken without them too."""
+        ...
+
+
 class Knowledge:
-    """Asked anew for every batch, so that contacts and policy may change while the connector runs.
+    """Asked anew for every batch, so that addresses, contacts and policy may change while the connector runs.
 
     `contacts` gives canonical addresses, or None when they are missing or too old to go by.
     """
@@ -41,18 +51,20 @@ class Knowledge:
         self,
         user_addresses: Collection[str],
         *,
+        more_addresses: MoreAddresses | None = None,
         sent: SentIds | None = None,
         contacts: Callable[[], AbstractSet[str] | None] = lambda: NOBODY,
         policy: Callable[[], IngestionPolicy] = IngestionPolicy,
     ) -> None:
-        self._mine = Known.of(user_addresses).user_addresses
+        self._given = Known.of(user_addresses).user_addresses
+        self._more = more_addresses
         self.sent: SentIds = sent or SentIdsInMemory()
         self._contacts = contacts
         self._policy = policy
 
     def known(self) -> Known:
         # Of the sent ids only membership is asked, so an index on disk will do.
-        return Known(self._mine, self._contacts() or NOBODY, cast("AbstractSet[str]", self.sent))
+        return Known(self._mine(), self._contacts() or NOBODY, cast("AbstractSet[str]", self.sent))
 
     @property
     def is_degraded(self) -> bool:
@@ -62,4 +74,12 @@ class Knowledge:
         return self._policy()
 
     def is_mine(self, address: str) -> bool:
-        return address in self._mine
+        return address in self._mine()
+
+    async def freshen(self) -> None:
+        """Before a round: what is looked up from time to time."""
+        if self._more is not None:
+            await self._more.freshen()
+
+    def _mine(self) -> AbstractSet[str]:
+        return self._given if self._more is None else self._given | self._more.addresses()

@@ -5,24 +5,25 @@ round until it is stopped. Handing in twice is harmless: the switchboard recogni
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import structlog
 
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.desk import Desk
+from postroom.connectors.gmail.desk import Desk, End
 from postroom.connectors.gmail.follow import follow
 from postroom.connectors.gmail.handed_in import HandedIn
 from postroom.connectors.gmail.hints import Hints, NoHints, Waiting
 from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.look_back import LookBack
 from postroom.connectors.gmail.refused import RefusedMail
+from postroom.connectors.gmail.set_aside import SetAside
 from postroom.connectors.gmail.taking import Taking
 from postroom.connectors.runtime import Vitals
 from postroom.connectors.switchboard_client import SwitchboardClient
-from postroom.core.addresses import canonical
+from postroom.core.accounts import same_mailbox
 from postroom.core.errors import (
     AccountUnusable,
     IntakeRefused,
@@ -59,7 +60,7 @@ class NoContacts(PostroomError):
 
 
 class GmailConnector:
-    """One mailbox, watched. `folder` is where it remembers what it has handed in, and what was refused."""
+    """One mailbox, watched. `folder` is where it remembers what was handed in, refused, and set aside."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class GmailConnector:
             tally=tally or Tally(),
             vitals=self._vitals,
         )
-        self._taking = Taking(client, self._desk)
+        self._taking = Taking(client, self._desk, SetAside(folder, clock), self._vitals)
         self._waiting = Waiting(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
         self._email = email
@@ -105,14 +106,24 @@ class GmailConnector:
         """One round: hands in everything new; returns how many messages were new to the switchboard."""
         async with self._one_at_a_time:
             await self._check_mailbox()
-            since = self._checkpoint.read()
-            if since is None or self._checkpoint.looking_back_from() is not None:
-                return await self._look_back()
-            try:
-                return await follow(self._client, self._taking, self._desk, since, self._reached)
-            except HistoryExpired:
-                log.warning("connector.history_expired")
-                return await self._look_back()
+            await self._knowledge.freshen()
+            self._taking.begin_round()
+            return await self._round() + await self._taking.try_again()
+
+    async def ingest(self, ids: Sequence[str]) -> dict[str, End]:
+        """Hands in exactly these messages, beside a round that may be under way; tells what became of each."""
+        await self._check_mailbox()
+        return await self._taking.take_asked(ids)
+
+    async def _round(self) -> int:
+        since = self._checkpoint.read()
+        if since is None or self._checkpoint.looking_back_from() is not None:
+            return await self._look_back()
+        try:
+            return await follow(self._client, self._taking, self._desk, since, self._reached)
+        except HistoryExpired:
+            log.warning("connector.history_expired")
+            return await self._look_back()
 
     async def run(self, poll: timedelta, stop: asyncio.Event | None = None) -> None:
         """Round after round until `stop`, or until canceled. Trouble makes it wait longer, never end."""
@@ -166,6 +177,8 @@ class GmailConnector:
         self._vitals.well()
         if self._knowledge.is_degraded:
             self._vitals.ail("degraded", NoContacts(CONTACTS_MISSING))
+        elif (problem := self._waiting.problem) is not None:
+            self._vitals.ail("degraded", problem)
 
     def _pause_after(self, error: Exception, poll: timedelta, troubles: int) -> timedelta:
         self._vitals.ail("error" if isinstance(error, NEEDS_A_PERSON) else "degraded", error)
@@ -178,15 +191,3 @@ class GmailConnector:
                 return min(LONGEST_PAUSE, poll * 2 ** min(troubles, 10))
             case _:
                 return LONGEST_PAUSE
-
-
-def same_mailbox(one: str, other: str) -> bool:
-    """At gmail.com dots mean nothing, and googlemail.com is another name for it."""
-    return _plain(one) == _plain(other)
-
-
-def _plain(address: str) -> str:
-    local, _, domain = (canonical(address) or address.strip().lower()).rpartition("@")
-    if domain in ("gmail.com", "googlemail.com"):
-        return f"{local.replace('.', '')}@gmail.com"
-    return f"{local}@{domain}"

@@ -81,7 +81,11 @@ class LookBack:
         """The newest of the list, as far down as something is that the search has found."""
         newest = [ref.id for ref in (await self._client.list_messages(max_results=NEWEST)).messages]
         depth = max((place for place, id in enumerate(newest, 1) if id in self._found), default=0)
-        ids = newest[:depth] if depth else await self._recent(newest[:CHUNK])
+        if self._found:
+            # Where nothing of it was found, all of it is newer than what was.
+            ids = newest[: depth or NEWEST]
+        else:
+            ids = await self._recent(newest[:CHUNK])
         self.fresh += await self._taking.take(id for id in ids if id not in self._found)
 
     async def _recent(self, ids: Sequence[str]) -> list[str]:

@@ -24,6 +24,7 @@ from postroom.gmail.resources import Part as GmailPart
 
 LONGEST_IDENTITY = 512
 LONGEST_GIST = 2000
+MOST_GIST_HEADERS = 200
 LARGEST_KEPT_RAW = 5 * 1024 * 1024
 EVERYTHING = IngestionPolicy()
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -62,7 +63,7 @@ def prepare(
                 "observed_at": observed_at.isoformat(),
             },
             "sender": {"identity": _identity(sender_address(letter.headers))},
-            "payload": _whole(message, letter) if decision.tier == "full" else _gist(letter),
+            "payload": _whole(message, letter) if decision.tier == "full" else _gist(message, letter),
             "control": {
                 "idempotency_key": f"gmail:{endpoint_identity}:{message.id}",
                 "policy_tier": assignment.tier,
@@ -164,10 +165,22 @@ def _whole(message: Message, letter: Letter) -> dict[str, Any]:
     }
 
 
-def _gist(letter: Letter) -> dict[str, Any]:
-    """What is kept of a message as metadata: its subject, on one line."""
+def _gist(message: Message, letter: Letter) -> dict[str, Any]:
+    """What is kept of a message as metadata: its subject, on one line, and what rules look at; nothing of its text."""
     subject = " ".join((values(letter.headers, "subject") or [""])[0].split())
-    return {"raw": None, "normalized_text": storable(subject)[:LONGEST_GIST], "attachments": []}
+    return {
+        "raw": None,
+        "normalized_text": storable(subject)[:LONGEST_GIST],
+        "metadata": {
+            "headers": [
+                [storable(name)[:LONGEST_GIST], storable(value)[:LONGEST_GIST]]
+                for name, value in letter.headers[:MOST_GIST_HEADERS]
+            ],
+            "labels": sorted(message.label_ids),
+            "sent_at": message.internal_date.isoformat(),
+        },
+        "attachments": [],
+    }
 
 
 def _identity(address: str) -> str:

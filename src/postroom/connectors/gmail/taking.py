@@ -1,27 +1,72 @@
-"""Takes messages in by their ids: reads them, a batch at a time, and hands each batch in before the next is read."""
+"""Takes messages in by their ids: reads them, a batch at a time, and hands each batch in before the next is read.
 
-from collections.abc import Iterable, Sequence
+**Stubborn messages.** Gmail in trouble ends the round: who goes on asking spends calls for nothing, and the next round
+begins with a cheap one. But there are messages that Gmail fails to give for ever, and one of them must not hold up all
+others. So a message that fails by itself in four rounds is set aside, if in each of these rounds Gmail gave nine others
+for every one that failed. Where a round had fewer to read, messages that were handed in before are read once more to
+find out. When Gmail fails in general, nobody gets so many, and nothing is set aside. A message that spoils the whole
+answer of its batch is found by asking for half as many the next time, down to one.
+"""
 
-from postroom.connectors.gmail.desk import Desk
-from postroom.connectors.gmail.fetch import CHUNK, fetch
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+
+import structlog
+
+from postroom.connectors.gmail.desk import Desk, End
+from postroom.connectors.gmail.fetch import CHUNK, Fetched, fetch
+from postroom.connectors.gmail.refused import reason_of
+from postroom.connectors.gmail.set_aside import SetAside
+from postroom.connectors.runtime import Vitals
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError, RateLimited
+from postroom.gmail.errors import (
+    BadAnswer,
+    ConsentLost,
+    GmailError,
+    NotFromGmail,
+    NotThere,
+    RateLimited,
+    ServerError,
+    TokenUnavailable,
+    Unauthorized,
+    Unreachable,
+)
+from postroom.gmail.resources import Message
+
+log = structlog.get_logger()
+
+OTHERS = 9
+MOST_TRIED_AGAIN = 5
+# What may spoil a whole answer because of one message in it.
+SPOILT = (ServerError, Unreachable, BadAnswer)
+# What is never a message's own fault.
+NOT_ITS_OWN = (RateLimited, Unauthorized, ConsentLost, TokenUnavailable)
 
 
 class Taking:
     """From the mailbox to the switchboard."""
 
-    def __init__(self, client: GmailClient, desk: Desk) -> None:
+    def __init__(self, client: GmailClient, desk: Desk, set_aside: SetAside, vitals: Vitals) -> None:
         self._client = client
         self._desk = desk
+        self._set_aside = set_aside
+        self._vitals = vitals
+        self._given = self._failed = 0
+        self._at_once: int | None = None
+        """How many to ask for at once; None leaves it to the client."""
+        self._tell()
+
+    def begin_round(self) -> None:
+        """From here on it counts anew how many messages Gmail gives, and how many not."""
+        self._given = self._failed = 0
 
     async def take(self, ids: Iterable[str]) -> int:
         """Hands in all that were not before; returns how many were new to the switchboard.
 
-        What the rate limit kept back is asked for once more at the end. Any other trouble ends it: who goes on asking a
-        Gmail that fails spends calls for nothing, and the next round begins with a cheap one.
+        What the rate limit kept back is asked for once more at the end. Any other trouble ends it, unless it is that of
+        messages which are now set aside.
         """
-        wanted = [id for id in dict.fromkeys(ids) if not self._desk.has(id)]
+        wanted = [id for id in dict.fromkeys(ids) if not self._desk.has(id) and id not in self._set_aside]
         fresh, left = await self._take(wanted)
         if left:
             again, left = await self._take(list(left))
@@ -30,14 +75,112 @@ class Taking:
             raise error
         return fresh
 
-    async def _take(self, ids: Sequence[str]) -> tuple[int, dict[str, GmailError]]:
+    async def take_asked(self, ids: Iterable[str]) -> dict[str, End]:
+        """Hands in exactly these, whatever became of them before; returns what becomes of each now."""
+        wanted, ends = list(dict.fromkeys(ids)), dict[str, End]()
+        async with aclosing(fetch(self._client, wanted)) as batches:
+            async for fetched in batches:
+                ends |= await self._settle(fetched)
+                for id, error in fetched.left.items():
+                    ends[id] = End("failed", reason_of(error))
+                    if id in self._set_aside and not isinstance(error, NOT_ITS_OWN):
+                        self._set_aside.put_off(id, error)
+        return ends
+
+    async def try_again(self) -> int:
+        """Asks for some of those that were set aside and are due, each by itself; returns how many were new."""
         fresh = 0
+        for id in self._set_aside.due(MOST_TRIED_AGAIN):
+            fetched = await self._fetched_alone(id)
+            error = fetched.left.get(id)
+            if isinstance(error, NOT_ITS_OWN):
+                break
+            if error is not None:
+                self._set_aside.put_off(id, error)
+            fresh += _fresh(await self._settle(fetched))
+        return fresh
+
+    async def _take(self, ids: Sequence[str]) -> tuple[int, dict[str, GmailError]]:
+        fresh, rest = 0, ids
         limited: dict[str, GmailError] = {}
-        for at in range(0, len(ids), CHUNK):
-            fetched = await fetch(self._client, ids[at : at + CHUNK])
-            fresh += await self._desk.take(fetched)
-            for id, error in fetched.left.items():
-                if not isinstance(error, RateLimited):
-                    raise error
-                limited[id] = error
+        while rest:
+            count = self._at_once or len(rest)
+            now, rest = rest[:count], rest[count:]
+            async with aclosing(self._fetched(now)) as batches:
+                async for fetched in batches:
+                    fresh += _fresh(await self._settle(fetched))
+                    limited |= {id: error for id, error in fetched.left.items() if isinstance(error, RateLimited)}
+                    await self._pass_over({id: error for id, error in fetched.left.items() if id not in limited})
+            if self._at_once is not None:
+                self._at_once = None if 2 * self._at_once >= CHUNK else 2 * self._at_once
         return fresh, limited
+
+    async def _settle(self, fetched: Fetched) -> dict[str, End]:
+        ends = await self._desk.take(fetched)
+        self._given += len(fetched.read) + len(fetched.gone) + len(fetched.unreadable)
+        self._set_aside.forget(ends)
+        self._tell()
+        return ends
+
+    async def _fetched(self, ids: Sequence[str]) -> AsyncGenerator[Fetched]:
+        """As `fetch`; an error of the whole is the message's own where there is only one."""
+        try:
+            async with aclosing(fetch(self._client, ids)) as batches:
+                async for fetched in batches:
+                    yield fetched
+        except SPOILT as error:
+            if len(ids) > 1:
+                self._at_once = min(len(ids), CHUNK) // 2
+                raise
+            yield Fetched(left={ids[0]: error})
+
+    async def _fetched_alone(self, id: str) -> Fetched:
+        together = Fetched()
+        try:
+            async with aclosing(fetch(self._client, [id])) as batches:
+                async for fetched in batches:
+                    together = fetched
+        except GmailError as error:
+            together.left[id] = error
+        return together
+
+    async def _pass_over(self, failed: dict[str, GmailError]) -> None:
+        """Notes that these have failed. Goes on when all of them are set aside, else raises the first error."""
+        own = {id: error for id, error in failed.items() if not isinstance(error, NOT_ITS_OWN)}
+        self._failed += len(own)
+        if own and await self._gives_others(own):
+            self._set_aside.fail(own)
+            self._tell()
+        for id, error in failed.items():
+            if id not in self._set_aside:
+                raise error
+            log.warning("connector.message_set_aside", reason=reason_of(error))
+
+    async def _gives_others(self, failed: Iterable[str]) -> bool:
+        """Whether Gmail gives enough other messages in this round, or all that there are to ask for."""
+        wanted = OTHERS * self._failed - self._given
+        if wanted <= 0:
+            return True
+        failing = frozenset(failed)
+        known = [id for id in self._desk.newest(CHUNK + len(failing)) if id not in failing][: min(wanted, CHUNK)]
+        if not known:
+            return False
+        try:
+            outcomes = await self._client.get_messages(known)
+        except GmailError:
+            return False
+        self._given += sum(_is_given(each) for each in outcomes)
+        return all(_is_given(each) for each in outcomes)
+
+    def _tell(self) -> None:
+        if self._set_aside.count or "set_aside" in self._vitals.counters:
+            self._vitals.counters["set_aside"] = self._set_aside.count
+
+
+def _fresh(ends: dict[str, End]) -> int:
+    return sum(each.end == "new" for each in ends.values())
+
+
+def _is_given(outcome: Message | GmailError) -> bool:
+    """That a message is gone, or cannot be read by us, is an answer too."""
+    return isinstance(outcome, Message | NotThere | BadAnswer) and not isinstance(outcome, NotFromGmail)

@@ -13,11 +13,6 @@ SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, 
     c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at
 FROM accounts a LEFT JOIN consents c ON c.account_id = a.id WHERE a.endpoint_identity = :endpoint_identity
 
--- name: select_accounts_with_address(email)
-SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at,
-    c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at
-FROM accounts a LEFT JOIN consents c ON c.account_id = a.id WHERE lower(a.email) = :email ORDER BY a.created_at, a.id
-
 -- name: insert_new_account(id, provider, endpoint_identity, email, now)
 INSERT INTO accounts (id, provider, endpoint_identity, email, state, created_at, updated_at)
 VALUES (:id, :provider, :endpoint_identity, :email, 'active', :now, :now)

@@ -4,3 +4,11 @@ WHERE account_id = :account_id ORDER BY name, provider_label_id
 
 -- name: select_label_names()
 SELECT DISTINCT name FROM labels
+
+-- name: select_all_labels()
+SELECT l.account_id, a.email, l.provider_label_id, l.name, l.kind, l.description, l.available_to_classifier
+FROM labels l JOIN accounts a ON a.id = l.account_id ORDER BY l.name, a.email, l.provider_label_id
+
+-- name: update_label(account_id, provider_label_id, description, available, now)
+UPDATE labels SET description = :description, available_to_classifier = :available, updated_at = :now
+WHERE account_id = :account_id AND provider_label_id = :provider_label_id

@@ -30,68 +30,19 @@ WHERE messages.ingestion_tier = 'metadata' AND excluded.ingestion_tier = 'full'
 RETURNING id
 
 -- name: select_message(id)
-SELECT id, account_id, provider_message_id, sender, subject, headers_json, labels_json, body_text, has_attachment
-FROM messages WHERE id = :id
+SELECT m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json, m.labels_json, m.body_text,
+    m.has_attachment, m.ingestion_tier, m.sent_at, m.deleted_at, t.provider_thread_id, a.email
+FROM messages m JOIN threads t ON t.id = m.thread_id JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
+
+-- name: select_last_decision(message_id)
+SELECT generation, source FROM decisions WHERE message_id = :message_id AND NOT shadow
+ORDER BY generation DESC LIMIT 1
 
 -- name: update_message_labels(id, labels_json, now)
 UPDATE messages SET labels_json = :labels_json, updated_at = :now WHERE id = :id
 
 -- name: mark_message_deleted(id, now)
 UPDATE messages SET deleted_at = :now, updated_at = :now WHERE id = :id AND deleted_at IS NULL
-
--- name: insert_rule(id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, origin, now)
-INSERT INTO rules (id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json,
-    origin, created_at, updated_at)
-VALUES (:id, :name, :description, :scope, :scope_ref, :priority, :conditions_json, :action_type, :parameters_json,
-    :origin, :now, :now)
-ON CONFLICT (name) DO NOTHING RETURNING id
-
--- name: select_enabled_rules()
-SELECT id, name, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval
-FROM rules WHERE enabled ORDER BY priority, id
-
--- name: select_rules()
-SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, enabled,
-    disabled_reason
-FROM rules ORDER BY priority, id
-
--- name: disable_rule(id, reason, disabled, now)
-UPDATE rules SET enabled = :disabled, disabled_reason = :reason, version = version + 1, updated_at = :now
-WHERE id = :id AND enabled
-
--- name: insert_decision(id, account_id, message_id, generation, source, rule_id, rule_name, action_type, parameters_json, confidence, needs_approval, rationale, safety_json, now)
-INSERT INTO decisions (id, account_id, message_id, generation, source, rule_id, rule_name, action_type,
-    parameters_json, confidence, needs_approval, rationale, safety_json, created_at)
-VALUES (:id, :account_id, :message_id, :generation, :source, :rule_id, :rule_name, :action_type,
-    :parameters_json, :confidence, :needs_approval, :rationale, :safety_json, :now)
-
--- name: insert_action(id, account_id, message_id, decision_id, actor, action_type, parameters_json, state, action_hash, job_id, now)
-INSERT INTO actions (id, account_id, message_id, decision_id, actor, action_type, parameters_json, state, action_hash,
-    job_id, created_at, updated_at)
-VALUES (:id, :account_id, :message_id, :decision_id, :actor, :action_type, :parameters_json, :state, :action_hash,
-    :job_id, :now, :now)
-
--- name: select_action(id)
-SELECT a.id, a.account_id, a.message_id, m.provider_message_id, a.action_type, a.parameters_json, a.state,
-    a.pre_image_json
-FROM actions a JOIN messages m ON m.id = a.message_id WHERE a.id = :id
-
--- name: begin_action(id, job_id, now)
--- A retry of the job goes on with its own action, also after it had failed and the user asked for another try.
-UPDATE actions SET state = 'executing', error = NULL, updated_at = :now
-WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed', 'canceled') RETURNING id
-
--- name: set_pre_image(id, pre_image_json, now)
-UPDATE actions SET pre_image_json = :pre_image_json, updated_at = :now
-WHERE id = :id AND state = 'executing' AND pre_image_json IS NULL
-
--- name: complete_action(id, undo_hint_json, now)
-UPDATE actions SET state = 'completed', undo_hint_json = :undo_hint_json, executed_at = :now, updated_at = :now
-WHERE id = :id AND state = 'executing' RETURNING message_id
-
--- name: fail_action(id, error, now)
-UPDATE actions SET state = 'failed', error = :error, updated_at = :now
-WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
 
 -- name: select_feed(most)
 SELECT i.id, i.seq, i.accepted_at, i.tier, i.sender, m.subject,

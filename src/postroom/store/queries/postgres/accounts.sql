@@ -1,3 +1,7 @@
+-- name: lock_connecting()
+-- Held to the end of the transaction. The number only has to differ from that of the migrations.
+SELECT 1 FROM pg_advisory_xact_lock(7305418627335)
+
 -- name: lock_account(id)
 SELECT state, state_reason FROM accounts WHERE id = :id FOR UPDATE
 

@@ -1,3 +1,7 @@
+-- name: lock_connecting()
+-- One transaction writes at a time: whoever connects is alone.
+SELECT 1
+
 -- name: lock_account(id)
 -- One transaction writes at a time: whoever reads here is alone.
 SELECT state, state_reason FROM accounts WHERE id = :id

@@ -1,0 +1,37 @@
+"""How fast messages are decided by 1,000 rules on one core, beside trying one rule after another."""
+
+import subprocess
+import sys
+from functools import partial
+
+from ..install import ROOT
+from ..order import Outcome
+from ..rounds import Run, Turn
+from ..subjects import Subject, SubjectFailedError
+from ..table import Bound, Line, ahead_of
+
+AT_LEAST = 2_000
+AHEAD = 1.0
+WORK, UNIT = "decided by 1,000 rules, one core", "messages/s"
+# Each takes about two seconds; rates are compared.
+COUNTS = {"postroom": 20_000, "one by one": 400}
+
+
+def one_core(run: Run) -> list[Line]:
+    lines = {name: Line(WORK, name, UNIT) for name in COUNTS}
+    ours, naive = lines.values()
+    ours.comparison = Bound([ours], at_least=AT_LEAST)
+    naive.comparison = ahead_of(ours, naive, AHEAD)
+    return run.alternate([Turn(Subject(name, ()), line, partial(_measure, line)) for name, line in lines.items()])
+
+
+def _measure(line: Line) -> None:
+    count = COUNTS[line.subject]
+    command = [sys.executable, "-m", "bench.ruling", line.subject, str(count)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise SubjectFailedError(f"{line.subject} could not decide:\n{done.stderr.strip()[-2000:]}")
+    outcome = Outcome.from_json(done.stdout.splitlines()[-1])
+    if outcome.finished != count:
+        raise SubjectFailedError(f"{line.subject} decided {count - outcome.finished} of {count} messages differently")
+    line.samples.append(count / outcome.seconds)

@@ -1,0 +1,85 @@
+"""Undoes one action: exactly what it changed, and only that. See `core/undo.py` for what stands of the user's own."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from postroom.core.actions import LabelChange
+from postroom.core.errors import MessageGone
+from postroom.core.job_types import UNDO_ACTION, Catalogue
+from postroom.core.jobs import Job, NewJob
+from postroom.core.mailbox import Mailbox
+from postroom.core.undo import inverse_change, no_way_back
+from postroom.store import actions, undos
+from postroom.store.clock import Clock
+from postroom.store.database import Database
+from postroom.store.new_jobs import new_job
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What undoing needs besides the action and its mailbox."""
+
+    database: Database
+    catalogue: Catalogue
+    clock: Clock
+
+    async def put_back(
+        self, mailbox: Mailbox, job: Job, undo: undos.Undo, then: tuple[UUID, ...] = ()
+    ) -> actions.Ending:
+        """Reverses it, and returns the transaction that ends the undo and its job, and begins that of `then`."""
+        original, hint = undo.original, undo.original.undo_hint or {}
+        if (wake := hint["inverse_parameters"].get("cancel_unsnooze_job_id")) is not None:
+            await self.database.run(undos.cancel_wake(UUID(wake), self.clock()))
+        labels = await mailbox.labels_of(original.provider_message_id)
+        change = inverse_change(hint, labels)
+        after = await _restored(mailbox, original, change, labels)
+        done = no_way_back(
+            hint["inverse_action"],
+            pre_labels=sorted(labels),
+            added=sorted(after - labels),
+            removed=sorted(labels - after),
+        )
+        following = self.following(job, original.account_id, then)
+        return undos.complete_undo(job, undo.id, after, done, following, self.clock())
+
+    def following(self, job: Job, account_id: UUID, then: tuple[UUID, ...]) -> NewJob | None:
+        """What was done to the message before is undone after: in reverse order, or it would not be restored."""
+        again = job.payload.get("again", 0)
+        return undo_job(self.catalogue, account_id, then, job.priority, again) if then else None
+
+
+async def _restored(
+    mailbox: Mailbox, original: actions.Action, change: LabelChange, labels: frozenset[str]
+) -> frozenset[str]:
+    id = original.provider_message_id
+    if original.action_type == "trash" and "TRASH" in change.remove:
+        labels = await mailbox.untrash(id)
+        change = LabelChange(change.add - labels, change.remove & labels)
+    if original.action_type == "restore" and "TRASH" in change.add:
+        return await mailbox.trash(id)
+    return await mailbox.modify(id, change.add, change.remove) if change else labels
+
+
+async def wake(mailbox: Mailbox, message_id: str, label_ids: frozenset[str]) -> frozenset[str] | None:
+    """Snoozed mail is back in the inbox; None when it is gone. What the user has put into the trash stays there."""
+    try:
+        labels = await mailbox.labels_of(message_id)
+        add = frozenset[str]() if labels & {"TRASH", "SPAM"} else frozenset({"INBOX"}) - labels
+        change = LabelChange(add, label_ids & labels)
+        return await mailbox.modify(message_id, change.add, change.remove) if change else labels
+    except MessageGone:
+        return None
+
+
+def undo_job(
+    catalogue: Catalogue, account_id: UUID, ids: tuple[UUID, ...], priority: int = 0, again: int = 0
+) -> NewJob:
+    """The job that undoes these actions on one message, the first of them first. `again` makes a new key of it."""
+    first, *then = ids
+    payload: dict[str, object] = {"account_id": str(account_id), "original_action_id": str(first)}
+    if then:
+        payload["then"] = [str(each) for each in then]
+    if again:
+        payload["again"] = again
+    key = f"{UNDO_ACTION.name}:{account_id}:{first}" + (f":{again}" if again else "")
+    return new_job(catalogue, UNDO_ACTION.name, payload, key=key, priority=priority)

@@ -1,0 +1,38 @@
+"""Undoes a lot at once: what a rule, a batch or a time did. What was done to one message is undone in reverse."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from postroom.act.undo import undo_job
+from postroom.core.job_types import Catalogue
+from postroom.core.jobs import NewJob
+from postroom.store import undos
+from postroom.store.clock import Clock
+from postroom.store.database import Database
+
+MOST = 100_000
+
+
+async def undo_these(
+    database: Database,
+    catalogue: Catalogue,
+    chosen: Sequence[undos.Undoable],
+    clock: Clock,
+    priority: int = 50,
+) -> int:
+    """Enqueues the undoing of all of them; returns how many messages are put back. `chosen` is newest first."""
+    now = clock()
+    jobs = chains(catalogue, chosen, now, priority)
+    for start in range(0, len(jobs), 500):
+        await database.run(undos.enqueue_undos(jobs[start : start + 500], now))
+    return len(jobs)
+
+
+def chains(catalogue: Catalogue, chosen: Sequence[undos.Undoable], now: datetime, priority: int = 50) -> list[NewJob]:
+    """A job for each message, which begins with what was done last; each wish has keys of its own."""
+    by_message: dict[tuple[UUID, UUID], list[UUID]] = {}
+    for id, account_id, message_id in chosen:
+        by_message.setdefault((account_id, message_id), []).append(id)
+    again = int(now.timestamp() * 1_000_000)
+    return [undo_job(catalogue, account_id, tuple(ids), priority, again) for (account_id, _), ids in by_message.items()]

@@ -1,0 +1,81 @@
+"""Ingestion rules that lie in a file: as `postroom filters list --json` writes them, or written by hand."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from postroom.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from postroom.core.ingestion import IngestionRule
+
+OPTION = "--filters"
+LARGEST_FILE = 4 * 1024 * 1024
+REMEDY = "give the output of `postroom filters list --json`, a list of such objects in JSON or YAML, or the word own"
+# What the list shows besides the rule itself.
+_SHOWN_ONLY = ("condition", "origin", "enabled")
+
+
+def rules_in(path: Path) -> "list[IngestionRule]":
+    """The rules of the file that are switched on. BadInput names the rule that is wrong, and what is."""
+    from postroom.core.ingestion import parse_rule
+
+    rules: list[IngestionRule] = []
+    for place, entry in enumerate(_entries(_text_of(path)), 1):
+        if not isinstance(entry, Mapping):
+            raise BadInput(OPTION, f"entry {place} is no object with the fields of a rule", REMEDY)
+        given = cast("Mapping[object, object]", entry)
+        try:
+            rule = parse_rule(_fields(given))
+        except BadInput as error:
+            problem = f"entry {place}: {error.field} {error.problem}"
+            raise BadInput(OPTION, problem, error.remedy) from None
+        if given.get("enabled", True) is not False:
+            rules.append(rule)
+    return rules
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise BadInput(OPTION, f"{str(path)!r} is larger than {LARGEST_FILE // 2**20} MiB", REMEDY)
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise BadInput(OPTION, f"{str(path)!r} cannot be read ({error.strerror})", REMEDY) from None
+    except UnicodeDecodeError:
+        raise BadInput(OPTION, f"{str(path)!r} is no text", REMEDY) from None
+
+
+def _entries(text: str) -> list[object]:
+    """One object per line, or one list, in JSON; else what YAML makes of it."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    try:
+        found: list[object] = [json.loads(line) for line in lines]
+    except (ValueError, RecursionError):
+        found = [_document(text)]
+    return cast("list[object]", found[0]) if len(found) == 1 and isinstance(found[0], list) else found
+
+
+def _document(text: str) -> object:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    # What it reads is not typed, and is checked field by field.
+    load = cast("Callable[[str], object]", YAML(typ="safe", pure=True).load)  # pyright: ignore[reportUnknownMemberType]
+    try:
+        return load(text)
+    except (YAMLError, ValueError, RecursionError):
+        raise BadInput(OPTION, "the file is neither JSON nor YAML", REMEDY) from None
+
+
+def _fields(entry: Mapping[object, object]) -> dict[str, object]:
+    """The fields of the rule; its number is called position where users meet it."""
+    names = {"position": "number"}
+    return {
+        names.get(str(name), str(name)): value
+        for name, value in entry.items()
+        if name not in _SHOWN_ONLY and value is not None
+    }

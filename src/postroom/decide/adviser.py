@@ -1,0 +1,43 @@
+"""Asks the model about a stored message: with the user's directions, the rules in words of its scopes, and the labels
+that the model may use. Nothing of any other message is in what it is told."""
+
+from postroom.decide.engine import Advice
+from postroom.decide.model import Model, ModelRequest
+from postroom.decide.prompt import Direction, Mode, ModelRule, PromptLabel, PromptMail, build_prompt
+from postroom.store.database import Database
+from postroom.store.directions import enabled_directions
+from postroom.store.labels import list_labels
+from postroom.store.mail import StoredMessage
+from postroom.store.model_rules import model_rules_for
+
+
+class ModelAdviser:
+    """A model, with everything that it is to know."""
+
+    def __init__(self, database: Database, model: Model, mode: Mode) -> None:
+        self._database = database
+        self._model = model
+        self._mode: Mode = mode
+
+    async def advise(self, message: StoredMessage) -> Advice:
+        """What the model decides. Raises a ModelError when it decides nothing."""
+        account_id, sender = message.account_id, message.subject.sender
+        directions = await self._database.run(enabled_directions(account_id))
+        rules = await self._database.run(model_rules_for(account_id, sender))
+        labels = await self._database.run(list_labels(account_id))
+        prompt = build_prompt(
+            PromptMail(message.id, message.subject),
+            [Direction(each.id, each.content) for each in directions],
+            [
+                ModelRule(each.id, each.name, each.text, each.scope, each.scope_ref, each.position)
+                for each in rules
+            ],
+            [
+                PromptLabel(each.name, each.description)
+                for each in labels
+                if each.available_to_classifier and each.kind == "user"
+            ],
+            self._mode,
+        )
+        answer = await self._model.decide(ModelRequest(account_id, message.id, prompt))
+        return Advice(answer.decision, answer.model, answer.prompt_version)

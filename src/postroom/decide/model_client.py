@@ -1,0 +1,169 @@
+"""Asks a provider through pydantic-ai: one forced tool call, over one HTTP client that believes nothing it is sent.
+
+Importing pydantic-ai takes seconds, so this module is imported only when a model is first asked. The client follows no
+redirection (the key and the mail go to the address in the settings and nowhere else), takes no compressed answer, and
+gives up an answer that is longer than any decision, or not whole in time. Nothing is tried again here: jobs are.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+import httpx2
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    ToolCallPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model as ProviderModel
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings as CallSettings
+from pydantic_ai.tools import ToolDefinition
+
+from postroom.core.model_decision import TOOL, TOOL_DESCRIPTION, decision_schema
+from postroom.decide.model_errors import Redirected, ReplyTooLong, failure_of
+from postroom.decide.model_replies import Reply, ToolCall
+
+if TYPE_CHECKING:
+    from postroom.sections import ModelSettings
+
+LONGEST_REPLY = 1024 * 1024
+CONNECT_S = 10.0
+NO_KEY = "none"
+OPENAI = "https://api.openai.com/v1"
+ANTHROPIC = "https://api.anthropic.com"
+# At debug level these would log the mail.
+TALKATIVE = ("openai", "anthropic", "httpx2", "httpcore2")
+
+
+class ProviderClient:
+    """The model of the settings."""
+
+    def __init__(self, settings: "ModelSettings") -> None:
+        for name in TALKATIVE:
+            logging.getLogger(name).setLevel(logging.WARNING)
+        self._settings = settings
+        self._http = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(settings.timeout_s, connect=min(CONNECT_S, settings.timeout_s)),
+            headers={"Accept-Encoding": "identity"},
+            follow_redirects=False,
+            verify=_certificates(),
+            event_hooks={"response": [_cap]},
+        )
+        self._model = _provider_model(settings, self._http)
+        self._call_settings = _call_settings(settings, self._model)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def ask(self, system: str, user: str, labels: tuple[str, ...]) -> Reply:
+        """What the model answers. Raises CallFailed."""
+        messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(system), UserPromptPart(user)])]
+        tool = ToolDefinition(name=TOOL, parameters_json_schema=decision_schema(labels), description=TOOL_DESCRIPTION)
+        # With one tool and no text allowed, the tool is forced wherever the model can be forced.
+        parameters = ModelRequestParameters(function_tools=[tool], allow_text_output=False)
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                response = await model_request(
+                    self._model,
+                    messages,
+                    model_settings=self._call_settings,
+                    model_request_parameters=parameters,
+                    instrument=False,
+                )
+        except Exception as error:
+            # Without its cause, which may quote the mail, the answer or the key.
+            raise failure_of(error, self._settings) from None
+        return _reply(response, self._settings.name or "")
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Reading them takes a tenth of a second."""
+    return httpx2.create_ssl_context()
+
+
+def _provider_model(settings: "ModelSettings", http: httpx2.AsyncClient) -> ProviderModel:
+    name = settings.name or ""
+    key = settings.api_key.get_secret_value() if settings.api_key is not None else NO_KEY
+    if settings.provider == "anthropic":
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        return AnthropicModel(
+            name, provider=AnthropicProvider(api_key=key, base_url=settings.base_url or ANTHROPIC, http_client=http)
+        )
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    if settings.base_url is None:
+        return OpenAIChatModel(name, provider=OpenAIProvider(base_url=OPENAI, api_key=key, http_client=http))
+    provider = OpenAICompatibleProvider("compatible", base_url=settings.base_url, api_key=key, http_client=http)
+    reasons = OpenAIChatModel(name, provider=provider).profile.get("openai_supports_reasoning", False)
+    # Servers of one's own know the older name of the limit; OpenAI's thinking models, behind a proxy, only the newer.
+    profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=bool(reasons))
+    return OpenAIChatModel(name, provider=provider, profile=profile)
+
+
+def _call_settings(settings: "ModelSettings", model: ProviderModel) -> CallSettings:
+    wanted = CallSettings(
+        max_tokens=settings.max_output_tokens,
+        timeout=settings.timeout_s,
+        max_retries=0,
+        parallel_tool_calls=False,
+    )
+    profile = model.profile
+    if profile.get("thinking_enabled_by_default") and settings.provider == "anthropic":
+        # A model that thinks cannot be made to call the tool.
+        wanted["thinking"] = False
+    if not (profile.get("openai_supports_reasoning") or profile.get("anthropic_disallows_sampling_settings")):
+        wanted["temperature"] = settings.temperature
+    return wanted
+
+
+def _reply(response: ModelResponse, model: str) -> Reply:
+    calls = tuple(ToolCall(part.tool_name, part.args) for part in response.parts if isinstance(part, ToolCallPart))
+    usage = response.usage
+    return Reply(
+        calls, response.finish_reason == "length", usage.input_tokens, usage.output_tokens, response.model_name or model
+    )
+
+
+async def _cap(response: httpx2.Response) -> None:
+    """Before anything of the answer is read."""
+    if 300 <= response.status_code < 400:
+        raise Redirected(response.status_code)
+    if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+        raise ReplyTooLong("it is compressed, which was not asked for")
+    length = response.headers.get("Content-Length", "0")
+    if not length.isdecimal() or int(length) > LONGEST_REPLY:
+        raise ReplyTooLong(f"it is longer than {LONGEST_REPLY:,} bytes")
+    assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - what an AsyncClient always has
+    response.stream = _Capped(response.stream)
+
+
+class _Capped(httpx2.AsyncByteStream):
+    """An answer that ends with an error when it grows too long."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        length = 0
+        async for piece in self._stream:
+            length += len(piece)
+            if length > LONGEST_REPLY:
+                raise ReplyTooLong(f"it is longer than {LONGEST_REPLY:,} bytes")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

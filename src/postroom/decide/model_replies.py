@@ -1,0 +1,74 @@
+"""What comes back from a provider: an answer with its usage, or a failure with what it may have cost."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import orjson
+
+from postroom.core.errors import BadModelAnswer, ModelError
+from postroom.core.model_decision import TOOL
+
+LONGEST_ARGUMENTS = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool as the model wrote it. Its arguments are JSON in a text, or read already."""
+
+    name: str
+    arguments: object
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered."""
+
+    calls: tuple[ToolCall, ...]
+    cut_off: bool
+    input_tokens: int
+    output_tokens: int
+    model: str
+
+    def arguments(self) -> object:
+        """Those of the one call of the one tool. Raises BadModelAnswer."""
+        if self.cut_off:
+            raise BadModelAnswer("the answer is cut off: it is longer than model.max_output_tokens allows")
+        match self.calls:
+            case ():
+                raise BadModelAnswer(f"the answer is no call of {TOOL}")
+            case (call,) if call.name == TOOL:
+                return _read(call.arguments)
+            case (_,):
+                raise BadModelAnswer(f"the answer calls a tool that does not exist; the only one is {TOOL}")
+            case _:
+                raise BadModelAnswer(f"the answer calls {len(self.calls)} tools; call {TOOL} exactly once")
+
+
+def _read(arguments: object) -> object:
+    if not isinstance(arguments, str):
+        return arguments
+    if len(arguments) > LONGEST_ARGUMENTS:
+        raise BadModelAnswer(f"the arguments are longer than {LONGEST_ARGUMENTS:,} characters")
+    try:
+        return orjson.loads(arguments)
+    except (orjson.JSONDecodeError, RecursionError):
+        raise BadModelAnswer("the arguments are no JSON") from None
+
+
+class CallFailed(Exception):
+    """A call without an answer. When it is `charged`, the provider may have done its work and ask to be paid for it."""
+
+    def __init__(self, error: ModelError, *, charged: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.charged = charged
+
+
+class Client(Protocol):
+    """One provider, and one model of it."""
+
+    async def ask(self, system: str, user: str, labels: tuple[str, ...]) -> Reply:
+        """Raises CallFailed."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,21 @@
+"""The rules as they stand, compiled once and used until one of them changes."""
+
+from postroom.core.rulebook import Rulebook
+from postroom.store import rules, rules_in_use
+from postroom.store.database import Database
+
+
+class Rulebooks:
+    """Asks before each use whether the rules are still the same: a rule counts from the moment it is written."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._mark: object = None
+        self._book = Rulebook([])
+
+    async def current(self) -> Rulebook:
+        mark = await self._database.run(rules_in_use.rules_mark())
+        if mark != self._mark:
+            self._book = Rulebook(await self._database.run(rules.enabled_rules()))
+            self._mark = mark
+        return self._book

@@ -1,0 +1,154 @@
+"""Access tokens for a service account of Google's: a statement of who asks, signed with the key in its key file, is
+exchanged for a token of an hour.
+
+The file is read anew for every token, so that one that was put right is taken up without a restart. Nothing of the key
+is ever told: an error names the setting, the file and what to do.
+"""
+
+import base64
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import httpx2
+import orjson
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from postroom.core.errors import SettingsError
+from postroom.gmail.errors import GmailError
+from postroom.gmail.oauth import ask_endpoint, grant_in, refuse
+from postroom.gmail.tokens import AccessToken, Tokens
+
+GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+LIFE = timedelta(hours=1)
+LARGEST_FILE = 65_536
+# The statement is good for whatever its holder asks, so it is sent to Google's own token endpoints only.
+GOOGLE_ENDPOINTS = frozenset(
+    {
+        "https://oauth2.googleapis.com/token",
+        "https://accounts.google.com/o/oauth2/token",
+        "https://www.googleapis.com/oauth2/v4/token",
+    }
+)
+
+
+class KeyRefused(GmailError):
+    """Google does not take what the service account's key signed."""
+
+    def __init__(self, account: str, setting: str) -> None:
+        super().__init__(
+            f"Google does not take the key of {account} (invalid_grant): the key was deleted, the account is disabled, "
+            f"or the clock of this machine is wrong; check the clock, or put the file of a new key into {setting}"
+        )
+
+
+@dataclass(frozen=True)
+class ServiceAccount:
+    """What a key file holds."""
+
+    email: str
+    key_id: str
+    token_url: str
+    key: rsa.RSAPrivateKey = field(repr=False)
+
+    def statement(self, scopes: Collection[str], now: datetime) -> str:
+        """Who asks, for what and until when, as a JWT (RS256)."""
+        head = {"alg": "RS256", "typ": "JWT", "kid": self.key_id}
+        issued = int(now.timestamp())
+        claims = {
+            "iss": self.email,
+            "scope": " ".join(scopes),
+            "aud": self.token_url,
+            "iat": issued,
+            "exp": issued + int(LIFE.total_seconds()),
+        }
+        signed = b".".join(_base64(orjson.dumps(part)) for part in (head, claims))
+        return (signed + b"." + _base64(self.key.sign(signed, padding.PKCS1v15(), SHA256()))).decode()
+
+
+class KeyFile:
+    """A service account's key file, as a setting names it; `trusted` are token endpoints beside Google's own."""
+
+    def __init__(self, path: Path, setting: str, trusted: Collection[str] = ()) -> None:
+        self._path = path.expanduser()
+        self._endpoints = GOOGLE_ENDPOINTS | set(trusted)
+        self.setting = setting
+
+    def read(self) -> ServiceAccount:
+        """Raises SettingsError, which quotes nothing out of the file."""
+        fields = _fields(self._content())
+        email, key_id, url, pem = (
+            fields.get(name) for name in ("client_email", "private_key_id", "token_uri", "private_key")
+        )
+        texts = (email, key_id, url, pem)
+        if fields.get("type") != "service_account" or not all(isinstance(text, str) and text for text in texts):
+            raise self._wrong(
+                "is no key file of a service account",
+                "make one in the Google Cloud console under IAM, Service accounts, Keys, as JSON",
+            )
+        if url not in self._endpoints:
+            remedy = "use the file as Google made it; its token_uri is https://oauth2.googleapis.com/token"
+            raise self._wrong("names a token endpoint that is not Google's", remedy)
+        return ServiceAccount(cast(str, email), cast(str, key_id), cast(str, url), self._key(cast(str, pem)))
+
+    def _content(self) -> bytes:
+        try:
+            with self._path.open("rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                if mode & 0o077:
+                    remedy = f"run `chmod 600 {self._path}`, and if others could have read it, make a new key"
+                    raise self._wrong(f"may be read by others than its owner (mode {mode & 0o777:03o})", remedy)
+                return file.read(LARGEST_FILE)
+        except OSError as error:
+            remedy = "correct the path, or let the user that runs Postroom read it"
+            raise self._wrong(f"cannot be read ({error.strerror})", remedy) from None
+
+    def _key(self, pem: str) -> rsa.RSAPrivateKey:
+        try:
+            key = load_pem_private_key(pem.encode(), None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            key = None
+        # Raised out here, so that what could not be read is not kept with the error.
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise self._wrong("holds a private key that cannot be read", "make a new key, and use its file as it is")
+        return key
+
+    def _wrong(self, problem: str, remedy: str) -> SettingsError:
+        return SettingsError(f"{self.setting}: {self._path} {problem}; {remedy}")
+
+
+def service_account_tokens(
+    http: httpx2.AsyncClient, file: KeyFile, scopes: Collection[str], clock: Callable[[], datetime]
+) -> Tokens:
+    """The tokens of the account that the file is of. Raise SettingsError, KeyRefused, or TokenUnavailable for now."""
+
+    async def fetch(refused: str | None) -> AccessToken:
+        account, asked_at = file.read(), clock()
+        form = {"grant_type": GRANT_TYPE, "assertion": account.statement(scopes, asked_at)}
+        status, answer = await ask_endpoint(http, account.token_url, form)
+        if answer.get("error") == "invalid_grant":
+            raise KeyRefused(account.email, file.setting)
+        if status != 200:
+            refuse(status, answer)
+        grant = grant_in(answer, scopes)
+        return AccessToken(grant.access_token, asked_at + grant.expires_in)
+
+    return Tokens(fetch, clock)
+
+
+def _fields(content: bytes) -> dict[str, Any]:
+    try:
+        found: object = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _base64(content: bytes) -> bytes:
+    return base64.urlsafe_b64encode(content).rstrip(b"=")

@@ -1,0 +1,51 @@
+"""How a job has the connector of an account do something, wherever that runs: it asks, waits, and ends as the answer
+tells. What a person has to put right first parks the job, like all others of the account.
+"""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from postroom.core.accounts import parking_key
+from postroom.core.errors import Fatal, NotFound, Parked, Retryable
+from postroom.store import accounts
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.connector_requests import Kind
+from postroom.store.database import Database
+from postroom.switchboard.connector_requests import ConnectorRequests
+
+PATIENCE = timedelta(seconds=60)
+POLL_S = 1.0
+
+
+class AskingConnector:
+    """The way from a job to a mailbox."""
+
+    def __init__(self, database: Database, clock: Clock = wall_clock, patience: timedelta = PATIENCE) -> None:
+        self._database = database
+        self._requests = ConnectorRequests(database, clock, poll_s=POLL_S)
+        self._patience = patience
+
+    async def ask(self, account_id: UUID, kind: Kind, arguments: dict[str, object]) -> dict[str, Any]:
+        """What the connector answers. Raises Parked, Fatal or Retryable when there is no answer."""
+        account = await self._usable(account_id)
+        answer = await self._requests.ask(account.endpoint_identity, kind, arguments, self._patience)
+        if answer.state == "answered":
+            return answer.result or {}
+        # Consent may have been lost in the attempt: then no further one helps before the user has acted.
+        await self._usable(account_id)
+        if answer.state == "failed":
+            raise Retryable(f"the connector of {account.email} could not do it: {answer.error}")
+        raise Retryable(f"no connector of {account.email} answered; see `postroom connector list`")
+
+    async def _usable(self, account_id: UUID) -> accounts.AccountView:
+        try:
+            account = await self._database.run(accounts.load_account(account_id))
+        except NotFound as error:
+            raise Fatal(str(error)) from None
+        if account.state in ("paused", "needs_consent"):
+            why = account.state_reason or f"run `postroom account resume {account.email}`"
+            raise Parked(parking_key(account.id), f"{account.email} is {account.state.replace('_', ' ')}: {why}")
+        if account.state != "active":
+            raise Fatal(f"{account.email} was removed; connect it with `postroom account add gmail`")
+        return account

@@ -1,0 +1,37 @@
+"""A mailbox whose every use is a span. The span says what was asked for, not of which message or label."""
+
+from collections.abc import Collection
+
+from postroom.core.mailbox import Mailbox
+from postroom.tracing import span
+
+
+class TracedMailbox:
+    """The same mailbox, with its uses told to the tracer."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+
+    async def labels_of(self, message_id: str) -> frozenset[str]:
+        with span("gmail labels_of"):
+            return await self._mailbox.labels_of(message_id)
+
+    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
+        with span("gmail modify"):
+            return await self._mailbox.modify(message_id, add, remove)
+
+    async def trash(self, message_id: str) -> frozenset[str]:
+        with span("gmail trash"):
+            return await self._mailbox.trash(message_id)
+
+    async def untrash(self, message_id: str) -> frozenset[str]:
+        with span("gmail untrash"):
+            return await self._mailbox.untrash(message_id)
+
+    async def delete(self, message_id: str) -> None:
+        with span("gmail delete"):
+            await self._mailbox.delete(message_id)
+
+    async def label_id(self, name: str, create: bool = True) -> str:
+        with span("gmail label_id"):
+            return await self._mailbox.label_id(name, create)

@@ -1,0 +1,58 @@
+"""The `undo.action` job: reverses one action, and then, if it says so, older ones on the same message."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from postroom.act.undo import Undoing
+from postroom.core.errors import Fatal, JobError
+from postroom.core.jobs import Job
+from postroom.core.mailbox import Mailbox
+from postroom.gmail.errors import GmailError, job_error_of
+from postroom.handlers.action_gmail import is_the_end
+from postroom.handlers.payload import uuid_field
+from postroom.handlers.traced_mailbox import TracedMailbox
+from postroom.jobs.run import JobRun
+from postroom.store import actions, undos
+from postroom.store.ids import new_id
+
+
+class UndoAction:
+    """The record of the undo first, then the mailbox, then the end of both; a failed one is left to be asked again."""
+
+    def __init__(self, undoing: Undoing, mailbox_of: Callable[[UUID], Mailbox]) -> None:
+        self._undoing = undoing
+        self._mailbox_of = mailbox_of
+
+    async def __call__(self, run: JobRun) -> None:
+        database, clock = self._undoing.database, self._undoing.clock
+        account_id, original_id = uuid_field(run.job, "account_id"), uuid_field(run.job, "original_action_id")
+        then = _then(run.job)
+        try:
+            undo = await database.run(undos.begin_undo(run.job, original_id, account_id, new_id(), clock()))
+        except Fatal:
+            # Undone already, or gone: what was done to the message before is undone all the same.
+            if (following := self._undoing.following(run.job, account_id, then)) is not None:
+                await database.run(undos.enqueue_undos([following], clock()))
+            raise
+        try:
+            ending = await self._put_back(run, undo, then)
+        except JobError as error:
+            if is_the_end(run, error):
+                await database.run(actions.fail_action(run.job, undo.id, str(error), clock()))
+            raise
+        await run.complete(ending)
+
+    async def _put_back(self, run: JobRun, undo: undos.Undo, then: tuple[UUID, ...]) -> actions.Ending:
+        account_id = undo.original.account_id
+        try:
+            mailbox = TracedMailbox(self._mailbox_of(account_id))
+            return await self._undoing.put_back(mailbox, run.job, undo, then)
+        except GmailError as error:
+            raise job_error_of(error, "undo", account_id) from error
+
+
+def _then(job: Job) -> tuple[UUID, ...]:
+    try:
+        return tuple(UUID(str(each)) for each in job.payload.get("then", []))
+    except (TypeError, ValueError):
+        raise Fatal("the payload of undo.action has a `then` that is no list of ids; it was enqueued wrongly") from None

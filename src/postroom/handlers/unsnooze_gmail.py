@@ -1,0 +1,55 @@
+"""The `unsnooze.gmail` job: a snoozed message comes back to the inbox at its time."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from postroom.act.undo import wake
+from postroom.core.errors import Fatal, NotFound
+from postroom.core.mailbox import Mailbox
+from postroom.gmail.errors import GmailError, LabelNotFound, job_error_of
+from postroom.handlers.payload import uuid_field
+from postroom.handlers.traced_mailbox import TracedMailbox
+from postroom.jobs.run import JobRun
+from postroom.store import actions, mail, pauses
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database
+
+
+class UnsnoozeGmail:
+    """INBOX on, the snooze label off. A message that is gone needs no waking, a label that is gone no removing."""
+
+    def __init__(
+        self,
+        database: Database,
+        mailbox_of: Callable[[UUID], Mailbox],
+        snooze_label: str,
+        clock: Clock = wall_clock,
+    ) -> None:
+        self._database = database
+        self._mailbox_of = mailbox_of
+        self._snooze_label = snooze_label
+        self._clock = clock
+
+    async def __call__(self, run: JobRun) -> None:
+        account_id = uuid_field(run.job, "account_id")
+        try:
+            message = await self._database.run(mail.load_message(uuid_field(run.job, "message_id")))
+        except NotFound as error:
+            raise Fatal(str(error)) from None
+        await self._database.run(pauses.check_paused(account_id))
+        try:
+            mailbox = TracedMailbox(self._mailbox_of(account_id))
+            labels = await wake(mailbox, message.provider_message_id, await self._label_ids(run, mailbox))
+        except GmailError as error:
+            raise job_error_of(error, "unsnooze", account_id) from error
+        await run.complete(actions.end_awakened(run.job, message.id, labels, self._clock()))
+
+    async def _label_ids(self, run: JobRun, mailbox: Mailbox) -> frozenset[str]:
+        """The label that was put on then, whatever the setting says now; the setting's where the job names none."""
+        named = run.job.payload.get("snooze_label_id")
+        if isinstance(named, str) and named:
+            return frozenset({named})
+        try:
+            return frozenset({await mailbox.label_id(self._snooze_label, create=False)})
+        except LabelNotFound:
+            return frozenset()

@@ -1,0 +1,56 @@
+"""The handler of each type of job, put together from the settings."""
+
+from datetime import timedelta
+
+from postroom.act.executor import Executor
+from postroom.act.undo import Undoing
+from postroom.core.job_types import CATALOGUE
+from postroom.core.safety import Policy
+from postroom.handlers.action_gmail import ActionGmail
+from postroom.handlers.classify import Adviser, Classify
+from postroom.handlers.history_sync import HistorySyncGmail
+from postroom.handlers.ingest_gmail import IngestGmail
+from postroom.handlers.labels_sync import LabelsSyncGmail
+from postroom.handlers.undo_action import UndoAction
+from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
+from postroom.jobs.run import Handler
+from postroom.mailboxes import Mailboxes
+from postroom.sections import SafetySettings
+from postroom.settings import Settings
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+
+
+def policy_of(safety: SafetySettings) -> Policy:
+    """What the user has settled once and for all about safety."""
+    return Policy(
+        safety.confidence,
+        safety.trash_confidence,
+        frozenset(safety.always_approve),
+        safety.trust_rules,
+        safety.trust_agents,
+        safety.hourly_cap,
+    )
+
+
+def job_handlers(
+    settings: Settings, database: Database, mailboxes: Mailboxes, adviser: Adviser | None
+) -> dict[str, Handler]:
+    executor = Executor(database, CATALOGUE, wall_clock, settings.gmail.snooze_label)
+    undoing = Undoing(database, CATALOGUE, wall_clock)
+    classify = Classify(
+        database,
+        CATALOGUE,
+        policy=policy_of(settings.safety),
+        adviser=adviser,
+        approval_time=timedelta(hours=settings.safety.approval_hours),
+    )
+    return {
+        "classify": classify,
+        "action.gmail": ActionGmail(executor, mailboxes.mailbox_of, settings.safety.hourly_cap),
+        "undo.action": UndoAction(undoing, mailboxes.mailbox_of),
+        "unsnooze.gmail": UnsnoozeGmail(database, mailboxes.mailbox_of, settings.gmail.snooze_label),
+        "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.client_of),
+        "history.sync.gmail": HistorySyncGmail(database),
+        "ingest.gmail": IngestGmail(database),
+    }

@@ -1,0 +1,175 @@
+"""What was decided about a message, by whom and why; and the actions that follow, from a decision or from a wish."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postroom.core.jobs import Job, NewJob
+from postroom.store.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.jobs import completing_one, enqueue_many
+from postroom.store.rollups import Count, adding
+
+CHANNEL = "actions"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided, by whom and why. A shadow decision is only remembered."""
+
+    id: UUID
+    account_id: UUID
+    message_id: UUID
+    source: str
+    action_type: str
+    parameters: Mapping[str, Any]
+    confidence: float
+    rationale: str
+    needs_approval: bool = False
+    safety: Mapping[str, Any] | None = None
+    rule_id: UUID | None = None
+    rule_name: str | None = None
+    generation: int = 1
+    shadow: bool = False
+    model: str | None = None
+    prompt_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewAction:
+    """What follows from a decision, or was asked for. `job_id` is that of the job that carries it out, once it may."""
+
+    id: UUID
+    actor: str
+    state: str
+    action_hash: str
+    job_id: UUID | None = None
+    expires_at: datetime | None = None
+    asked_by: str | None = None
+    batch_id: UUID | None = None
+
+
+@transaction
+def record_decision(
+    job: Job,
+    decision: Decision,
+    action: NewAction | None,
+    follow_up: NewJob | None,
+    now: datetime,
+    shadows: Sequence[Decision] = (),
+) -> Script[None]:
+    """The decision, its action, the job that follows and the end of the deciding job: one transaction."""
+    yield from completing_one(job, now)
+    for each in (decision, *shadows):
+        yield from _insert_decision(each, now)
+    if action is not None:
+        yield from inserting_action(decision, action, decision.id, now)
+    if follow_up is not None:
+        yield from enqueue_many.script([follow_up], now)
+    rule = str(decision.rule_id) if decision.rule_id is not None else decision.source
+    counts = [Count("decision", "email", decision.action_type), Count("rule", "email", rule)]
+    yield from adding(counts, now, decision.id.int)
+    yield Notify(CHANNEL, "decided")
+
+
+def _insert_decision(decision: Decision, now: datetime) -> Script[None]:
+    yield sql(
+        "insert_decision",
+        decision.id,
+        decision.account_id,
+        decision.message_id,
+        decision.generation,
+        decision.source,
+        decision.shadow,
+        decision.rule_id,
+        decision.rule_name,
+        decision.action_type,
+        json_text(decision.parameters),
+        decision.confidence,
+        decision.needs_approval,
+        decision.rationale,
+        json_text(decision.safety or {}),
+        decision.model,
+        decision.prompt_version,
+        now,
+    )
+
+
+def inserting_action(wish: Decision, action: NewAction, decision_id: UUID | None, now: datetime) -> Script[None]:
+    """Part of a transaction: the action that `wish` describes, be it a recorded decision or not."""
+    yield sql(
+        "insert_action",
+        action.id,
+        wish.account_id,
+        wish.message_id,
+        decision_id,
+        action.actor,
+        action.asked_by,
+        wish.action_type,
+        json_text(wish.parameters),
+        action.state,
+        action.action_hash,
+        wish.rationale,
+        json_text(wish.safety or {}),
+        action.job_id,
+        action.batch_id,
+        action.expires_at,
+        now,
+    )
+
+
+@transaction
+def ask_for_action(wish: Decision, action: NewAction, follow_up: NewJob | None, now: datetime) -> Script[None]:
+    """An action that a person or an agent asked for; `follow_up` carries it out, or asks for the approval it needs."""
+    yield from inserting_action(wish, action, None, now)
+    if follow_up is not None:
+        yield from enqueue_many.script([follow_up], now)
+    yield Notify(CHANNEL, "asked")
+
+
+@query
+def latest_generation(message_id: UUID) -> Script[int]:
+    """Of the decisions about a message; 0 when there is none. Deciding again is a new generation."""
+    rows = yield sql("select_generation", message_id)
+    return rows[0][0]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionView:
+    """A decision as it is shown."""
+
+    decision: Decision
+    created_at: datetime
+
+
+@query
+def decisions_about(message_id: UUID) -> Script[list[DecisionView]]:
+    """The newest generation first, what counted before what was only remembered."""
+    rows = yield sql("select_decisions", message_id)
+    return [_view(row) for row in rows]
+
+
+def _view(row: Sequence[Any]) -> DecisionView:
+    (id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type, parameters,
+        confidence, needs_approval, rationale, safety, model, prompt_version, created_at) = row  # fmt: skip
+    decision = Decision(
+        as_uuid(id),
+        as_uuid(account_id),
+        as_uuid(message_id),
+        source,
+        action_type,
+        from_json(parameters),
+        confidence,
+        rationale,
+        bool(needs_approval),
+        from_json(safety),
+        None if rule_id is None else as_uuid(rule_id),
+        rule_name,
+        generation,
+        bool(shadow),
+        model,
+        prompt_version,
+    )
+    return DecisionView(decision, as_time(created_at))

@@ -1,0 +1,129 @@
+"""The verbs of directions: what the model is told about the user's wishes in general."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_time, as_uuid
+from postroom.store.database import Script, query, sql, transaction
+
+LONGEST_CONTENT = 4_000
+MOST_DIRECTIONS = 200
+SCOPES = ("global", "account")
+POSITIONS = range(-1_000_000, 1_000_001)
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One wish, in words; for all mail, or for that of one account."""
+
+    content: str
+    scope: str = "global"
+    scope_ref: str | None = None
+    position: int = 0
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionView:
+    """A direction as it is kept. `updated_at` tells whether it was changed meanwhile."""
+
+    id: UUID
+    content: str
+    scope: str
+    scope_ref: str | None
+    position: int
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def direction(self) -> Direction:
+        return Direction(self.content, self.scope, self.scope_ref, self.position, self.enabled)
+
+
+@transaction
+def add_direction(id: UUID, direction: Direction, signed: Signature, now: datetime) -> Script[DirectionView]:
+    _check(direction)
+    if len((yield sql("select_directions"))) >= MOST_DIRECTIONS:
+        raise BadInput("directions", f"are {MOST_DIRECTIONS} already", "join some, or remove some")
+    yield sql("insert_direction", id, direction.scope, direction.scope_ref, direction.position, direction.content, now)
+    yield from auditing(signed.under("directions.add", "direction", str(id), after=asdict(direction)), now)
+    return (yield from _with_id(id))
+
+
+@transaction
+def edit_direction(before: DirectionView, after: Direction, signed: Signature, now: datetime) -> Script[DirectionView]:
+    """Puts it in the place of the other, if that is still as it was seen."""
+    _check(after)
+    values = (after.scope, after.scope_ref, after.position, after.content, after.enabled)
+    if not (yield sql("update_direction", before.id, before.updated_at, *values, now)):
+        yield from _with_id(before.id)
+        raise Conflict("direction", "it was changed meanwhile", "look at `postroom directions list`, and try again")
+    entry = signed.under(
+        "directions.edit", "direction", str(before.id), before=asdict(before.direction), after=asdict(after)
+    )
+    yield from auditing(entry, now)
+    return (yield from _with_id(before.id))
+
+
+@transaction
+def remove_direction(id: UUID, signed: Signature, now: datetime) -> Script[None]:
+    before = yield from _with_id(id)
+    yield sql("delete_direction", id)
+    yield from auditing(signed.under("directions.remove", "direction", str(id), before=asdict(before.direction)), now)
+
+
+@query
+def list_directions() -> Script[list[DirectionView]]:
+    """Every direction, in its order."""
+    rows = yield sql("select_directions")
+    return [_view(row) for row in rows]
+
+
+@query
+def enabled_directions(account_id: UUID) -> Script[list[DirectionView]]:
+    """What the model is told with mail of this account, in its order."""
+    rows = yield sql("select_enabled_directions", str(account_id))
+    return [_view(row) for row in rows]
+
+
+def _with_id(id: UUID) -> Script[DirectionView]:
+    rows = yield sql("select_directions")
+    found = next((view for view in map(_view, rows) if view.id == id), None)
+    if found is None:
+        raise NotFound(f"there is no direction {id}; `postroom directions list` shows those there are")
+    return found
+
+
+def _check(direction: Direction) -> None:
+    check_words("content", direction.content, LONGEST_CONTENT)
+    check_place(direction.scope, direction.scope_ref, direction.position, SCOPES)
+
+
+def check_words(field: str, text: str, longest: int) -> None:
+    """Text for the model: some, not too much, and such as both databases hold."""
+    storable = "\0" not in text and text.encode("utf-8", "ignore").decode() == text
+    if not text.strip() or len(text) > longest or not storable:
+        raise BadInput(field, "is empty, too long, or no plain text", f"give up to {longest:,} characters")
+
+
+def check_place(scope: str, scope_ref: str | None, position: int, scopes: Sequence[str]) -> None:
+    if scope not in scopes:
+        raise BadInput("scope", f"{scope!r} is unknown", f"use one of {', '.join(scopes)}")
+    if (scope_ref is None) != (scope == "global"):
+        problem = "is given for what is for all mail" if scope_ref else f"is missing for the scope {scope}"
+        raise BadInput("scope_ref", problem, "give both a scope and what it is about, or neither")
+    if position not in POSITIONS:
+        raise BadInput("position", f"is {position:,}", "give a whole number up to 1,000,000; the lowest goes first")
+
+
+def _view(row: Sequence[Any]) -> DirectionView:
+    id, scope, scope_ref, position, content, enabled, created_at, updated_at = row
+    return DirectionView(
+        as_uuid(id), content, scope, scope_ref, position, bool(enabled), as_time(created_at), as_time(updated_at)
+    )

@@ -1,0 +1,50 @@
+"""The jobs that are asked for on behalf of a mailbox: a look at it, its labels, and messages that are named."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from postroom.core.errors import StoreError
+from postroom.core.job_types import CATALOGUE, HISTORY_SYNC_GMAIL, INGEST_GMAIL, LABELS_SYNC_GMAIL
+from postroom.core.jobs import Enqueued, NewJob
+from postroom.store.codecs import as_uuid
+from postroom.store.database import Script, sql, transaction
+from postroom.store.jobs import enqueue_many
+from postroom.store.new_jobs import new_job
+
+MOST_GENERATIONS = 1_000
+
+
+def sync_job(account_id: UUID) -> NewJob:
+    """A look at the mailbox; one that is still to come is enough for many who ask."""
+    name = HISTORY_SYNC_GMAIL.name
+    return new_job(CATALOGUE, name, {"account_id": str(account_id)}, key=f"{name}:{account_id}")
+
+
+def labels_job(account_id: UUID) -> NewJob:
+    name = LABELS_SYNC_GMAIL.name
+    return new_job(CATALOGUE, name, {"account_id": str(account_id)}, key=f"{name}:{account_id}")
+
+
+@transaction
+def ask_for_messages(account_id: UUID, message_ids: Sequence[str], now: datetime) -> Script[list[Enqueued]]:
+    """A job for each message, by Gmail's ids. One that is under way is enough; one that has ended is asked for anew."""
+    jobs: list[NewJob] = []
+    for message_id in message_ids:
+        key = yield from _next_key(f"{INGEST_GMAIL.name}:{account_id}:{message_id}")
+        payload = {"account_id": str(account_id), "message_id": message_id}
+        jobs.append(new_job(CATALOGUE, INGEST_GMAIL.name, payload, key=key))
+    return (yield from enqueue_many.script(jobs, now))
+
+
+def _next_key(first: str) -> Script[str]:
+    """The key of the generation that is live or still free: a key of this type is taken for good."""
+    for generation in range(1, MOST_GENERATIONS + 1):
+        key = first if generation == 1 else f"{first}:{generation}"
+        held = yield sql("select_keys", [key])
+        if not held:
+            return key
+        found = yield sql("show_job", as_uuid(held[0][1]))
+        if found and found[0][2] in ("queued", "running"):
+            return key
+    raise StoreError(f"{first} was asked for {MOST_GENERATIONS:,} times; look at `postroom jobs list` for why it fails")

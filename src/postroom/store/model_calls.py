@@ -1,0 +1,191 @@
+"""The calls of language models: what was reserved for each before it was made, what it cost, and what a day has cost.
+
+**Caps without races.** A call is made only after `reserve_call` has put its highest possible cost on the day's account,
+in one transaction with a row that says that it was started. The statement that adds to the day refuses to exceed the
+cap, and holds the day's row until the commit; so however many workers reserve at once, on whichever database, their sum
+stays under the cap. `end_call` puts the real cost in the place of the reservation. When a process dies between the two,
+the reservation stands as the cost, since nobody knows better; `fail_left_calls` marks such a call as failed later.
+
+The state `answered` is a call whose answer was a decision, `refused` one whose answer was none (it was paid for all the
+same), `failed` one without an answer. Costs are in millionths of a dollar, and days are those of UTC.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+from uuid import UUID
+
+from postroom.core.errors import BudgetSpent
+from postroom.core.lifecycle import MODEL_CALL
+from postroom.store.codecs import as_optional_time, as_time, as_uuid
+from postroom.store.database import Script, query, sql, transaction
+
+LEFT_BEHIND = "the process ended during the call; what was reserved counts as its cost"
+MICROS_PER_CENT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewCall:
+    """A call that is about to be made. `reserve_micros` is the most it can cost."""
+
+    id: UUID
+    account_id: UUID
+    message_id: UUID
+    provider: str
+    model: str
+    prompt_version: str
+    reserve_micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The most that a day, and that all calls about one message, may cost."""
+
+    day_micros: int
+    message_micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """How a call ended. Without a cost, what was reserved for it counts: nobody knows what the provider charged."""
+
+    state: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_micros: int | None = None
+    latency_ms: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallView:
+    """A call as it is shown."""
+
+    id: UUID
+    account_id: UUID
+    message_id: UUID
+    provider: str
+    model: str
+    prompt_version: str
+    state: str
+    input_tokens: int
+    output_tokens: int
+    reserved_micros: int
+    cost_micros: int | None
+    latency_ms: int | None
+    error: str | None
+    started_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class DaySpend:
+    """What a day has cost so far, reservations included, and how many calls were begun on it."""
+
+    day: str
+    micros: int
+    calls: int
+
+
+def day_of(now: datetime) -> str:
+    return now.astimezone(UTC).date().isoformat()
+
+
+def next_day(now: datetime) -> datetime:
+    """When a new day's budget begins."""
+    return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
+
+
+@transaction
+def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[None]:
+    """Puts the most the call can cost on the day's account, and writes down that it was started. Raises BudgetSpent."""
+    day = day_of(now)
+    yield sql("open_model_day", day)
+    added = yield sql("reserve_model_spend", day, call.reserve_micros, caps.day_micros)
+    if not added:
+        cents = caps.day_micros / MICROS_PER_CENT
+        raise BudgetSpent(
+            f"the language model's budget of {cents:g} cents for {day} is spent; it goes on at midnight UTC, or when "
+            "model.max_cents_per_day is raised",
+            next_day(now),
+        )
+    # The day's row is held by now, so that no other call about this message can be reserved beside this one.
+    [[spent]] = yield sql("sum_message_cost", call.message_id)
+    if int(spent) + call.reserve_micros > caps.message_micros:
+        cents = caps.message_micros / MICROS_PER_CENT
+        raise BudgetSpent(
+            f"one more call about this message could cost more than the {cents:g} cents of "
+            "model.max_cents_per_message; raise it, or lower model.max_output_tokens"
+        )
+    yield sql(
+        "insert_model_call",
+        call.id,
+        call.account_id,
+        call.message_id,
+        call.provider,
+        call.model,
+        call.prompt_version,
+        day,
+        call.reserve_micros,
+        now,
+    )
+
+
+@transaction
+def end_call(id: UUID, end: CallEnd, now: datetime) -> Script[bool]:
+    """Ends a started call, with its real cost in the place of the reservation. False when it had ended before."""
+    MODEL_CALL.check("started", end.state)
+    rows = yield sql(
+        "end_model_call",
+        id,
+        end.state,
+        end.input_tokens,
+        end.output_tokens,
+        end.cost_micros,
+        end.latency_ms,
+        end.error,
+        now,
+    )
+    if not rows:
+        return False
+    day, reserved, cost = rows[0]
+    yield sql("settle_model_spend", day, int(cost) - int(reserved))
+    return True
+
+
+@transaction
+def fail_left_calls(before: datetime, now: datetime) -> Script[int]:
+    """Marks as failed what was started before then and never ended. What was reserved for it stays spent."""
+    return len((yield sql("fail_left_model_calls", before, LEFT_BEHIND, now)))
+
+
+@query
+def calls_of(message_id: UUID) -> Script[list[CallView]]:
+    """Every call about a message, oldest first."""
+    return [_view(row) for row in (yield sql("select_model_calls_of", message_id))]
+
+
+@query
+def last_calls(most: int) -> Script[list[CallView]]:
+    """The calls that were begun last, newest first."""
+    return [_view(row) for row in (yield sql("select_last_model_calls", most))]
+
+
+@query
+def spend_of(day: str) -> Script[DaySpend]:
+    """What the day, such as `2026-11-15`, has cost. A day without calls has cost nothing."""
+    rows = yield sql("select_model_spend", day)
+    return DaySpend(day, int(rows[0][0]), int(rows[0][1])) if rows else DaySpend(day, 0, 0)
+
+
+def _view(row: Sequence[Any]) -> CallView:
+    id, account_id, message_id, *named, started_at, ended_at = row
+    return CallView(
+        as_uuid(id),
+        as_uuid(account_id),
+        as_uuid(message_id),
+        *named,
+        started_at=as_time(started_at),
+        ended_at=as_optional_time(ended_at),
+    )

@@ -1,0 +1,66 @@
+"""The kill switch: while a pause stands, nothing is changed in any mailbox, or in that of one account.
+
+It is read in the transaction that begins each change. Jobs that meet it wait under its key without using up attempts,
+and go on by themselves when it ends.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from postroom.core.errors import Parked
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_time
+from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.jobs import PAUSE, unpark
+
+CHANNEL = "pauses"
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """What stands still, why, by whose wish and since when. The scope is `all` or an account's id."""
+
+    scope: str
+    reason: str
+    set_by: str
+    since: datetime
+
+
+@transaction
+def pause(scope: str, reason: str, signed: Signature, now: datetime) -> Script[Pause]:
+    """From here on nothing begins. What is under way at this moment ends."""
+    rows = yield sql("insert_pause", scope, reason, signed.actor, now)
+    yield from auditing(signed.under("mutations.pause", "pause", scope, after={"reason": reason}), now)
+    yield Notify(CHANNEL, scope)
+    return Pause(scope, reason, signed.actor, as_time(rows[0][0]))
+
+
+@transaction
+def resume(scope: str, signed: Signature, now: datetime) -> Script[int | None]:
+    """Ends the pause; returns how many jobs go on, None when there was no pause."""
+    if not (yield sql("delete_pause", scope)):
+        return None
+    released = yield from unpark.script(f"{PAUSE}{scope}", now)
+    yield from auditing(signed.under("mutations.resume", "pause", scope, after={"released": released}), now)
+    yield Notify(CHANNEL, scope)
+    return released
+
+
+@query
+def standing_pauses() -> Script[list[Pause]]:
+    rows = yield sql("select_pauses")
+    return [Pause(scope, reason, set_by, as_time(since)) for scope, reason, set_by, since in rows]
+
+
+def unless_paused(account_id: UUID) -> Script[None]:
+    """Part of a transaction that begins a change: raises Parked while a pause stands."""
+    for scope, reason in (yield sql("select_pauses_of", str(account_id))):
+        raise Parked(f"{PAUSE}{scope}", f"Postroom is paused: {reason}; `postroom resume` lets it go on")
+
+
+@query
+def check_paused(account_id: UUID) -> Script[None]:
+    """Raises Parked while a pause stands: for a change that has no record of its own to begin."""
+    yield from unless_paused(account_id)

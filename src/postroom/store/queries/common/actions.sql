@@ -1,0 +1,130 @@
+-- name: insert_decision(id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type, parameters_json, confidence, needs_approval, rationale, safety_json, model, prompt_version, now)
+INSERT INTO decisions (id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type,
+    parameters_json, confidence, needs_approval, rationale, safety_json, model, prompt_version, created_at)
+VALUES (:id, :account_id, :message_id, :generation, :source, :shadow, :rule_id, :rule_name, :action_type,
+    :parameters_json, :confidence, :needs_approval, :rationale, :safety_json, :model, :prompt_version, :now)
+
+-- name: select_generation(message_id)
+SELECT COALESCE(max(generation), 0) FROM decisions WHERE message_id = :message_id AND NOT shadow
+
+-- name: insert_action(id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters_json, state, action_hash, rationale, safety_json, job_id, batch_id, expires_at, now)
+INSERT INTO actions (id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters_json, state,
+    action_hash, rationale, safety_json, job_id, batch_id, expires_at, created_at, updated_at)
+VALUES (:id, :account_id, :message_id, :decision_id, :actor, :asked_by, :action_type, :parameters_json, :state,
+    :action_hash, :rationale, :safety_json, :job_id, :batch_id, :expires_at, :now, :now)
+
+-- name: select_action(id)
+SELECT a.id, a.account_id, a.message_id, m.provider_message_id, a.action_type, a.parameters_json, a.state,
+    a.pre_image_json, a.undo_hint_json, a.started_at, a.approved_by
+FROM actions a JOIN messages m ON m.id = a.message_id WHERE a.id = :id
+
+-- name: begin_action(id, job_id, now)
+-- A retry of the job goes on with its own action, also after it had failed and the user asked for another try.
+UPDATE actions SET state = 'executing', error = NULL, started_at = COALESCE(started_at, :now), updated_at = :now
+WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed', 'canceled') RETURNING id
+
+-- name: count_irreversible(account_id, since)
+SELECT count(*) FROM actions
+WHERE account_id = :account_id AND started_at > :since AND action_type IN ('delete', 'forward', 'auto_reply')
+
+-- name: set_pre_image(id, pre_image_json, now)
+UPDATE actions SET pre_image_json = :pre_image_json, updated_at = :now
+WHERE id = :id AND state = 'executing' AND pre_image_json IS NULL
+
+-- name: hand_action_over(id, job_id, next_job_id, now)
+UPDATE actions SET job_id = :next_job_id, updated_at = :now
+WHERE id = :id AND job_id = :job_id AND state = 'executing' RETURNING id
+
+-- name: complete_action(id, undo_hint_json, now)
+UPDATE actions SET state = 'completed', undo_hint_json = :undo_hint_json, executed_at = :now, updated_at = :now
+WHERE id = :id AND state = 'executing' RETURNING message_id
+
+-- name: fail_action(id, error, now)
+UPDATE actions SET state = 'failed', error = :error, updated_at = :now
+WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
+
+-- name: cancel_action(id, error, now)
+UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
+WHERE id = :id AND state IN ('queued', 'approved_pending', 'executing') RETURNING id
+
+-- name: select_undo_of(action_id)
+SELECT a.id, a.state, a.job_id FROM action_links l JOIN actions a ON a.id = l.cause_action_id
+WHERE l.effect_action_id = :action_id AND l.relation_type = 'undo_of'
+
+-- name: insert_action_link(id, cause, effect, relation, now)
+INSERT INTO action_links (id, cause_action_id, effect_action_id, relation_type, created_at)
+VALUES (:id, :cause, :effect, :relation, :now)
+
+-- name: take_undo_over(id, job_id, now)
+UPDATE actions SET state = 'executing', job_id = :job_id, error = NULL, updated_at = :now
+WHERE id = :id AND (state IN ('failed', 'canceled') OR (job_id = :job_id AND state IN ('queued', 'executing')))
+RETURNING id
+
+-- name: select_undoable(rule_id, account_id, batch_id, since, until, most)
+-- What was completed, can be reversed and was not, newest first.
+SELECT a.id, a.account_id, a.message_id
+FROM actions a LEFT JOIN decisions d ON d.id = a.decision_id
+WHERE a.state = 'completed' AND a.actor <> 'undo'
+    AND a.undo_hint_json ->> 'inverse_action' <> 'none'
+    AND (CAST(:rule_id AS text) IS NULL OR CAST(d.rule_id AS text) = CAST(:rule_id AS text))
+    AND (CAST(:account_id AS text) IS NULL OR CAST(a.account_id AS text) = CAST(:account_id AS text))
+    AND (CAST(:batch_id AS text) IS NULL OR CAST(a.batch_id AS text) = CAST(:batch_id AS text))
+    AND a.executed_at >= :since AND a.executed_at <= :until
+    AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
+        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
+ORDER BY a.executed_at DESC, a.id DESC LIMIT :most
+
+-- name: select_actions(account_id, state, message_id, before, most)
+SELECT a.id, a.account_id, a.message_id, a.decision_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+    a.action_hash, a.rationale, a.safety_json, a.undo_hint_json, a.error, a.approved_by, a.expires_at, a.executed_at,
+    a.created_at, m.sender, m.subject, d.rule_name, d.source, d.confidence,
+    (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
+        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of')
+FROM actions a JOIN messages m ON m.id = a.message_id LEFT JOIN decisions d ON d.id = a.decision_id
+WHERE (CAST(:account_id AS text) IS NULL OR CAST(a.account_id AS text) = CAST(:account_id AS text))
+    AND (CAST(:state AS text) IS NULL OR a.state = :state)
+    AND (CAST(:message_id AS text) IS NULL OR CAST(a.message_id AS text) = CAST(:message_id AS text))
+    AND a.created_at < :before
+ORDER BY a.created_at DESC, a.id DESC LIMIT :most
+
+-- name: select_decisions(message_id)
+SELECT id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type, parameters_json,
+    confidence, needs_approval, rationale, safety_json, model, prompt_version, created_at
+FROM decisions WHERE message_id = :message_id ORDER BY generation DESC, shadow, created_at DESC
+
+-- name: insert_pause(scope, reason, set_by, now)
+INSERT INTO pauses (scope, reason, set_by, since) VALUES (:scope, :reason, :set_by, :now)
+ON CONFLICT (scope) DO UPDATE SET reason = excluded.reason, set_by = excluded.set_by
+RETURNING since
+
+-- name: delete_pause(scope)
+DELETE FROM pauses WHERE scope = :scope RETURNING since
+
+-- name: select_pauses()
+SELECT scope, reason, set_by, since FROM pauses ORDER BY since
+
+-- name: select_pauses_of(account_id)
+SELECT scope, reason FROM pauses WHERE scope IN ('all', :account_id) ORDER BY CASE scope WHEN 'all' THEN 0 ELSE 1 END
+
+-- name: insert_protected(kind, value, reason, now)
+INSERT INTO protected (kind, value, reason, created_at) VALUES (:kind, :value, :reason, :now)
+ON CONFLICT (kind, value) DO UPDATE SET reason = excluded.reason RETURNING created_at
+
+-- name: delete_protected(kind, value)
+DELETE FROM protected WHERE kind = :kind AND value = :value RETURNING value
+
+-- name: select_protected()
+SELECT kind, value, reason, created_at FROM protected ORDER BY kind, value
+
+-- name: insert_shadow(kind, name, now)
+INSERT INTO shadows (kind, name, since) VALUES (:kind, :name, :now)
+ON CONFLICT (kind, name) DO NOTHING RETURNING since
+
+-- name: delete_shadow(kind, name)
+DELETE FROM shadows WHERE kind = :kind AND name = :name RETURNING since
+
+-- name: select_shadows()
+SELECT kind, name, since FROM shadows ORDER BY kind, name
+
+-- name: select_rules_mark()
+SELECT count(*), COALESCE(sum(version), 0), max(updated_at) FROM rules WHERE enabled

@@ -1,0 +1,44 @@
+-- name: open_model_day(day)
+INSERT INTO model_spend (day, micros, calls) VALUES (:day, 0, 0) ON CONFLICT (day) DO NOTHING
+
+-- name: reserve_model_spend(day, micros, cap)
+-- The row is looked at again once whoever held it has committed: that is what keeps the sum under the cap.
+UPDATE model_spend SET micros = micros + :micros, calls = calls + 1
+WHERE day = :day AND micros + :micros <= :cap
+RETURNING micros
+
+-- name: settle_model_spend(day, difference)
+UPDATE model_spend SET micros = micros + :difference WHERE day = :day
+
+-- name: select_model_spend(day)
+SELECT micros, calls FROM model_spend WHERE day = :day
+
+-- name: sum_message_cost(message_id)
+SELECT COALESCE(SUM(COALESCE(cost_micros, reserved_micros)), 0) FROM model_calls WHERE message_id = :message_id
+
+-- name: insert_model_call(id, account_id, message_id, provider, model, prompt_version, day, reserved_micros, now)
+INSERT INTO model_calls (id, account_id, message_id, provider, model, prompt_version, state, day, reserved_micros,
+    started_at)
+VALUES (:id, :account_id, :message_id, :provider, :model, :prompt_version, 'started', :day, :reserved_micros, :now)
+
+-- name: end_model_call(id, state, input_tokens, output_tokens, cost_micros, latency_ms, error, now)
+UPDATE model_calls
+SET state = :state, input_tokens = :input_tokens, output_tokens = :output_tokens,
+    cost_micros = COALESCE(:cost_micros, reserved_micros), latency_ms = :latency_ms, error = :error, ended_at = :now
+WHERE id = :id AND state = 'started'
+RETURNING day, reserved_micros, cost_micros
+
+-- name: fail_left_model_calls(before, error, now)
+UPDATE model_calls SET state = 'failed', cost_micros = reserved_micros, error = :error, ended_at = :now
+WHERE state = 'started' AND started_at < :before
+RETURNING id
+
+-- name: select_model_calls_of(message_id)
+SELECT id, account_id, message_id, provider, model, prompt_version, state, input_tokens, output_tokens,
+    reserved_micros, cost_micros, latency_ms, error, started_at, ended_at
+FROM model_calls WHERE message_id = :message_id ORDER BY started_at, id
+
+-- name: select_last_model_calls(most)
+SELECT id, account_id, message_id, provider, model, prompt_version, state, input_tokens, output_tokens,
+    reserved_micros, cost_micros, latency_ms, error, started_at, ended_at
+FROM model_calls ORDER BY day DESC, started_at DESC, id DESC LIMIT :most

@@ -1,0 +1,87 @@
+-- name: insert_rule(id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, origin, now)
+INSERT INTO rules (id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json,
+    mode, needs_approval, enabled, disabled_reason, origin, created_at, updated_at)
+VALUES (:id, :name, :description, :scope, :scope_ref, :priority, :conditions_json, :action_type, :parameters_json,
+    :mode, :needs_approval, :enabled, :disabled_reason, :origin, :now, :now)
+ON CONFLICT (name) DO NOTHING RETURNING id
+
+-- name: update_rule(id, version, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, now)
+UPDATE rules SET name = :name, description = :description, scope = :scope, scope_ref = :scope_ref,
+    priority = :priority, conditions_json = :conditions_json, action_type = :action_type,
+    parameters_json = :parameters_json, mode = :mode, needs_approval = :needs_approval, enabled = :enabled,
+    disabled_reason = :disabled_reason, version = version + 1, updated_at = :now
+WHERE id = :id AND version = :version RETURNING id
+
+-- name: select_enabled_rules()
+SELECT id, name, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval
+FROM rules WHERE enabled ORDER BY priority, id
+
+-- name: select_rules()
+SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, enabled,
+    disabled_reason, needs_approval, origin, version, created_at, updated_at
+FROM rules ORDER BY priority, id
+
+-- name: select_rule_named(name)
+SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, enabled,
+    disabled_reason, needs_approval, origin, version, created_at, updated_at
+FROM rules WHERE name = :name
+
+-- name: select_rule(id)
+SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, enabled,
+    disabled_reason, needs_approval, origin, version, created_at, updated_at
+FROM rules WHERE id = :id
+
+-- name: count_rules()
+SELECT count(*) FROM rules
+
+-- name: disable_rule(id, reason, disabled, now)
+UPDATE rules SET enabled = :disabled, disabled_reason = :reason, version = version + 1, updated_at = :now
+WHERE id = :id AND enabled
+
+-- name: switch_rule(id, enabled, reason, now)
+UPDATE rules SET enabled = :enabled, disabled_reason = :reason, version = version + 1, updated_at = :now
+WHERE id = :id
+
+-- name: delete_rule(id)
+DELETE FROM rules WHERE id = :id
+
+-- name: insert_model_rule(id, name, scope, scope_ref, position, rule_text, mode, now)
+INSERT INTO model_rules (id, name, scope, scope_ref, position, rule_text, mode, enabled, created_at, updated_at)
+VALUES (:id, :name, :scope, :scope_ref, :position, :rule_text, :mode, true, :now, :now)
+
+-- name: update_model_rule(id, seen_at, name, scope, scope_ref, position, rule_text, mode, enabled, now)
+UPDATE model_rules SET name = :name, scope = :scope, scope_ref = :scope_ref, position = :position,
+    rule_text = :rule_text, mode = :mode, enabled = :enabled, updated_at = :now
+WHERE id = :id AND updated_at = :seen_at RETURNING id
+
+-- name: delete_model_rule(id)
+DELETE FROM model_rules WHERE id = :id RETURNING id
+
+-- name: select_model_rules()
+SELECT id, name, scope, scope_ref, position, rule_text, mode, enabled, created_at, updated_at
+FROM model_rules ORDER BY position, id
+
+-- name: select_enabled_model_rules(account, domain, sender)
+SELECT id, name, scope, scope_ref, position, rule_text, mode, enabled, created_at, updated_at FROM model_rules
+WHERE enabled AND (scope = 'global' OR (scope = 'account' AND scope_ref = :account)
+    OR (scope = 'domain' AND scope_ref = :domain) OR (scope = 'sender' AND scope_ref = :sender))
+ORDER BY position, id
+
+-- name: insert_direction(id, scope, scope_ref, position, content, now)
+INSERT INTO directions (id, scope, scope_ref, position, content, enabled, created_at, updated_at)
+VALUES (:id, :scope, :scope_ref, :position, :content, true, :now, :now)
+
+-- name: update_direction(id, seen_at, scope, scope_ref, position, content, enabled, now)
+UPDATE directions SET scope = :scope, scope_ref = :scope_ref, position = :position, content = :content,
+    enabled = :enabled, updated_at = :now
+WHERE id = :id AND updated_at = :seen_at RETURNING id
+
+-- name: delete_direction(id)
+DELETE FROM directions WHERE id = :id RETURNING id
+
+-- name: select_directions()
+SELECT id, scope, scope_ref, position, content, enabled, created_at, updated_at FROM directions ORDER BY position, id
+
+-- name: select_enabled_directions(account)
+SELECT id, scope, scope_ref, position, content, enabled, created_at, updated_at FROM directions
+WHERE enabled AND (scope = 'global' OR scope_ref = :account) ORDER BY position, id

@@ -1,0 +1,6 @@
+-- name: lock_action(id)
+SELECT account_id, action_type, state, started_at, approved_by FROM actions WHERE id = :id FOR UPDATE
+
+-- name: lock_pause(scope)
+-- Whoever ends the pause, and then releases the jobs that wait for it, waits until this job stands under its key.
+SELECT scope FROM pauses WHERE scope = :scope FOR SHARE

@@ -1,0 +1,124 @@
+"""Undoing: one action, or all that a rule, a batch or a time did. An action is undone once; a failed undo may be tried
+again, under the same link."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from postroom.core.errors import Fatal
+from postroom.core.jobs import Job, NewJob
+from postroom.core.undo import INVERSES, why_not
+from postroom.store.actions import FAR_AHEAD, Action, completing_action, loading
+from postroom.store.codecs import as_uuid
+from postroom.store.database import Script, query, sql, transaction
+from postroom.store.decisions import Decision, NewAction, inserting_action
+from postroom.store.ids import new_id
+from postroom.store.job_steps import fence
+from postroom.store.jobs import cancel_job, completing_one, enqueue_many
+from postroom.store.pauses import unless_paused
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+# The undo of a snooze puts the message back; as an action that is the putting on of its labels.
+_KINDS = {**INVERSES, "snooze": "apply_label"}
+
+
+class Undoable(NamedTuple):
+    """An action that can be undone now."""
+
+    id: UUID
+    account_id: UUID
+    message_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """An undo under way: its own record, and the action that it reverses."""
+
+    id: UUID
+    original: Action
+
+
+@query
+def undoable(
+    most: int,
+    *,
+    rule_id: UUID | None = None,
+    account_id: UUID | None = None,
+    batch_id: UUID | None = None,
+    since: datetime = LONG_AGO,
+    until: datetime = FAR_AHEAD,
+) -> Script[list[Undoable]]:
+    """What fits all that is given, newest first."""
+    texts = [None if id is None else str(id) for id in (rule_id, account_id, batch_id)]
+    rows = yield sql("select_undoable", *texts, since, until, most)
+    return [Undoable(as_uuid(id), as_uuid(account), as_uuid(message)) for id, account, message in rows]
+
+
+@transaction
+def begin_undo(job: Job, original_id: UUID, account_id: UUID, undo_id: UUID, now: datetime) -> Script[Undo]:
+    """The record of the undo and its link to the original, before anything is changed; a retry finds both.
+
+    `undo_id` is that of a new record. Raises Fatal, with the reason, when the action cannot be undone.
+    """
+    yield from fence(job, may_be_canceled=True)
+    if not (yield sql("lock_action", original_id)):
+        raise Fatal(f"there is no action {original_id}")
+    original = yield from loading(original_id)
+    if original.account_id != account_id:
+        raise Fatal(f"action {original_id} belongs to another account than the job says")
+    yield from unless_paused(account_id)
+    if (reason := why_not(original.action_type, original.state, original.undo_hint)) is not None:
+        raise Fatal(f"action {original_id} cannot be undone: {reason}")
+    for found, state, _ in (yield sql("select_undo_of", original_id)):
+        if not (yield sql("take_undo_over", as_uuid(found), job.id, now)):
+            raise Fatal(f"action {original_id} is undone already" if state == "completed" else "another undo runs")
+        return Undo(as_uuid(found), original)
+    yield from _new_undo(job, original, undo_id, now)
+    return Undo(undo_id, original)
+
+
+def _new_undo(job: Job, original: Action, undo_id: UUID, now: datetime) -> Script[None]:
+    wish = Decision(
+        original.id,
+        original.account_id,
+        original.message_id,
+        "none",
+        _KINDS[original.action_type],
+        {"undo_of": str(original.id)},
+        1.0,
+        f"undo of {original.action_type}",
+    )
+    action = NewAction(undo_id, "undo", "executing", f"undo:{original.id}", job.id)
+    yield from inserting_action(wish, action, None, now)
+    yield sql("insert_action_link", new_id(), undo_id, original.id, "undo_of", now)
+
+
+@transaction
+def cancel_wake(job_id: UUID, now: datetime) -> Script[None]:
+    """The message is not woken any more. One that was woken, or whose job is gone, needs no canceling."""
+    rows = yield sql("lock_job", job_id)
+    if rows and rows[0][1] in ("queued", "running"):
+        yield from cancel_job.script(job_id, now)
+
+
+@transaction
+def complete_undo(
+    job: Job,
+    undo: UUID,
+    labels: frozenset[str] | None,
+    hint: dict[str, object],
+    next_undo: NewJob | None,
+    now: datetime,
+) -> Script[None]:
+    """The undo, what we know of the message and the job end together; an older action of the message comes next."""
+    yield from completing_one(job, now)
+    yield from completing_action(undo, labels, hint, now)
+    if next_undo is not None:
+        yield from enqueue_many.script([next_undo], now)
+
+
+@transaction
+def enqueue_undos(jobs: list[NewJob], now: datetime) -> Script[int]:
+    """Returns how many were new."""
+    return sum(not each.duplicate for each in (yield from enqueue_many.script(jobs, now)))

@@ -1,0 +1,73 @@
+"""The jobs of a mailbox: a look is asked for when an account is used again, and a message once at a time."""
+
+import json
+
+import pytest
+
+from conformance.desk import Desk
+from conformance.fault_cases_accounts import connected
+from conformance.fault_cases_registry import signed
+from postroom.core.errors import StoreError
+from postroom.core.jobs import JobView
+from postroom.store import accounts, jobs, mailbox_jobs
+from postroom.store.ids import new_id
+from postroom.store.mailbox_jobs import ask_for_messages
+
+
+async def listed(desk: Desk, type: str) -> list[JobView]:
+    return await desk.database.run(jobs.list_jobs(type=type))
+
+
+async def test_an_account_that_is_connected_is_looked_at(desk: Desk) -> None:
+    account = await connected(desk)
+    (job,) = await listed(desk, "history.sync.gmail")
+    assert (job.state, json.loads(job.payload_json)) == ("queued", {"account_id": str(account.id)})
+
+
+async def test_one_that_is_resumed_is_looked_at_once_more_and_one_look_at_a_time_is_enough(desk: Desk) -> None:
+    account = await connected(desk)
+    await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
+    await desk.database.run(accounts.resume_account(account.id, signed(), desk.clock()))
+    assert len(await listed(desk, "history.sync.gmail")) == 1
+    (job,) = await desk.claim()
+    await desk.database.run(jobs.finish([job.claim], [job.seq], desk.clock()))
+    await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
+    assert len(await listed(desk, "history.sync.gmail")) == 1
+    await desk.database.run(accounts.resume_account(account.id, signed(), desk.clock()))
+    assert [each.state for each in await listed(desk, "history.sync.gmail")] == ["queued", "completed"]
+
+
+async def test_a_message_is_asked_for_once_while_its_job_is_live(desk: Desk) -> None:
+    account_id = new_id()
+    first = await desk.database.run(ask_for_messages(account_id, ["18c0", "18c1"], desk.clock()))
+    assert [each.duplicate for each in first] == [False, False]
+    again = await desk.database.run(ask_for_messages(account_id, ["18c1", "18c2"], desk.clock()))
+    assert [(each.id == first[1].id, each.duplicate) for each in again] == [(True, True), (False, False)]
+    await desk.claim()
+    (running,) = await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
+    assert running == (first[0].id, True)
+    assert {each.idempotency_key for each in await listed(desk, "ingest.gmail")} == {
+        f"ingest.gmail:{account_id}:{id}" for id in ("18c0", "18c1", "18c2")
+    }
+
+
+async def test_a_message_whose_job_has_ended_is_asked_for_under_the_next_generation(desk: Desk) -> None:
+    account_id = new_id()
+    for generation in range(1, 4):
+        ((id, duplicate),) = await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
+        shown = await desk.database.run(jobs.show_job(id))
+        assert shown is not None
+        suffix = "" if generation == 1 else f":{generation}"
+        assert (duplicate, shown.idempotency_key) == (False, f"ingest.gmail:{account_id}:18c0{suffix}")
+        (job,) = await desk.claim()
+        await desk.database.run(jobs.fail(job, "gone", desk.clock()))
+
+
+async def test_a_message_cannot_be_asked_for_without_end(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mailbox_jobs, "MOST_GENERATIONS", 1)
+    account_id = new_id()
+    await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
+    (job,) = await desk.claim()
+    await desk.database.run(jobs.fail(job, "gone", desk.clock()))
+    with pytest.raises(StoreError, match="postroom jobs list"):
+        await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))

@@ -1,0 +1,190 @@
+"""Calls of a model and their cost: reserved before, settled after, and never above a cap, however many ask at once."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from conformance.desk import Desk
+from conformance.fault_cases_model import CAPS, new_call, started
+from conftest import scale
+from postroom.core.errors import BudgetSpent, IllegalMove
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.model_calls import (
+    LEFT_BEHIND,
+    CallEnd,
+    Caps,
+    DaySpend,
+    NewCall,
+    calls_of,
+    end_call,
+    fail_left_calls,
+    last_calls,
+    reserve_call,
+    spend_of,
+)
+
+TODAY = "2026-11-15"
+
+
+async def spent(desk: Desk, day: str = TODAY) -> DaySpend:
+    return await desk.database.run(spend_of(day))
+
+
+def again(call: NewCall) -> NewCall:
+    """Another call about the same message."""
+    return replace(call, id=new_id())
+
+
+async def test_a_reservation_counts_at_once(desk: Desk) -> None:
+    call = await started(desk)
+    assert await spent(desk) == DaySpend(TODAY, 10_000, 1)
+    [kept] = await desk.database.run(calls_of(call.message_id))
+    assert (kept.state, kept.reserved_micros, kept.cost_micros, kept.ended_at) == ("started", 10_000, None, None)
+
+
+async def test_the_real_cost_takes_the_place_of_the_reservation(desk: Desk) -> None:
+    call = await started(desk)
+    end = CallEnd("answered", input_tokens=900, output_tokens=50, cost_micros=1_200, latency_ms=800)
+    assert await desk.database.run(end_call(call.id, end, desk.clock.forward(1)))
+    assert await spent(desk) == DaySpend(TODAY, 1_200, 1)
+    [kept] = await desk.database.run(calls_of(call.message_id))
+    assert (kept.state, kept.cost_micros, kept.input_tokens, kept.output_tokens) == ("answered", 1_200, 900, 50)
+    assert (kept.latency_ms, kept.error, kept.ended_at) == (800, None, desk.clock())
+
+
+async def test_a_call_of_unknown_cost_has_cost_what_was_reserved(desk: Desk) -> None:
+    call = await started(desk)
+    await desk.database.run(end_call(call.id, CallEnd("failed", error="too slow"), desk.clock()))
+    assert (await spent(desk)).micros == 10_000
+    [kept] = await desk.database.run(calls_of(call.message_id))
+    assert (kept.state, kept.cost_micros, kept.error) == ("failed", 10_000, "too slow")
+
+
+async def test_a_call_ends_once(desk: Desk) -> None:
+    call = await started(desk)
+    assert await desk.database.run(end_call(call.id, CallEnd("answered", cost_micros=5), desk.clock()))
+    assert not await desk.database.run(end_call(call.id, CallEnd("failed", cost_micros=7), desk.clock()))
+    assert (await spent(desk)).micros == 5
+
+
+async def test_a_call_cannot_end_as_started(desk: Desk) -> None:
+    call = await started(desk)
+    with pytest.raises(IllegalMove):
+        await desk.database.run(end_call(call.id, CallEnd("started"), desk.clock()))
+
+
+async def test_the_cap_of_the_day_may_be_reached_and_not_exceeded(desk: Desk) -> None:
+    call = await new_call(desk)
+    caps = Caps(day_micros=20_000, message_micros=1_000_000)
+    for _ in range(2):
+        await desk.database.run(reserve_call(again(call), caps, desk.clock()))
+    with pytest.raises(BudgetSpent, match=r"2 cents for 2026-11-15 is spent.*model\.max_cents_per_day") as refused:
+        await desk.database.run(reserve_call(again(call), caps, desk.clock()))
+    assert refused.value.until == datetime(2026, 11, 16, tzinfo=UTC)
+    assert await spent(desk) == DaySpend(TODAY, 20_000, 2)
+    assert len(await desk.database.run(calls_of(call.message_id))) == 2
+
+
+async def test_the_next_day_has_a_budget_of_its_own(desk: Desk) -> None:
+    call = await new_call(desk)
+    caps = Caps(day_micros=10_000, message_micros=1_000_000)
+    await desk.database.run(reserve_call(again(call), caps, desk.clock()))
+    desk.clock.now = datetime(2026, 11, 16, tzinfo=UTC)
+    await desk.database.run(reserve_call(again(call), caps, desk.clock()))
+    assert await spent(desk, "2026-11-16") == DaySpend("2026-11-16", 10_000, 1)
+
+
+async def test_a_call_is_settled_on_the_day_it_was_reserved_on(desk: Desk) -> None:
+    desk.clock.now = datetime(2026, 11, 15, 23, 59, 59, tzinfo=UTC)
+    call = await started(desk)
+    await desk.database.run(end_call(call.id, CallEnd("answered", cost_micros=1), desk.clock.forward(5)))
+    assert (await spent(desk)).micros == 1
+    assert (await spent(desk, "2026-11-16")).micros == 0
+
+
+async def test_all_calls_about_a_message_count_against_its_cap_and_time_does_not_help(desk: Desk) -> None:
+    call = await new_call(desk)
+    for _ in range(5):
+        await desk.database.run(reserve_call(again(call), CAPS, desk.clock()))
+    desk.clock.forward(3 * 86_400)
+    with pytest.raises(BudgetSpent, match=r"5 cents of model\.max_cents_per_message") as refused:
+        await desk.database.run(reserve_call(again(call), CAPS, desk.clock()))
+    assert refused.value.until is None
+    assert (await spent(desk, "2026-11-18")).micros == 0
+
+
+async def test_what_costs_nothing_is_within_a_cap_of_nothing(desk: Desk) -> None:
+    call = await new_call(desk, reserve_micros=0)
+    await desk.database.run(reserve_call(call, Caps(0, 0), desk.clock()))
+    assert await spent(desk) == DaySpend(TODAY, 0, 1)
+
+
+async def test_reservations_at_the_same_time_stay_under_the_cap(desk: Desk, second_database: Database) -> None:
+    """From two processes, with ends in between that give back what was not needed."""
+    seed = 20261115
+    rng = Random(seed)
+    call = await new_call(desk)
+    caps = Caps(day_micros=10 * 10_000, message_micros=10**12)
+    granted: list[NewCall] = []
+    refused = 0
+
+    async def ask(database: Database, gives_back: bool) -> None:
+        nonlocal refused
+        mine = again(call)
+        try:
+            await database.run(reserve_call(mine, caps, desk.clock()))
+        except BudgetSpent:
+            refused += 1
+            return
+        if gives_back:
+            await database.run(end_call(mine.id, CallEnd("answered", cost_micros=0), desk.clock()))
+        else:
+            granted.append(mine)
+
+    databases = (desk.database, second_database)
+    asked = scale(60, 2000)
+    await asyncio.gather(*(ask(databases[n % 2], rng.random() < 0.3) for n in range(asked)))
+    print(f"seed {seed}: {len(granted)} granted, {refused} refused of {asked}")
+    assert (await spent(desk)).micros == 10_000 * len(granted) <= caps.day_micros
+    for _ in range(10 - len(granted) + 1):
+        await ask(desk.database, False)
+    assert len(granted) == 10
+    assert (await spent(desk)).micros == caps.day_micros
+
+
+async def test_reservations_for_one_message_at_the_same_time_stay_under_its_cap(
+    desk: Desk, second_database: Database
+) -> None:
+    call = await new_call(desk)
+    databases = (desk.database, second_database)
+    asking = [databases[n % 2].run(reserve_call(again(call), CAPS, desk.clock())) for n in range(20)]
+    ends = await asyncio.gather(*asking, return_exceptions=True)
+    assert sum(end is None for end in ends) == 5
+    assert sum(isinstance(end, BudgetSpent) for end in ends) == 15
+    assert (await spent(desk)).micros == 50_000
+
+
+async def test_a_call_that_a_crash_left_behind_is_failed_later_and_stays_paid(desk: Desk) -> None:
+    call = await started(desk)
+    desk.clock.forward(600)
+    fresh = again(call)
+    await desk.database.run(reserve_call(fresh, CAPS, desk.clock()))
+    assert await desk.database.run(fail_left_calls(desk.clock() - timedelta(seconds=300), desk.clock())) == 1
+    left, new = await desk.database.run(calls_of(call.message_id))
+    assert (left.id, left.state, left.cost_micros, left.error) == (call.id, "failed", 10_000, LEFT_BEHIND)
+    assert (new.id, new.state) == (fresh.id, "started")
+    assert (await spent(desk)).micros == 20_000
+    assert not await desk.database.run(end_call(call.id, CallEnd("answered", cost_micros=1), desk.clock()))
+    assert (await spent(desk)).micros == 20_000
+
+
+async def test_the_last_calls_come_newest_first(desk: Desk) -> None:
+    first = await started(desk)
+    second = again(first)
+    await desk.database.run(reserve_call(second, CAPS, desk.clock.forward(60)))
+    assert [call.id for call in await desk.database.run(last_calls(10))] == [second.id, first.id]
+    assert [call.id for call in await desk.database.run(last_calls(1))] == [second.id]

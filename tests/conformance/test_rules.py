@@ -1,0 +1,244 @@
+"""Rules, directions, model rules and what is said of labels: kept, changed, signed, on both databases."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conformance.desk import Desk
+from conformance.fault_cases_mail import keep_account
+from conformance.fault_cases_registry import signed
+from conformance.fault_cases_rules import CLUB, SHOP, kept
+from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.core.rule_draft import RuleDraft
+from postroom.store import directions, labels, model_rules, rules
+from postroom.store.audit import list_audit
+from postroom.store.ids import new_id
+
+FULL = RuleDraft(
+    "full",
+    {"and": [{"sender_domain": "shop.example"}, {"not": {"subject_contains": "invoice"}}]},
+    "apply_label",
+    {"label": "Shop"},
+    "what shops send",
+    "domain",
+    "shop.example",
+    -5,
+    shadow=True,
+    needs_approval=True,
+    enabled=False,
+    disabled_reason="review and enable",
+)
+
+
+async def _audited(desk: Desk) -> list[str]:
+    return [entry.action for entry in await desk.database.run(list_audit(50))]
+
+
+async def test_a_rule_is_kept_as_it_was_given(desk: Desk) -> None:
+    await kept(desk, FULL, SHOP)
+    full, shop = await desk.database.run(rules.list_rules())
+    assert (full.draft, full.version, full.origin) == (FULL, 1, "user")
+    assert shop.draft == SHOP
+    assert [each.name for each in await desk.database.run(rules.enabled_rules())] == ["shop"]
+
+
+async def test_rules_whose_names_are_there_are_refused_skipped_or_replaced_as_asked(desk: Desk) -> None:
+    await kept(desk, SHOP)
+    other = replace(SHOP, action_type="trash")
+    with pytest.raises(Conflict, match="already"):
+        await kept(desk, CLUB, other)
+    assert [each.name for each in await desk.database.run(rules.list_rules())] == ["shop"], "all or none"
+    skipped = rules.keep_rules([(new_id(), other), (new_id(), CLUB)], "skip", "import", signed(), desk.clock())
+    assert await desk.database.run(skipped) == (("club",), (), ("shop",))
+    replaced = rules.keep_rules([(new_id(), other), (new_id(), CLUB)], "replace", "import", signed(), desk.clock())
+    assert await desk.database.run(replaced) == ((), ("shop",), ("club",))
+    view = await desk.database.run(rules.load_rule("shop"))
+    assert (view.action, view.version) == ("trash", 2)
+
+
+async def test_an_edit_counts_only_on_the_version_it_was_made_from(desk: Desk) -> None:
+    await kept(desk, SHOP)
+    seen = await desk.database.run(rules.load_rule("shop"))
+    first = await desk.database.run(
+        rules.edit_rule(seen.id, seen.version, replace(SHOP, priority=1), signed(), desk.clock())
+    )
+    assert (first.priority, first.version) == (1, 2)
+    with pytest.raises(Conflict, match="meanwhile"):
+        await desk.database.run(
+            rules.edit_rule(seen.id, seen.version, replace(SHOP, priority=2), signed(), desk.clock())
+        )
+    assert (await desk.database.run(rules.load_rule("shop"))).priority == 1
+
+
+async def test_a_rule_cannot_take_the_name_of_another(desk: Desk) -> None:
+    await kept(desk, SHOP, CLUB)
+    shop = await desk.database.run(rules.load_rule("shop"))
+    with pytest.raises(Conflict, match="club"):
+        await desk.database.run(
+            rules.edit_rule(shop.id, shop.version, replace(SHOP, name="club"), signed(), desk.clock())
+        )
+
+
+async def test_a_broken_rule_cannot_be_enabled_before_it_is_mended(desk: Desk) -> None:
+    broken = rules.NewRule(new_id(), "old", "", {"sender_domian": "x.example"}, "archive", {})
+    await desk.database.run(rules.add_rules([broken], desk.clock()))
+    await desk.database.run(rules.disable_rule(broken.id, "it makes no sense", desk.clock()))
+    with pytest.raises(BadInput, match="did you mean 'sender_domain'"):
+        await desk.database.run(rules.switch_rule("old", True, signed(), desk.clock()))
+    view = await desk.database.run(rules.load_rule("old"))
+    assert (view.enabled, view.disabled_reason) == (False, "it makes no sense")
+
+
+async def test_switching_twice_changes_and_signs_once(desk: Desk) -> None:
+    await kept(desk, SHOP)
+    for _ in range(2):
+        view = await desk.database.run(
+            rules.switch_rule("shop", False, signed()._replace(reason="too eager"), desk.clock())
+        )
+        assert (view.enabled, view.disabled_reason, view.version) == (False, "too eager", 2)
+    assert (await desk.database.run(rules.switch_rule("shop", True, signed(), desk.clock()))).enabled
+    assert await _audited(desk) == ["rules.enable", "rules.disable", "rules.add"]
+
+
+async def test_every_change_of_a_rule_is_signed_with_what_it_was_and_became(desk: Desk) -> None:
+    await kept(desk, SHOP)
+    seen = await desk.database.run(rules.load_rule("shop"))
+    await desk.database.run(rules.edit_rule(seen.id, 1, replace(SHOP, priority=1), signed(), desk.clock()))
+    await desk.database.run(rules.remove_rule("shop", signed(), desk.clock()))
+    removed, edited, added = await desk.database.run(list_audit(3))
+    assert [added.action, edited.action, removed.action] == ["rules.add", "rules.edit", "rules.remove"]
+    assert added.after == {"name": "shop", "if": {"sender_domain": "shop.example"}, "then": "archive"}
+    assert edited.before == added.after
+    assert edited.after == {**(added.after or {}), "priority": 1} == removed.before
+    with pytest.raises(NotFound, match="rules list"):
+        await desk.database.run(rules.load_rule("shop"))
+
+
+async def test_more_rules_than_are_allowed_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "MOST_RULES", 1)
+    with pytest.raises(BadInput, match="would be 2"):
+        await kept(desk, SHOP, CLUB)
+
+
+async def test_directions_are_told_in_their_order_for_the_account_they_are_for(desk: Desk) -> None:
+    mine, theirs = new_id(), new_id()
+    for content, place in [
+        ("last", {"position": 9}),
+        ("first", {}),
+        ("mine", {"scope": "account", "scope_ref": str(mine), "position": 5}),
+        ("theirs", {"scope": "account", "scope_ref": str(theirs)}),
+    ]:
+        given: dict[str, Any] = dict(place)
+        await desk.database.run(
+            directions.add_direction(new_id(), directions.Direction(content, **given), signed(), desk.clock())
+        )
+    told = await desk.database.run(directions.enabled_directions(mine))
+    assert [each.content for each in told] == ["first", "mine", "last"]
+    off = replace(told[0].direction, enabled=False)
+    await desk.database.run(directions.edit_direction(told[0], off, signed(), desk.clock.forward(1)))
+    assert [each.content for each in await desk.database.run(directions.enabled_directions(mine))] == ["mine", "last"]
+
+
+async def test_a_direction_that_was_changed_meanwhile_is_not_overwritten(desk: Desk) -> None:
+    seen = await desk.database.run(
+        directions.add_direction(new_id(), directions.Direction("a"), signed(), desk.clock())
+    )
+    await desk.database.run(directions.edit_direction(seen, directions.Direction("b"), signed(), desk.clock.forward(1)))
+    with pytest.raises(Conflict, match="meanwhile"):
+        await desk.database.run(
+            directions.edit_direction(seen, directions.Direction("c"), signed(), desk.clock.forward(1))
+        )
+    await desk.database.run(directions.remove_direction(seen.id, signed(), desk.clock()))
+    with pytest.raises(NotFound):
+        await desk.database.run(directions.remove_direction(seen.id, signed(), desk.clock()))
+    assert await _audited(desk) == ["directions.remove", "directions.edit", "directions.add"]
+
+
+async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named(desk: Desk) -> None:
+    for fields, named in (
+        ({"content": " "}, "content"),
+        ({"content": "x" * 5_000}, "content"),
+        ({"scope": "domain", "scope_ref": "x"}, "scope"),
+        ({"scope": "account"}, "scope_ref"),
+        ({"scope_ref": "y"}, "scope_ref"),
+        ({"position": 10**9}, "position"),
+    ):
+        given: dict[str, Any] = {"content": "x", **fields}
+        with pytest.raises(BadInput) as refused:
+            await desk.database.run(
+                directions.add_direction(new_id(), directions.Direction(**given), signed(), desk.clock())
+            )
+        assert refused.value.field == named
+
+
+async def test_model_rules_of_all_scopes_are_merged_in_their_order(desk: Desk) -> None:
+    account = new_id()
+    for rule in (
+        model_rules.ModelRule("all", "x", position=2),
+        model_rules.ModelRule("sender", "x", "sender", "Ida@Shop.example", 1),
+        model_rules.ModelRule("domain", "x", "domain", "SHOP.example", 3),
+        model_rules.ModelRule("account", "x", "account", str(account), 4),
+        model_rules.ModelRule("other", "x", "domain", "other.example"),
+    ):
+        await desk.database.run(model_rules.add_model_rule(new_id(), rule, signed(), desk.clock()))
+    found = await desk.database.run(model_rules.model_rules_for(account, "ida@SHOP.example"))
+    assert [each.name for each in found] == ["sender", "all", "domain", "account"]
+
+
+async def test_a_model_rule_keeps_a_name_of_its_own(desk: Desk) -> None:
+    rule = model_rules.ModelRule("school", "x")
+    await desk.database.run(model_rules.add_model_rule(new_id(), rule, signed(), desk.clock()))
+    other = await desk.database.run(
+        model_rules.add_model_rule(new_id(), replace(rule, name="work"), signed(), desk.clock())
+    )
+    with pytest.raises(Conflict, match="school"):
+        await desk.database.run(model_rules.add_model_rule(new_id(), rule, signed(), desk.clock()))
+    with pytest.raises(Conflict, match="school"):
+        await desk.database.run(model_rules.edit_model_rule(other, rule, signed(), desk.clock()))
+
+
+async def test_a_model_rule_that_makes_no_sense_is_refused_and_the_field_is_named(desk: Desk) -> None:
+    for fields, named in (
+        ({"name": "a\nb"}, "name"),
+        ({"text": ""}, "text"),
+        ({"scope": "sender", "scope_ref": "nobody"}, "scope_ref"),
+        ({"mode": "loud"}, "mode"),
+    ):
+        given: dict[str, Any] = {"name": "a", "text": "x", **fields}
+        with pytest.raises(BadInput) as refused:
+            await desk.database.run(
+                model_rules.add_model_rule(new_id(), model_rules.ModelRule(**given), signed(), desk.clock())
+            )
+        assert refused.value.field == named
+
+
+async def test_what_is_said_of_a_label_is_kept_and_survives_a_sync(desk: Desk) -> None:
+    account = (await desk.database.run(await keep_account(desk))).id
+    seen = [labels.SeenLabel("L1", "Receipts", "user"), labels.SeenLabel("L2", "Travel", "user")]
+    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
+    receipts, travel = await desk.database.run(labels.list_all_labels())
+    await desk.database.run(labels.edit_labels([receipts], "what I paid for", None, signed(), desk.clock()))
+    await desk.database.run(labels.edit_labels([receipts], None, False, signed(), desk.clock()))
+    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
+    changed, same = await desk.database.run(labels.list_all_labels())
+    assert (changed.description, changed.available_to_classifier) == ("what I paid for", False)
+    assert same == travel
+    assert await _audited(desk) == ["labels.edit", "labels.edit"]
+
+
+async def test_a_label_that_is_gone_cannot_be_described(desk: Desk) -> None:
+    account = (await desk.database.run(await keep_account(desk))).id
+    await desk.database.run(labels.sync_labels(account, [labels.SeenLabel("L1", "Receipts", "user")], desk.clock()))
+    [receipts] = await desk.database.run(labels.list_all_labels())
+    await desk.database.run(labels.sync_labels(account, [], desk.clock()))
+    with pytest.raises(NotFound, match="gone"):
+        await desk.database.run(labels.edit_labels([receipts], "x", None, signed(), desk.clock()))
+
+
+async def test_a_rule_that_names_a_deleted_label_in_another_case_is_disabled_too(desk: Desk) -> None:
+    account = (await desk.database.run(await keep_account(desk))).id
+    await desk.database.run(labels.sync_labels(account, [labels.SeenLabel("L1", "Receipts", "user")], desk.clock()))
+    await kept(desk, RuleDraft("looks", {"label_present": "RECEIPTS"}, "archive"))
+    await desk.database.run(labels.sync_labels(account, [], desk.clock()))
+    assert not (await desk.database.run(rules.load_rule("looks"))).enabled

@@ -1,0 +1,307 @@
+"""Every action and its undo in a real mailbox: what changes, what is put back, and what the user did meanwhile."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from integration.product import Product, letter, running_product
+from postroom.act.undo import undo_job
+from postroom.act.undo_many import MOST, undo_these
+from postroom.act.wishes import Wishes
+from postroom.core.errors import BadInput, Refused
+from postroom.core.job_types import CATALOGUE
+from postroom.core.jobs import JobView
+from postroom.core.safety import Policy
+from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
+from postroom.store.audit import Signature
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.listeners import signalled
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "apply_label": {"label": "Receipts"},
+    "remove_label": {"label": "Old"},
+    "snooze": {"amount": 2, "units": "hours"},
+}
+REVERSIBLE = (
+    *("archive", "apply_label", "remove_label", "mark_read", "mark_unread", "star", "unstar", "trash", "restore"),
+    "snooze",
+)
+
+
+@dataclass
+class Desk:
+    """A message in a mailbox, and what a test does with it."""
+
+    product: Product
+    gmail_id: str
+    id: UUID
+
+    @property
+    def database(self) -> Database:
+        return self.product.database
+
+    @property
+    def labels(self) -> frozenset[str]:
+        return self.product.mailbox.get(self.gmail_id).labels
+
+    def signed(self) -> Signature:
+        return Signature(new_id(), "test", "admin")
+
+    async def ask(self, action: str, **parameters: Any) -> UUID:
+        wishes = Wishes(self.database, CATALOGUE, Policy(), wall_clock)
+        asked = await wishes.ask(
+            self.id, action, parameters or PARAMETERS.get(action, {}), source="user", asked_by="test", why="a test"
+        )
+        return asked.action_id
+
+    async def do(self, action: str, **parameters: Any) -> actions.ActionView:
+        return await self.ended(await self.ask(action, **parameters))
+
+    async def ended(self, id: UUID) -> actions.ActionView:
+        return await self.until(id, lambda view: view.state in ("completed", "failed", "canceled"))
+
+    async def until(self, id: UUID, holds: Callable[[actions.ActionView], bool]) -> actions.ActionView:
+        changed = asyncio.Event()
+        channels = (decisions.CHANNEL, jobs.CHANNEL)
+        subscriptions = [self.database.subscribe(each, lambda _message: changed.set()) for each in channels]
+        try:
+            async with asyncio.timeout(self.product.patience_s):
+                while True:
+                    changed.clear()
+                    for view in await self.database.run(actions.list_actions(1000)):
+                        if view.id == id and holds(view):
+                            return view
+                    await signalled(changed, 0.2)
+        finally:
+            for subscription in subscriptions:
+                subscription.close()
+
+    async def undo(self, id: UUID, again: int = 0) -> actions.ActionView:
+        """Asks for the undo and waits for its end; returns the original as it then stands."""
+        view = await self.until(id, lambda _view: True)
+        job = undo_job(CATALOGUE, view.account_id, (id,), again=again)
+        await self.database.run(jobs.enqueue_many([job], wall_clock()))
+        return await self.until(id, lambda view: view.undone in ("completed", "failed"))
+
+
+@pytest.fixture
+async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
+    async with running_product(database, tmp_path) as product:
+        message = product.mailbox.deliver(letter("Hello"))
+        old = product.mailbox.labels.create("Old", {}).id
+        product.mailbox.modify(message.id, add=[old])
+        other = product.mailbox.deliver(letter("Another"))
+        await product.live.sync()
+        await product.settled(2)
+        before = other.labels
+        yield Desk(product, message.id, await _message_id(database, "Hello"))
+        assert product.mailbox.get(other.id).labels == before, "another message was touched"
+
+
+async def _message_id(database: Database, subject: str) -> UUID:
+    for job in await database.run(jobs.list_jobs(state=None, type="classify", limit=10)):
+        message = await database.run(mail.load_message(UUID(json.loads(job.payload_json)["message_id"])))
+        if message.subject.subject == subject:
+            return message.id
+    raise AssertionError(f"there is no message {subject!r}")
+
+
+@pytest.mark.parametrize("action", REVERSIBLE)
+async def test_an_action_is_done_and_undone(desk: Desk, action: str) -> None:
+    if action == "restore":
+        desk.product.mailbox.modify(desk.gmail_id, add=["TRASH"])
+    if action == "unstar":
+        desk.product.mailbox.modify(desk.gmail_id, add=["STARRED"])
+    before = desk.labels
+    done = await desk.do(action)
+    assert done.state == "completed", done.error
+    if action != "mark_unread":
+        assert desk.labels != before
+        assert (await desk.undo(done.id)).undone == "completed"
+    assert desk.labels == before
+
+
+async def test_what_changed_nothing_is_recorded_as_such_and_cannot_be_undone(desk: Desk) -> None:
+    done = await desk.do("mark_unread")
+    assert done.undo_hint is not None
+    assert done.undo_hint["no_op"] is True
+    job = undo_job(CATALOGUE, done.account_id, (done.id,))
+    await desk.database.run(jobs.enqueue_many([job], wall_clock()))
+    view = await _ended_job(desk, job.id)
+    assert "nothing to undo" in (view.last_error or "")
+
+
+async def test_deleting_is_for_good(desk: Desk) -> None:
+    before = desk.labels
+    done = await desk.do("delete")
+    assert done.state == "completed"
+    assert desk.gmail_id not in desk.product.mailbox
+    assert done.undo_hint == {
+        "action": "delete",
+        "inverse_action": "none",
+        "irreversible": True,
+        "pre_labels": sorted(before),
+    }
+
+
+async def test_an_undo_leaves_alone_what_the_user_changed_meanwhile(desk: Desk) -> None:
+    done = await desk.do("archive")
+    desk.product.mailbox.modify(desk.gmail_id, add=["STARRED"], remove=["UNREAD"])
+    await desk.undo(done.id)
+    assert {"INBOX", "STARRED"} <= desk.labels
+    assert "UNREAD" not in desk.labels
+
+
+async def test_undoing_an_archive_does_not_fetch_the_message_out_of_the_trash(desk: Desk) -> None:
+    done = await desk.do("archive")
+    desk.product.mailbox.modify(desk.gmail_id, add=["TRASH"])
+    assert (await desk.undo(done.id)).undone == "completed"
+    assert "TRASH" in desk.labels
+    assert "INBOX" not in desk.labels
+
+
+async def test_an_action_is_undone_once(desk: Desk) -> None:
+    done = await desk.do("star")
+    await desk.undo(done.id)
+    job = undo_job(CATALOGUE, done.account_id, (done.id,), again=2)
+    await desk.database.run(jobs.enqueue_many([job], wall_clock()))
+    assert "undone already" in ((await _ended_job(desk, job.id)).last_error or "")
+    assert "STARRED" not in desk.labels
+
+
+async def test_a_message_that_was_deleted_meanwhile_fails_its_action_for_good(desk: Desk) -> None:
+    desk.product.mailbox.delete(desk.gmail_id)
+    done = await desk.do("archive")
+    assert done.state == "failed"
+    assert "deleted" in (done.error or "")
+
+
+async def test_snoozed_mail_comes_back_and_the_undo_of_a_snooze_takes_its_waking_back(desk: Desk) -> None:
+    before = desk.labels
+    done = await desk.do("snooze", amount=30, units="minutes")
+    assert done.undo_hint is not None
+    wake = UUID(done.undo_hint["unsnooze_job_id"])
+    assert "INBOX" not in desk.labels
+    label = desk.product.mailbox.labels.get(done.undo_hint["snooze_label_id"])
+    assert label.name == "Postroom/Snoozed"
+    await desk.undo(done.id)
+    shown = await desk.database.run(jobs.show_job(wake))
+    assert shown is not None
+    assert shown.state == "canceled"
+    assert desk.labels == before
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "trashed", "deleted", "label deleted"])
+async def test_waking_puts_a_message_back_unless_the_user_has_moved_it(desk: Desk, meanwhile: str) -> None:
+    before = desk.labels
+    done = await desk.do("snooze")
+    assert done.undo_hint is not None
+    wake, label = UUID(done.undo_hint["unsnooze_job_id"]), done.undo_hint["snooze_label_id"]
+    match meanwhile:
+        case "trashed":
+            desk.product.mailbox.modify(desk.gmail_id, add=["TRASH"])
+        case "deleted":
+            desk.product.mailbox.delete(desk.gmail_id)
+        case "label deleted":
+            desk.product.mailbox.delete_label(label)
+        case _:
+            pass
+    await desk.database.run(jobs.retry_job(wake, wall_clock()))
+    assert (await _ended_job(desk, wake)).state == "completed"
+    if meanwhile == "trashed":
+        assert desk.labels == (before - {"INBOX"}) | {"TRASH"}
+    elif meanwhile != "deleted":
+        assert desk.labels == before
+
+
+async def test_while_paused_nothing_is_changed_and_then_all_goes_on(desk: Desk) -> None:
+    before = desk.labels
+    await desk.database.run(pauses.pause(pauses.ALL, "to look around", desk.signed(), wall_clock()))
+    id = await desk.ask("archive")
+    job = await _job_of(desk, id)
+    await _until_parked(desk, job)
+    assert desk.labels == before
+    assert await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock())) == 1
+    assert (await desk.ended(id)).state == "completed"
+    assert "INBOX" not in desk.labels
+
+
+async def test_protected_mail_is_not_touched_even_on_request(desk: Desk) -> None:
+    await desk.database.run(protection.protect("label", "Old", "", desk.signed(), wall_clock()))
+    await desk.database.run(protection.protect("sender", "SHOP@store.example", "", desk.signed(), wall_clock()))
+    with pytest.raises(Refused, match="protected"):
+        await desk.ask("archive")
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters", "field"),
+    [
+        ("apply_label", {"label": " "}, "parameters.label"),
+        ("snooze", {"until": "2020-01-01T00:00:00Z"}, "parameters.until"),
+        ("snooze", {"until": "2099-01-01T00:00:00Z", "amount": 3, "units": "days"}, "parameters.until"),
+        ("explode", {"x": 1}, "action"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_before_anything_is_recorded(
+    desk: Desk, action: str, parameters: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        await desk.ask(action, **parameters)
+    assert refused.value.field == field
+    assert await desk.database.run(actions.list_actions(10)) == []
+
+
+async def test_everything_of_a_time_is_undone_in_reverse(desk: Desk) -> None:
+    seed = new_id().int % 1_000_000
+    print(f"seed {seed}")
+    rng = Random(seed)
+    before = desk.labels
+    began = wall_clock()
+    for action in rng.choices(REVERSIBLE, k=8):
+        await desk.do(action)
+    chosen = await desk.database.run(undos.undoable(MOST, since=began, until=wall_clock() + timedelta(hours=1)))
+    assert await undo_these(desk.database, CATALOGUE, chosen, wall_clock) == 1
+    for each in chosen:
+        await desk.until(each.id, lambda view: view.undone == "completed")
+    assert desk.labels == before
+    assert await desk.database.run(undos.undoable(MOST, since=began)) == []
+
+
+async def _ended_job(desk: Desk, id: UUID) -> JobView:
+    return await _until_job(desk, id, lambda job: job.state in ("completed", "failed", "canceled"))
+
+
+async def _until_parked(desk: Desk, id: UUID) -> JobView:
+    return await _until_job(desk, id, lambda job: job.parked_by is not None)
+
+
+async def _until_job(desk: Desk, id: UUID, holds: Callable[[JobView], bool]) -> JobView:
+    changed = asyncio.Event()
+    subscription = desk.database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
+    try:
+        async with asyncio.timeout(desk.product.patience_s):
+            while True:
+                changed.clear()
+                found = await desk.database.run(jobs.show_job(id))
+                if found is not None and holds(found):
+                    return found
+                await signalled(changed, 0.1)
+    finally:
+        subscription.close()
+
+
+async def _job_of(desk: Desk, action_id: UUID) -> UUID:
+    for job in await desk.database.run(jobs.list_jobs(state=None, type="action.gmail", limit=100)):
+        if str(action_id) in job.payload_json:
+            return job.id
+    raise AssertionError("there is no job for the action")

@@ -1,0 +1,149 @@
+"""Mail to another address of the user's counts as mail to the user: send-as addresses are looked up, and kept."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from conftest import ManualClock
+from integration.gmail_desk import GmailDesk, gmail_desk
+from integration.product import OWNER, TOKEN, letter
+from postroom.connectors.gmail.knowledge import Knowledge
+from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.gmail.send_as import SendAsAddresses
+from postroom.gmail.client import GmailClient
+from postroom.sandbox.faults import Fault
+from postroom.sandbox.methods import METADATA
+from postroom.sandbox.send_as import Alias, SendAs
+from postroom.store.opening import open_database
+
+WORK, SCHOOL, GIVEN = "Mara@Work.example", "old@school.example", "mara@club.example"
+
+
+@pytest.fixture
+async def desk(clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailDesk]:
+    database = await open_database(tmp_path, None)
+    async with gmail_desk(database, clock, tmp_path / "state") as found:
+        yield found
+    await database.close()
+
+
+@pytest.fixture
+def aliases(desk: GmailDesk) -> SendAs:
+    found = desk.emulator.accounts[OWNER].send_as
+    found.add(Alias(WORK))
+    found.add(Alias(SCHOOL, verification="pending"))
+    return found
+
+
+def send_as_of(desk: GmailDesk, token: str = TOKEN, **options: Any) -> SendAsAddresses:
+    async def give() -> str:
+        return token
+
+    return SendAsAddresses(
+        desk.folder / "send_as.json", GmailClient(desk.http, desk.address, give), desk.clock, **options
+    )
+
+
+def connector_of(desk: GmailDesk, send_as: SendAsAddresses) -> GmailConnector:
+    """Beside what Gmail tells, one address was given by hand, as `--also` does."""
+    return desk.connector(knowledge=Knowledge([OWNER, GIVEN], more_addresses=send_as))
+
+
+async def tiers_of(desk: GmailDesk, connector: GmailConnector, *recipients: str) -> dict[str, str]:
+    delivered = {desk.mailbox.deliver(letter(to, to=to)).id: to for to in recipients}
+    await connector.sync()
+    return {
+        delivered[id]: envelope["control"]["policy_tier"]
+        for id, envelope in (await desk.waiting()).items()
+        if id in delivered
+    }
+
+
+async def test_mail_to_a_verified_address_is_direct_and_to_another_is_not(desk: GmailDesk, aliases: SendAs):
+    found = await tiers_of(
+        desk, connector_of(desk, send_as_of(desk)), OWNER, WORK.lower(), GIVEN, SCHOOL, "x@y.example"
+    )
+    assert found == {
+        OWNER: "interactive",
+        WORK.lower(): "interactive",
+        GIVEN: "interactive",
+        SCHOOL: "default",
+        "x@y.example": "default",
+    }
+
+
+async def test_they_are_looked_up_about_once_an_hour(desk: GmailDesk, aliases: SendAs):
+    send_as = send_as_of(desk)
+    for _ in range(3):
+        await send_as.freshen()
+    assert desk.calls["settings.sendAs.list"] == 1
+    aliases.add(Alias("mara@new.example"))
+    desk.clock.forward(3599)
+    await send_as.freshen()
+    assert "mara@new.example" not in send_as.addresses()
+    desk.clock.forward(1)
+    await send_as.freshen()
+    assert send_as.addresses() == {OWNER, WORK.lower(), "mara@new.example"}
+    desk.clock.forward(-86_400)
+    await send_as.freshen()
+    assert desk.calls["settings.sendAs.list"] == 3
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(503, "backendError", method="settings.sendAs.list", times=9),
+        Fault(403, "insufficientPermissions", method="settings.sendAs.list", times=9),
+        Fault(kind="reset", path="/settings/sendAs", times=9),
+        Fault(kind="missing_fields", method="settings.sendAs.list", fields=("sendAsEmail",), times=9),
+    ],
+    ids=["unavailable", "forbidden", "reset", "nonsense"],
+)
+async def test_while_gmail_does_not_tell_the_last_known_count_and_mail_comes(
+    desk: GmailDesk, aliases: SendAs, fault: Fault
+):
+    await send_as_of(desk).freshen()
+    desk.emulator.faults.order(fault)
+    send_as = send_as_of(desk)
+    connector = connector_of(desk, send_as)
+    with capture_logs() as logged:
+        assert await tiers_of(desk, connector, WORK.lower()) == {WORK.lower(): "interactive"}
+        desk.clock.forward(3600)
+        await send_as.freshen()
+    assert [each["event"] for each in logged if "send_as" in each["event"]] == ["connector.send_as_unknown"]
+    desk.emulator.faults.clear()
+    aliases.add(Alias("mara@new.example"))
+    desk.clock.forward(3600)
+    await send_as.freshen()
+    assert "mara@new.example" in send_as.addresses()
+
+
+async def test_a_token_without_the_scope_is_told_once_and_asked_for_no_more_than_hourly(
+    desk: GmailDesk, aliases: SendAs
+):
+    narrow = desk.emulator.issue_token(scopes=[METADATA]).access_token
+    send_as = send_as_of(desk, narrow)
+    with capture_logs() as logged:
+        for _ in range(3):
+            await send_as.freshen()
+            desk.clock.forward(600)
+    assert send_as.addresses() == frozenset()
+    (told,) = logged
+    assert "settings.sendAs.list needs https://www.googleapis.com/auth/gmail.readonly" in told["error"]
+
+
+async def test_gmail_may_not_hold_up_mail_by_being_slow(desk: GmailDesk, aliases: SendAs):
+    desk.emulator.faults.order(Fault(kind="delay", path="/settings/sendAs", delay_s=30))
+    connector = connector_of(desk, send_as_of(desk, patience=timedelta(milliseconds=50)))
+    assert await tiers_of(desk, connector, OWNER) == {OWNER: "interactive"}
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"addresses": 7}', '{"addresses": [7, "no address", "a@b.example"]}'])
+def test_a_file_that_makes_no_sense_is_no_trouble(desk: GmailDesk, content: str):
+    desk.folder.mkdir()
+    (desk.folder / "send_as.json").write_text(content)
+    assert send_as_of(desk).addresses() == ({"a@b.example"} if "a@b" in content else set())

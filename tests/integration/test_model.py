@@ -1,0 +1,358 @@
+"""Asking a model over real HTTP, through the real client of each provider: decisions, faults, budgets, what is kept."""
+
+import asyncio
+import logging
+import re
+import tracemalloc
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from conftest import ManualClock
+from integration.model_desk import KEY, ModelDesk, opened_model_desk
+from postroom.core.errors import (
+    BadModelAnswer,
+    BudgetSpent,
+    Fatal,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    Retryable,
+)
+from postroom.decide.model import Usage, configured_model, job_error
+from postroom.decide.model_client import LONGEST_REPLY
+from postroom.decide.model_left import LEFT_AFTER, fail_left_calls_forever
+from postroom.decide.prompt import PROMPT_VERSION
+from postroom.sandbox.faults import Fault, Kind
+from postroom.sandbox.model_api import Raw
+from postroom.sandbox.model_moods import Called, Says, decides
+from postroom.sections import ModelSettings
+from postroom.store.database import Database
+
+CANARY = "kumquat-canary-77"
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+async def desk(request: pytest.FixtureRequest, sqlite: Database, clock: ManualClock) -> AsyncIterator[ModelDesk]:
+    async with opened_model_desk(request.param, sqlite, clock) as opened:
+        yield opened
+
+
+async def test_a_decision_comes_back_and_the_call_is_kept(desk: ModelDesk) -> None:
+    desk.api.say(Says(decides("apply_label", 0.8, "a bill", label="Receipts").calls, tokens=(1_000, 100)))
+    answer = await desk.decide()
+    assert (answer.decision.action_type, answer.decision.parameters) == ("apply_label", {"label": "Receipts"})
+    assert (answer.decision.confidence, answer.decision.rationale) == (0.8, "a bill")
+    assert (answer.usage, answer.prompt_version) == (Usage(1_000, 100), PROMPT_VERSION)
+    [call] = await desk.calls()
+    assert (call.state, call.provider, call.model, call.prompt_version) == (
+        "answered",
+        desk.provider,
+        answer.model,
+        PROMPT_VERSION,
+    )
+    # 1,000 tokens at 100 cents a million and 100 at 500, in millionths of a dollar.
+    assert (call.input_tokens, call.output_tokens, call.cost_micros) == (1_000, 100, 1_500)
+    assert call.latency_ms is not None
+    assert (await desk.spent()).micros == 1_500
+
+
+async def test_the_model_is_forced_to_call_the_one_tool_at_a_low_temperature(desk: ModelDesk) -> None:
+    await desk.decide()
+    [asked] = desk.api.asked
+    assert asked.forced
+    assert (asked.tool, asked.labels) == ("record_decision", ("Receipts", "Travel"))
+    assert asked.body["temperature"] == 0.2
+    assert len(asked.body["tools"]) == 1
+    assert "Keep my inbox tidy." in asked.user
+    assert asked.system.startswith("You sort the mail")
+    assert "Thanks." in asked.mail
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (Says(text="I would archive this."), "no call of record_decision"),
+        (Says(text="I cannot help with that.", refuses=True), "no call of record_decision"),
+        (Says((Called("{'not': json"),)), r"the arguments are no JSON|fields that do not exist"),
+        (Says((Called("[1, 2]"),)), r"no object|fields that do not exist"),
+        (Says((Called({"action": "archive"}, "delete_everything"),)), "a tool that does not exist"),
+        (Says((*decides("archive").calls, *decides("trash").calls)), "calls 2 tools"),
+        (Says(decides("archive").calls, cut_off=True), "cut off"),
+        (decides("archive", confidence=7), "confidence: is not from 0 to 1"),
+        (decides("explode"), "action: is not one of"),
+        (decides("forward", to="x@evil.example"), "action: is not one of"),
+        (decides("apply_label", label="Invented"), "parameters.label"),
+        (decides("auto_reply", text="x" * 200_000), r"longer than 65,536|more than 4000"),
+    ],
+)
+async def test_a_bad_answer_is_asked_for_once_more_with_the_problem(
+    desk: ModelDesk, answer: Says, problem: str
+) -> None:
+    desk.api.say(answer, decides("star"))
+    found = await desk.decide()
+    assert found.decision.action_type == "star"
+    assert await desk.states() == ["refused", "answered"]
+    first, second = desk.api.asked
+    assert "Your last answer could not be used: " in second.user
+    assert second.user.startswith(first.user)
+    kept = (await desk.calls())[0].error
+    assert kept is not None
+    assert re.search(problem, kept)
+    assert kept in second.user
+
+
+async def test_a_model_that_refuses_again_and_again_is_asked_twice(desk: ModelDesk) -> None:
+    desk.api.say(*[Says(text="I cannot help with that.", refuses=True)] * 10)
+    with pytest.raises(BadModelAnswer, match=r"in 2 tries, and the message is left alone.*no call of record_decision"):
+        await desk.decide()
+    assert desk.api.requests == 2
+    assert await desk.states() == ["refused", "refused"]
+    assert (await desk.spent()).micros == sum(call.cost_micros or 0 for call in await desk.calls()) > 0
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        Raw(b""),
+        Raw(b"\xff\xfe garbage"),
+        Raw(b"<html>Sign in to the hotel</html>", headers={"Content-Type": "text/html"}),
+        Raw(b"{}"),
+        Raw(b"null"),
+        Raw(b'[{"choices": 1}]'),
+        Raw(b'{"choices": [], "content": [], "id": 7, "usage": "none"}'),
+        Raw(b'{"choices": [{"message": 7}], "content": [{"type": 7}]}'),
+        Raw(b"[" * 100_000),
+    ],
+)
+async def test_garbage_is_a_bad_answer_and_no_crash(desk: ModelDesk, raw: Raw) -> None:
+    desk.api.say(raw, raw)
+    with pytest.raises(BadModelAnswer):
+        await desk.decide()
+    assert await desk.states() == ["refused", "refused"]
+
+
+@pytest.mark.parametrize("headers", [JSON, {**JSON, "Content-Length": str(64 << 20)}])
+async def test_an_answer_of_64_megabytes_is_given_up_early(desk: ModelDesk, headers: dict[str, str]) -> None:
+    await desk.decide()  # whatever is loaded the first time is loaded
+    desk.api.sent_bytes = 0
+    piece = b" " * (1 << 16)
+    desk.api.say(*[Raw(piece, headers=headers, repeat=1 << 10)] * 2)
+    tracemalloc.start()
+    with pytest.raises(BadModelAnswer, match=f"longer than {LONGEST_REPLY:,} bytes"):
+        await desk.decide()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20
+    assert desk.api.sent_bytes < 40 << 20
+
+
+async def test_an_answer_that_unpacks_to_gigabytes_is_not_unpacked(desk: ModelDesk) -> None:
+    desk.api.faults.order(Fault(kind="gzip_bomb", path="/v1/", times=2, size=64 << 20))
+    with pytest.raises(BadModelAnswer, match="compressed"):
+        await desk.decide()
+
+
+@pytest.mark.parametrize(("code", "after"), [(429, 7), (500, None), (503, 120), (408, None), (529, None)])
+async def test_a_provider_that_is_busy_or_broken_is_asked_again_later(
+    desk: ModelDesk, code: int, after: int | None
+) -> None:
+    desk.api.faults.order(Fault(code=code, path="/v1/", retry_after=after))
+    with pytest.raises(ModelUnavailable, match=str(code)) as raised:
+        await desk.decide()
+    assert raised.value.after == (None if after is None else timedelta(seconds=after))
+    assert desk.api.requests == 1
+    [call] = await desk.calls()
+    assert (call.state, call.cost_micros) == ("failed", 0)
+    assert (await desk.spent()).micros == 0
+
+
+async def test_a_provider_may_not_send_us_away_for_longer_than_a_day(desk: ModelDesk) -> None:
+    desk.api.faults.order(Fault(code=503, path="/v1/", retry_after=10**9))
+    with pytest.raises(ModelUnavailable) as raised:
+        await desk.decide()
+    assert raised.value.after == timedelta(days=1)
+
+
+@pytest.mark.parametrize("kind", ["reset", "truncate", "drop_reply"])
+async def test_a_connection_that_breaks_is_tried_again_later(desk: ModelDesk, kind: Kind) -> None:
+    desk.api.faults.order(Fault(kind=kind, path="/v1/"))
+    with pytest.raises(ModelUnavailable, match=r"cannot be reached \(\w+\); check the network"):
+        await desk.decide()
+    assert await desk.states() == ["failed"]
+    assert (await desk.decide()).decision.action_type == "none"
+
+
+async def test_a_provider_that_is_not_there_costs_nothing(desk: ModelDesk) -> None:
+    model = desk.with_settings(base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(ModelUnavailable, match=r"http://127\.0\.0\.1:9/v1 cannot be reached"):
+        await desk.decide(model=model)
+    assert (await desk.spent()).micros == 0
+    await model.close()
+
+
+async def test_an_answer_that_does_not_come_is_given_up_and_counts_as_reserved(desk: ModelDesk) -> None:
+    """The provider may have worked on it, and nobody knows for how much."""
+    desk.api.faults.order(Fault(kind="delay", path="/v1/", delay_s=30))
+    model = desk.with_settings(timeout_s=0.3)
+    with pytest.raises(ModelUnavailable, match=r"within 0\.3 s \(model\.timeout_s\)"):
+        await desk.decide(model=model)
+    [call] = await desk.calls()
+    assert (call.state, call.cost_micros) == ("failed", call.reserved_micros)
+    await model.close()
+
+
+async def test_a_provider_down_for_an_hour_is_asked_once_by_each_try_and_then_answers(desk: ModelDesk) -> None:
+    desk.api.faults.order(Fault(code=503, path="/v1/", seconds=3600))
+    for _ in range(12):
+        with pytest.raises(ModelUnavailable):
+            await desk.decide()
+        desk.clock.forward(300)
+    assert (await desk.decide()).decision.action_type == "none"
+    assert desk.api.requests == 13
+    assert (await desk.states()).count("failed") == 12
+
+
+@pytest.mark.parametrize(
+    ("code", "setting"), [(401, "model.api_key"), (403, "model.api_key"), (404, "model.name"), (400, "model.name")]
+)
+async def test_a_refusal_names_the_setting_to_mend(desk: ModelDesk, code: int, setting: str) -> None:
+    desk.api.faults.order(Fault(code=code, path="/v1/"))
+    with pytest.raises(ModelRefused, match=f"{code}.*{setting}"):
+        await desk.decide()
+    assert desk.api.requests == 1
+    assert (await desk.spent()).micros == 0
+
+
+async def test_a_wrong_key_is_refused_and_told_nowhere(desk: ModelDesk, caplog: pytest.LogCaptureFixture) -> None:
+    model = desk.with_settings(api_key=f"{KEY}-wrong")
+    with caplog.at_level(logging.DEBUG), pytest.raises(ModelRefused, match=r"model\.api_key") as raised:
+        await desk.decide(model=model)
+    await model.close()
+    [call] = await desk.calls()
+    told = f"{raised.value!r} {raised.value.__cause__!r} {call} {caplog.text} {model!r}"
+    assert "canary" not in told
+
+
+async def test_an_unknown_model_is_refused_by_name(desk: ModelDesk) -> None:
+    desk.api._models = frozenset({"another"})
+    with pytest.raises(ModelRefused, match=r"there is no model '.*' at http.*model\.name"):
+        await desk.decide()
+
+
+@pytest.mark.parametrize("place", ["http://127.0.0.1:9/elsewhere", "/v1/other"])
+async def test_a_redirection_is_not_followed(desk: ModelDesk, place: str) -> None:
+    desk.api.say(Raw(b"", 307, {"Location": place}))
+    with pytest.raises(ModelRefused, match=r"redirects elsewhere \(307\)"):
+        await desk.decide()
+    assert desk.api.requests == 1
+
+
+async def test_nothing_of_the_mail_or_the_key_is_logged_or_kept(
+    desk: ModelDesk, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    desk.api.say(decides(CANARY), decides("apply_label", label=CANARY))
+    with pytest.raises(BadModelAnswer) as raised:
+        await desk.decide(f"this is secret: {CANARY}")
+    for fault in (Fault(code=500, path="/v1/"), Fault(kind="reset", path="/v1/")):
+        desk.api.faults.order(fault)
+        with pytest.raises(ModelUnavailable):
+            await desk.decide(f"this is secret: {CANARY}")
+    told = f"{raised.value} {await desk.calls()} {caplog.text}"
+    assert "canary" not in told
+
+
+async def test_at_the_cap_of_the_day_no_call_is_made(desk: ModelDesk) -> None:
+    model = desk.with_settings(max_cents_per_day=0.01)
+    with pytest.raises(BudgetSpent, match=r"model\.max_cents_per_day") as raised:
+        await desk.decide(model=model)
+    assert raised.value.until == datetime(2026, 11, 16, tzinfo=UTC)
+    assert (desk.api.requests, await desk.calls()) == (0, [])
+    await model.close()
+
+
+async def test_a_message_that_costs_too_much_is_not_asked_about_again(desk: ModelDesk) -> None:
+    desk.api.say(*[Says(text="Hm.", tokens=(1_000, 1_000))] * 3)
+    model = desk.with_settings(max_cents_per_message=1.5)
+    with pytest.raises(BadModelAnswer):
+        await desk.decide(model=model)
+    with pytest.raises(BudgetSpent, match=r"model\.max_cents_per_message") as raised:
+        await desk.decide(model=model)
+    assert raised.value.until is None
+    assert desk.api.requests == 2
+    await model.close()
+
+
+async def test_what_was_reserved_is_more_than_what_it_costs(desk: ModelDesk) -> None:
+    for body in ("Hello there, how are you? " * 400, "\u4f60\u597d\u4e16\u754c" * 2_000, "Zm9vYmFy" * 1_000):
+        await desk.decide(body)
+    for call in await desk.calls():
+        assert (call.cost_micros or 0) < call.reserved_micros
+
+
+async def test_a_server_that_counts_no_tokens_has_used_what_was_reserved(desk: ModelDesk) -> None:
+    desk.api.say(Says(decides("star").calls, tokens=(0, 0)))
+    await desk.decide()
+    [call] = await desk.calls()
+    assert call.cost_micros == call.reserved_micros
+
+
+async def test_many_messages_at_once_share_one_client(desk: ModelDesk) -> None:
+    answers = await asyncio.gather(*(desk.decide() for _ in range(10)))
+    assert len(answers) == 10
+    assert await desk.states() == ["answered"] * 10
+
+
+async def test_without_a_model_in_the_settings_there_is_none(sqlite: Database) -> None:
+    assert configured_model(sqlite, ModelSettings.model_validate({})) is None
+
+
+async def test_a_model_of_unknown_price_is_not_asked_before_its_price_is_set(desk: ModelDesk) -> None:
+    model = desk.with_settings(name="my-own", input_cents_per_million=None, output_cents_per_million=None)
+    with pytest.raises(ModelRefused, match=r"'my-own' is not known.*model\.input_cents_per_million"):
+        await desk.decide(model=model)
+    assert desk.api.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "ending", "after"),
+    [
+        (ModelUnavailable("down", timedelta(seconds=9)), Retryable, timedelta(seconds=9)),
+        (ModelUnavailable("down"), Retryable, None),
+        (ModelRefused("the key"), Fatal, None),
+        (BudgetSpent("spent", datetime(2026, 11, 16, tzinfo=UTC)), Retryable, timedelta(hours=16)),
+    ],
+)
+def test_an_error_of_the_model_ends_the_job_in_its_way(
+    error: ModelError, ending: type[Exception], after: timedelta | None, clock: ManualClock
+) -> None:
+    found = job_error(error, clock())
+    assert type(found) is ending
+    assert str(found) == str(error)
+    assert getattr(found, "after", None) == after
+
+
+@pytest.mark.parametrize("error", [BadModelAnswer("no"), BudgetSpent("too dear")])
+def test_some_errors_leave_the_message_where_it_is(error: ModelError, clock: ManualClock) -> None:
+    assert job_error(error, clock()) is None
+
+
+async def test_a_call_whose_process_died_is_marked_in_the_background(desk: ModelDesk) -> None:
+    desk.api.faults.order(Fault(kind="delay", path="/v1/", delay_s=30))
+    asking = asyncio.create_task(desk.decide())
+    while not await desk.calls():
+        pass
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert await desk.states() == ["started"]
+    desk.clock.forward(LEFT_AFTER.total_seconds() + 1)
+    sweeping = asyncio.create_task(fail_left_calls_forever(desk.database, clock=desk.clock))
+    while await desk.states() == ["started"]:
+        pass
+    sweeping.cancel()
+    assert await desk.states() == ["failed"]
+    assert (await desk.spent()).micros > 0

@@ -1,0 +1,134 @@
+"""Who pulls the hints: the account with its own consent, or a service account with its key; and what if neither may."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from conftest import ManualClock
+from integration.gmail_desk import GmailDesk, gmail_desk
+from integration.product import OWNER, letter
+from postroom.connectors.gmail.hints import HintsRefused, PubSubHints
+from postroom.core.errors import SettingsError
+from postroom.gmail.scopes import MODIFY, PUBSUB, Consented
+from postroom.gmail.service_account import KeyFile, KeyRefused, service_account_tokens
+from postroom.gmail.tokens import AccessToken, Tokens
+from postroom.sandbox.pubsub import Subscription
+from postroom.store.opening import open_database
+from support.service_keys import ROBOT, write_key
+
+TOPIC = "projects/home/topics/gmail"
+SUBSCRIPTION = "projects/home/subscriptions/postroom"
+SETTING = "gmail.pubsub_key_file"
+
+
+@pytest.fixture
+async def desk(clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailDesk]:
+    database = await open_database(tmp_path / "desk", None)
+    async with gmail_desk(database, clock, tmp_path / "state") as found:
+        yield found
+    await database.close()
+
+
+@pytest.fixture
+def subscription(desk: GmailDesk) -> Subscription:
+    return desk.emulator.pubsub.subscribe(SUBSCRIPTION, TOPIC)
+
+
+def consenting(desk: GmailDesk, *scopes: str) -> Tokens:
+    """The account's own tokens, as the switchboard gives them."""
+
+    async def fetch(refused: str | None) -> AccessToken:
+        issued = desk.emulator.issue_token(scopes=scopes)
+        life = timedelta(seconds=issued.expires_in)
+        return AccessToken(issued.access_token, desk.clock() + life, Consented(OWNER, frozenset(scopes)))
+
+    return Tokens(fetch, desk.clock)
+
+
+def signing(desk: GmailDesk, path: Path) -> Tokens:
+    endpoint = f"{desk.address}/token"
+    return service_account_tokens(desk.http, KeyFile(path, SETTING, [endpoint]), (PUBSUB,), desk.clock)
+
+
+def key_of(desk: GmailDesk, path: Path) -> Path:
+    return write_key(path, desk.emulator.service_accounts.create_key(ROBOT, f"{desk.address}/token"))
+
+
+def hints_of(desk: GmailDesk, tokens: Tokens) -> PubSubHints:
+    soon = timedelta(milliseconds=1)
+    return PubSubHints(desk.http, SUBSCRIPTION, OWNER, tokens, desk.address, after_trouble=soon)
+
+
+async def test_an_account_whose_consent_includes_pubsub_pulls(desk: GmailDesk, subscription: Subscription):
+    desk.emulator.pubsub.publish(TOPIC, {"emailAddress": OWNER, "historyId": 2})
+    await hints_of(desk, consenting(desk, MODIFY, PUBSUB)).wait()
+    assert subscription.waiting == []
+
+
+async def test_a_service_account_pulls_with_its_key(desk: GmailDesk, subscription: Subscription, tmp_path: Path):
+    hints = hints_of(desk, signing(desk, key_of(desk, tmp_path / "key.json")))
+    for number in range(2):
+        desk.emulator.pubsub.publish(TOPIC, {"emailAddress": OWNER, "historyId": number})
+        await hints.wait()
+        desk.clock.forward(3600)
+    assert subscription.waiting == []
+
+
+async def test_a_consent_without_pubsub_is_told_in_the_heartbeat_and_polling_goes_on(
+    desk: GmailDesk, subscription: Subscription
+):
+    hints = hints_of(desk, consenting(desk, MODIFY))
+    stop, connector = asyncio.Event(), desk.connector(hints=hints)
+    with capture_logs() as logged:
+        running = asyncio.create_task(connector.run(timedelta(milliseconds=1), stop))
+        await desk.vitals.until(lambda: desk.vitals.cursor is not None)
+        desk.mailbox.deliver(letter("hello"))
+        await desk.vitals.until(lambda: desk.vitals.counters["ingested"] == 1)
+        await desk.vitals.until(lambda: desk.vitals.state == "degraded")
+        stop.set()
+        await running
+    told = (
+        f"pulling gmail.pubsub_subscription needs {PUBSUB}, and {OWNER} has granted {MODIFY} (the level organise); "
+        f"run `postroom account add gmail --email {OWNER} --level organise`, and leave every box on Google's page "
+        "ticked; gmail.pubsub_subscription has to be set there too"
+    )
+    assert desk.vitals.error_message is not None
+    assert desk.vitals.error_message.startswith(f"HintsRefused: {told}")
+    (line,) = [each for each in logged if each["event"] == "connector.no_hints"]
+    assert line["error"].startswith(told)
+
+
+async def test_a_key_file_that_is_put_right_is_taken_up_without_a_restart(
+    desk: GmailDesk, subscription: Subscription, tmp_path: Path
+):
+    path = tmp_path / "key.json"
+    hints = hints_of(desk, signing(desk, path))
+    desk.emulator.pubsub.publish(TOPIC, {"emailAddress": OWNER, "historyId": 2})
+    with pytest.raises(SettingsError, match=rf"{SETTING}: {path} cannot be read"):
+        await hints.pull()
+    key_of(desk, path)
+    assert await hints.pull()
+
+
+async def test_a_key_that_google_does_not_take_any_more_is_told(
+    desk: GmailDesk, subscription: Subscription, tmp_path: Path
+):
+    hints = hints_of(desk, signing(desk, key_of(desk, tmp_path / "key.json")))
+    desk.emulator.service_accounts.delete_keys(ROBOT)
+    with pytest.raises(KeyRefused, match=rf"the key of {ROBOT} .*{SETTING}"):
+        await hints.pull()
+
+
+async def test_a_subscription_that_is_not_there_says_which_setting_names_it(desk: GmailDesk):
+    with pytest.raises(HintsRefused, match=rf"no subscription {SUBSCRIPTION}.*correct gmail\.pubsub_subscription"):
+        await hints_of(desk, consenting(desk, PUBSUB)).pull()
+
+
+async def test_a_subscriber_without_the_role_is_told_of_it(desk: GmailDesk, subscription: Subscription):
+    subscription.closed = True
+    with pytest.raises(HintsRefused, match="the role Pub/Sub Subscriber"):
+        await hints_of(desk, consenting(desk, PUBSUB)).pull()

@@ -1,0 +1,136 @@
+"""`postroom connector refused` and `retry`, `postroom account sync`: mail that was left out is seen, and asked for."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroom.connectors.gmail.refused import RefusedMail
+from postroom.connectors.gmail.set_aside import ROUNDS, SetAside
+from postroom.core.errors import BadInput
+from postroom.gmail.errors import ServerError
+from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
+from postroom.store.opening import open_database
+from support.shell import Shell
+
+ADA, BOB = "ada@example.com", "bob@example.com"
+NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(shell: Shell) -> Path:
+    """Ada has an account, one message that was refused, and one that is set aside."""
+    data = shell.folder / "postroom-data"
+
+    async def account() -> None:
+        database = await open_database(data, None)
+        await database.run(keep_account(new_id(), "gmail", f"gmail:user:{ADA}", ADA, NOW))
+        await database.close()
+
+    asyncio.run(account())
+    connector = data / "connectors" / f"gmail-{ADA}"
+    RefusedMail(connector, lambda: NOW).remember("18c0", BadInput("payload", "is too large", "make it smaller"))
+    aside = SetAside(connector, lambda: NOW)
+    for _ in range(ROUNDS):
+        aside.fail({"18c1": ServerError("messages.get", 503)})
+    RefusedMail(data / "connectors" / f"gmail-{BOB}", lambda: NOW).remember("18c2", ValueError())
+    return connector
+
+
+def jobs(shell: Shell, type: str) -> list[dict[str, Any]]:
+    assert shell("jobs", "list", "--type", type, "--json") == 0
+    return shell.json()
+
+
+def test_what_was_refused_and_what_is_set_aside_is_listed(shell: Shell, folder: Path) -> None:
+    assert shell("connector", "refused", "--json") == 0
+    first, second, third = shell.json()
+    since, again_at = NOW.isoformat(), (NOW + timedelta(minutes=1)).isoformat()
+    assert first == {
+        "account": ADA,
+        "message_id": "18c0",
+        "state": "refused",
+        "reason": "BadInput: payload",
+        "since": since,
+        "next_try_at": None,
+    }
+    assert (second["message_id"], second["state"], second["reason"]) == ("18c1", "set_aside", "ServerError: 503")
+    assert (second["since"], second["next_try_at"]) == (since, again_at)
+    assert third["account"] == BOB
+    assert shell("connector", "refused") == 0
+    assert shell.out.splitlines()[0].split()[:3] == ["ACCOUNT", "MESSAGE", "ID"]
+
+
+def test_where_nothing_was_left_out_nothing_is_listed(shell: Shell) -> None:
+    assert shell("connector", "refused", "--json") == 0
+    assert shell.out == ""
+
+
+def test_files_that_make_no_sense_hide_no_others(shell: Shell, folder: Path) -> None:
+    with (folder / "refused.jsonl").open("ab") as file:
+        file.write(b'{"id": 1}\n[]\n{"id": "18c9", "reason": "x", "at": "yesterday"}\n{"id": "cut of')
+    (folder / "set_aside.json").write_text('{"set_aside": [{"id": "18c1", "since": "2026-11-15"}], "failing": [1]}')
+    assert shell("connector", "refused", "--json") == 0
+    assert [each["message_id"] for each in shell.json()] == ["18c0", "18c9", "18c2"]
+
+
+def test_all_of_an_account_are_asked_for_once_more(shell: Shell, folder: Path) -> None:
+    assert shell("connector", "retry", "--account", ADA.upper(), "--all", "--json") == 0
+    told = shell.json()
+    assert [(each["message_id"], each["asked_before"]) for each in told] == [("18c0", False), ("18c1", False)]
+    asked = jobs(shell, "ingest.gmail")
+    assert {each["id"]: each["payload"]["message_id"] for each in asked} == {
+        each["job_id"]: each["message_id"] for each in told
+    }
+    assert shell("connector", "retry", "--account", ADA, "--all", "--json") == 0
+    assert all(each["asked_before"] for each in shell.json())
+
+
+def test_single_messages_are_asked_for_by_their_ids(shell: Shell, folder: Path) -> None:
+    assert shell("connector", "retry", "--account", ADA, "--message", "18aa", "--message", "18bb") == 0
+    assert [line.split()[0] for line in shell.out.splitlines()[1:]] == ["18aa", "18bb"]
+    assert len(jobs(shell, "ingest.gmail")) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        ([], 2, "give one of the two"),
+        (["--all", "--message", "18c0"], 2, "give one of the two"),
+        (["--message", "../18c0"], 2, "is not an id of Gmail"),
+        (["--account", BOB, "--all"], 1, "postroom account list"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(
+    shell: Shell, folder: Path, options: list[str], code: int, told: str
+) -> None:
+    assert shell("connector", "retry", "--account", ADA, *options) == code
+    assert told in shell.err
+    assert jobs(shell, "ingest.gmail") == []
+
+
+def test_nothing_is_asked_for_an_account_that_was_removed(shell: Shell, folder: Path) -> None:
+    assert shell("account", "remove", ADA) == 0
+    assert shell("connector", "retry", "--account", ADA, "--all") == 2
+    assert "postroom account add gmail" in shell.err
+    assert shell("account", "sync", ADA) == 2
+    assert "is removed" in shell.err
+
+
+def test_a_look_at_a_mailbox_is_asked_for_once_at_a_time(shell: Shell, folder: Path) -> None:
+    assert shell("account", "sync", ADA, "--json") == 0
+    (first,) = shell.json()
+    assert shell("account", "sync", ADA) == 0
+    assert first["job_id"] in shell.out
+    assert [each["id"] for each in jobs(shell, "history.sync.gmail")] == [first["job_id"]]
+
+
+def test_a_mailbox_that_is_paused_is_not_looked_at_before_it_is_resumed(shell: Shell, folder: Path) -> None:
+    assert shell("account", "pause", ADA) == 0
+    assert shell("account", "sync", ADA) == 2
+    assert f"postroom account resume {ADA}" in shell.err
+    assert shell("account", "resume", ADA) == 0
+    assert len(jobs(shell, "history.sync.gmail")) == 1

@@ -1,0 +1,339 @@
+"""`postroom rules`: written, shown, changed, tried and exchanged from the command line."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroom.store.audit import list_audit
+from postroom.store.ids import new_id
+from postroom.store.labels import SeenLabel, sync_labels
+from postroom.store.mail import keep_account
+from postroom.store.sqlite import SqliteDatabase
+from support.shell import Shell
+
+EML = b"""From: Ida <ida@shop.example>
+To: mara@lindqvist.example
+Subject: Invoice 42
+Date: Sun, 15 Nov 2020 08:00:00 +0000
+List-Id: <news.shop.example>
+
+Please pay.
+"""
+YAML = """
+rules:
+  - name: invoices
+    if: {and: [{sender_domain: shop.example}, {subject_contains: invoice}]}
+    then: apply_label
+    parameters: {label: Invoices}
+  - name: news
+    priority: 50
+    if: {list_id: other.example}
+    then: archive
+"""
+FILTERS = """<?xml version='1.0' encoding='UTF-8'?>
+<feed xmlns='http://www.w3.org/2005/Atom' xmlns:apps='http://schemas.google.com/apps/2006'>
+<entry><apps:property name='from' value='ida@shop.example'/><apps:property name='label' value='Shops'/>
+<apps:property name='shouldArchive' value='true'/></entry>
+<entry><apps:property name='subject' value='report'/><apps:property name='forwardTo' value='boss@work.example'/></entry>
+<entry><apps:property name='hasTheWord' value='larger:5M'/><apps:property name='shouldTrash' value='true'/></entry>
+</feed>
+"""
+
+
+def written(shell: Shell, name: str, text: str | bytes) -> str:
+    path = shell.folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def with_labels(shell: Shell, *names: str) -> str:
+    """A mailbox that has these labels; its account's id."""
+
+    async def fill() -> str:
+        database = SqliteDatabase(shell.folder / "postroom-data" / "postroom.sqlite3")
+        now = datetime.now(UTC)
+        account = await database.run(
+            keep_account(new_id(), "gmail", "gmail:user:mara@lindqvist.example", "mara@lindqvist.example", now)
+        )
+        seen = [SeenLabel(f"Label_{number}", name, "user") for number, name in enumerate(names)]
+        await database.run(sync_labels(account.id, seen, now))
+        await database.close()
+        return str(account.id)
+
+    return asyncio.run(fill())
+
+
+def audited(shell: Shell) -> list[tuple[str, str]]:
+    async def read() -> list[tuple[str, str]]:
+        database = SqliteDatabase(shell.folder / "postroom-data" / "postroom.sqlite3")
+        entries = await database.run(list_audit(50))
+        await database.close()
+        return [(entry.action, entry.actor.partition(":")[0]) for entry in reversed(entries)]
+
+    return asyncio.run(read())
+
+
+def rules_of(shell: Shell) -> list[dict[str, Any]]:
+    assert shell("rules", "list", "--json") == 0
+    return shell.json()
+
+
+ADD = ("rules", "add", "--name", "shop", "--if", '{"sender_domain": "shop.example"}', "--then")
+
+
+def test_a_rule_is_added_from_options_and_shown(shell: Shell) -> None:
+    assert shell(*ADD, "apply_label", "--param", "label=Shops", "--priority", "7", "--shadow", "--needs-approval") == 0
+    assert shell.out == "shop  added\n"
+    [rule] = rules_of(shell)
+    assert (rule["action"], rule["parameters"], rule["priority"]) == ("apply_label", {"label": "Shops"}, 7)
+    assert (rule["mode"], rule["needs_approval"], rule["version"]) == ("shadow", True, 1)
+    assert shell("rules", "show", "shop") == 0
+    assert "sender_domain: shop.example" in shell.out
+    assert shell("rules", "show", "shop", "--json") == 0
+    assert shell.json() == [rule]
+    assert audited(shell) == [("rules.add", "cli")]
+
+
+def test_rules_are_added_from_a_file_all_or_none(shell: Shell) -> None:
+    assert shell("rules", "add", written(shell, "rules.yaml", YAML)) == 0
+    assert [rule["name"] for rule in rules_of(shell)] == ["news", "invoices"]
+    more = YAML.replace("invoices", "bills")
+    assert shell("rules", "add", written(shell, "more.yaml", more)) == 2
+    assert "there is a rule 'news' already" in shell.err
+    assert len(rules_of(shell)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--name", "x", "--if", "{", "--then", "archive"], "--if: is no JSON"),
+        (["--name", "x", "--if", '{"sender_domian": "a.b"}', "--then", "archive"], "did you mean 'sender_domain'?"),
+        (["--name", "x", "--if", '{"has_attachment": true}', "--then", "archvie"], "did you mean 'archive'?"),
+        (["--name", "x", "--if", '{"has_attachment": true}', "--then", "apply_label"], "parameters.label: is missing"),
+        (["--name", "x", "--if", '{"subject_regex": "(?=a)"}', "--then", "star"], "is no RE2 expression"),
+        (["--name", "x", "--then", "star"], "if: is missing"),
+        (["--name", "x", "--if", '{"has_attachment": true}', "--then", "star", "--scope", "domain"], "scope_ref"),
+        (["--name", "x", "--if", '{"has_attachment": true}', "--then", "star", "--param", "y"], "NAME=VALUE"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_refused_with_the_field_and_the_remedy(
+    shell: Shell, arguments: list[str], told: str
+) -> None:
+    assert shell("rules", "add", *arguments) == 2
+    assert told in shell.err
+    assert len(shell.err.splitlines()) == 1
+
+
+def test_a_rule_that_looks_at_a_label_nobody_has_is_refused_and_one_that_applies_it_is_not(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    with_labels(shell, "Receipts")
+    look = ("rules", "add", "--name", "look", "--then", "archive", "--if")
+    assert shell(*look, '{"not": {"label_present": "Recipts"}}') == 2
+    assert "which no mailbox has" in shell.err
+    assert shell(*look, '{"label_present": "receipts"}') == 0
+    assert shell(*ADD, "apply_label", "--param", "label=Shops") == 0
+    assert "is made when needed" in shell.err
+    assert shell("rules", "edit", "look", "--if", '{"label_present": "Soon"}', "--allow-missing") == 0
+
+
+def test_a_rule_is_edited_only_as_far_as_is_said(shell: Shell) -> None:
+    assert shell(*ADD, "apply_label", "--param", "label=Shops") == 0
+    assert shell("rules", "edit", "shop", "--priority", "3", "--rename", "shops", "--approval", "yes") == 0
+    assert shell.out == "shops  changed, version 2\n"
+    [rule] = rules_of(shell)
+    assert (rule["name"], rule["priority"], rule["parameters"]) == ("shops", 3, {"label": "Shops"})
+    assert (rule["needs_approval"], rule["mode"]) == (True, "active")
+    assert shell("rules", "edit", "shops", "--then", "trash", "--version", "1") == 2
+    assert "was changed meanwhile; it is version 2" in shell.err
+    assert shell("rules", "edit", "shops", "--then", "trash", "--version", "2") == 0
+    assert rules_of(shell)[0]["parameters"] == {}
+    assert shell("rules", "edit", "shops") == 2
+    one = written(shell, "one.yaml", "name: shops\nif: {has_attachment: true}\nthen: star\n")
+    assert shell("rules", "edit", "shops", "--file", one) == 0
+    assert rules_of(shell)[0]["action"] == "star"
+
+
+def test_a_rule_is_disabled_enabled_and_removed(shell: Shell) -> None:
+    assert shell(*ADD, "archive") == 0
+    assert shell("rules", "disable", "shop", "--reason", "too eager") == 0
+    assert rules_of(shell)[0]["disabled_reason"] == "too eager"
+    assert shell("rules", "enable", "shop") == 0
+    assert rules_of(shell)[0]["enabled"] is True
+    assert shell("rules", "remove", "shop", "--json") == 0
+    assert rules_of(shell) == []
+    assert shell("rules", "enable", "shop") == 1
+    assert audited(shell) == [
+        ("rules.add", "cli"),
+        ("rules.disable", "cli"),
+        ("rules.enable", "cli"),
+        ("rules.remove", "cli"),
+    ]
+
+
+def test_a_rule_for_one_account_names_it_by_its_address(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    account = with_labels(shell)
+    assert shell(*ADD, "archive", "--scope", "account", "--for", "mara@lindqvist.example") == 0
+    assert rules_of(shell)[0]["scope_ref"] == account
+    assert shell("rules", "edit", "shop", "--scope", "sender", "--for", "Ida@Shop.example") == 0
+    assert rules_of(shell)[0]["scope_ref"] == "ida@shop.example"
+
+
+def test_rules_are_tried_on_a_message_and_every_one_is_explained(shell: Shell) -> None:
+    assert shell("rules", "add", written(shell, "rules.yaml", YAML)) == 0
+    assert shell(*ADD, "archive", "--scope", "sender", "--for", "other@x.example") == 0
+    mail = written(shell, "one.eml", EML)
+    assert shell("rules", "test", mail, "--json") == 0
+    [tried] = shell.json()
+    assert (tried["matched"], tried["action"]) == ("invoices", "apply_label")
+    assert {each["rule"]: each["result"] for each in tried["rules"]} == {
+        "news": "does not match",
+        "invoices": "decides",
+        "shop": "is for other mail",
+    }
+    assert shell("rules", "test", mail) == 0
+    assert shell.out.splitlines()[0].endswith("one.eml: invoices → apply_label")
+    assert "no value of it fits" in shell.out
+
+
+def test_rules_of_a_file_are_tried_on_many_messages_without_being_kept(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    mbox = b"".join(b"From x\n" + EML.replace(b"42", b"%d" % number) + b"\n" for number in range(3))
+    rules = written(shell, "rules.yaml", "name: second\nif: {subject_contains: 'invoice 1'}\nthen: star\n")
+    assert shell("rules", "test", written(shell, "mail.mbox", mbox), "--rules", rules, "--json") == 0
+    assert [row["matched"] for row in shell.json()] == [None, "second", None]
+    assert rules_of(shell) == []
+    assert shell("rules", "test") == 2
+
+
+def test_gmail_filters_come_in_and_what_could_not_be_translated_is_listed(shell: Shell) -> None:
+    file = written(shell, "mailFilters.xml", FILTERS)
+    assert shell("rules", "import", file, "--dry-run", "--json") == 0
+    assert [row["result"] for row in shell.json() if "name" in row] == ["would come in"] * 2
+    assert rules_of(shell) == []
+    assert shell("rules", "import", file) == 0
+    assert "filter 1: shouldArchive: a rule does one thing" in shell.out
+    assert "filter 3: hasTheWord larger:5M: larger: has no counterpart" in shell.out
+    shops, boss = rules_of(shell)
+    assert (shops["conditions"], shops["action"]) == ({"sender_email": "ida@shop.example"}, "apply_label")
+    assert (boss["action"], boss["enabled"], boss["disabled_reason"]) == ("forward", False, "review and enable")
+    assert shops["origin"] == "import"
+    assert shell("rules", "import", file, "--json") == 0
+    assert {row["result"] for row in shell.json() if "name" in row} == {"left as it is"}
+
+
+def test_a_sieve_script_comes_in_with_lines_for_what_did_not(shell: Shell) -> None:
+    script = 'if header :contains "subject" "chess" {\n  fileinto :copy "Club";\n  stop;\n}\nvacation "away";\n'
+    assert shell("rules", "import", written(shell, "my.sieve", script), "--json") == 0
+    [rule, left_out] = shell.json()
+    assert rule["result"] == "added"
+    assert (left_out["where"], left_out["left_out"]) == ("line 5", "vacation")
+
+
+def test_rules_that_look_at_labels_nobody_has_are_imported_disabled(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    with_labels(shell, "Receipts")
+    file = written(shell, "rules.yaml", "name: look\nif: {label_present: Nowhere}\nthen: archive\n")
+    assert shell("rules", "import", file) == 0
+    assert "no mailbox has the label 'Nowhere'" in rules_of(shell)[0]["disabled_reason"]
+
+
+def test_what_is_exported_comes_in_elsewhere_as_the_same_rules(shell: Shell, tmp_path: Path) -> None:
+    assert shell("rules", "add", written(shell, "rules.yaml", YAML)) == 0
+    for format in ("yaml", "json", "gmail", "sieve"):
+        file = shell.folder / f"out.{'xml' if format == 'gmail' else format}"
+        assert shell("rules", "export", "--format", format, "--output", str(file)) == 0
+        elsewhere = ("--data-dir", str(tmp_path / f"{format}-data"))
+        assert shell("rules", "import", str(file), *elsewhere) == 0
+        assert shell("rules", "export", "--json", *elsewhere) == 0
+        theirs = json.loads(shell.out)["rules"]
+        assert shell("rules", "export", "--json") == 0
+        ours = json.loads(shell.out)["rules"]
+        assert [(each["if"], each["then"]) for each in theirs] == [(each["if"], each["then"]) for each in ours]
+        if format in ("yaml", "json"):
+            assert theirs == ours
+
+
+def test_an_export_tells_what_the_other_form_cannot_say(shell: Shell) -> None:
+    assert shell("rules", "add", "--name", "old", "--if", '{"older_than": "12h"}', "--then", "archive") == 0
+    for format in ("gmail", "sieve"):
+        assert shell("rules", "export", "--format", format) == 0
+        assert "old: archive" in shell.err
+    assert shell("rules", "export", "--format", "toml") == 2
+
+
+def test_hostile_files_are_refused_in_one_line(shell: Shell) -> None:
+    bomb = "<!DOCTYPE x [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;'>]>" + FILTERS
+    cases = {
+        "bomb.xml": bomb,
+        "loop.yaml": "a: &a [*a]",
+        "deep.yaml": "[" * 50_000,
+        "bytes.yaml": b"\xff\xfe\x00",
+        "torn.xml": "<feed",
+        "open.sieve": 'if header :is "a" "b" {',
+        "binary.sieve": b"\x80",
+        "large.yaml": "# " + "x" * 1_100_000,
+    }
+    for name, content in cases.items():
+        assert shell("rules", "import", written(shell, name, content)) == 2, name
+        assert len(shell.err.splitlines()) == 1, name
+    assert shell("rules", "import", "nowhere.yaml") == 2
+
+
+def test_directions_are_added_changed_switched_and_removed(shell: Shell) -> None:
+    assert shell("directions", "add", "Keep what my sister writes.", "--position", "5", "--json") == 0
+    id = shell.json()[0]["id"]
+    assert shell("directions", "edit", id[-6:], "--text", "Keep it all.", "--position", "1") == 0
+    assert shell("directions", "disable", id) == 0
+    assert shell("directions", "list", "--json") == 0
+    [direction] = shell.json()
+    assert (direction["content"], direction["position"], direction["enabled"]) == ("Keep it all.", 1, False)
+    assert shell("directions", "enable", id) == 0
+    assert shell("directions", "edit", id) == 2
+    assert shell("directions", "edit", "ffff", "--position", "3") == 1
+    assert shell("directions", "remove", id) == 0
+    assert shell("directions", "list", "--json") == 0
+    assert shell.out == ""
+    assert [action for action, _ in audited(shell)] == [
+        "directions.add",
+        "directions.edit",
+        "directions.edit",
+        "directions.edit",
+        "directions.remove",
+    ]
+
+
+def test_model_rules_are_added_changed_switched_and_removed(shell: Shell) -> None:
+    assert shell("model-rules", "add", "school", "Star it.", "--scope", "domain", "--for", "School.example") == 0
+    assert (
+        shell("model-rules", "edit", "school", "--text", "Star it, always.", "--mode", "shadow", "--rename", "schools")
+        == 0
+    )
+    assert shell("model-rules", "disable", "schools") == 0
+    assert shell("model-rules", "list", "--json") == 0
+    [rule] = shell.json()
+    assert (rule["text"], rule["mode"], rule["enabled"]) == ("Star it, always.", "shadow", False)
+    assert (rule["scope"], rule["scope_ref"]) == ("domain", "school.example")
+    assert shell("model-rules", "edit", "schools", "--scope", "global") == 0
+    assert shell("model-rules", "enable", rule["id"]) == 0
+    assert shell("model-rules", "remove", "schools") == 0
+    assert shell("model-rules", "remove", "schools") == 1
+    assert "postroom model-rules list" in shell.err
+
+
+def test_labels_are_listed_described_and_kept_from_the_classifier(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    with_labels(shell, "Receipts", "Travel")
+    assert shell("labels", "describe", "receipts", "what I paid for") == 0
+    assert shell("labels", "deny", "Label_0", "--account", "mara@lindqvist.example", "--json") == 0
+    [changed] = shell.json()
+    assert (changed["description"], changed["available_to_classifier"]) == ("what I paid for", False)
+    assert shell("labels", "list", "--json") == 0
+    assert [row["available_to_classifier"] for row in shell.json()] == [False, True]
+    assert shell("labels", "allow", "Receipts") == 0
+    assert shell("labels", "deny", "Nowhere") == 1
+    assert "postroom labels list" in shell.err

@@ -1,0 +1,77 @@
+"""The accounts on the page, read from a real store."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import ManualClock
+from postroom.core.heartbeat import parse_heartbeat
+from postroom.dashboard.feed import AccountLine
+from postroom.dashboard.store_feed import StoreFeed
+from postroom.gmail.scopes import LEVELS
+from postroom.store.accounts import Consent, connect_account, lose_consent, pause_account, remove_account
+from postroom.store.audit import Signature
+from postroom.store.connectors import record_heartbeat
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.opening import open_database
+from postroom.vault import Sealed
+
+MARA = "mara@lindqvist.example"
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path)
+    yield opened
+    await opened.close()
+
+
+def signed(reason: str | None = None) -> Signature:
+    return Signature(new_id(), "cli:mara", "admin", reason)
+
+
+def report(clock: ManualClock, **status: Any) -> dict[str, Any]:
+    return {
+        "schema_version": "connector.heartbeat.v1",
+        "connector": {"connector_type": "gmail", "endpoint_identity": f"gmail:user:{MARA}", "instance_id": "host"},
+        "status": {"state": "healthy", "uptime_s": 1.0, **status},
+        "counters": {"ingested": 7, "refused": 2},
+        "sent_at": clock().isoformat(),
+    }
+
+
+async def test_an_account_is_shown_from_its_consent_to_its_removal(database: Database, clock: ManualClock) -> None:
+    feed = StoreFeed(database, clock)
+    assert await feed.accounts() == []
+    id, granted_at = new_id(), clock()
+    dies_at = granted_at + timedelta(days=7)
+    consent = Consent("app", "organise", frozenset(LEVELS["organise"]), granted_at, dies_at=dies_at)
+    await database.run(connect_account(id, MARA, consent, Sealed("key", "sealed"), signed(), granted_at))
+    assert await feed.accounts() == [AccountLine(MARA, "active", level="organise")]
+
+    await database.run(record_heartbeat(parse_heartbeat(report(clock)), heard_at := clock()))
+    [shown] = await feed.accounts()
+    assert (shown.connector, shown.heard_at, shown.ingested, shown.refused, shown.trouble) == (
+        "online", heard_at, 7, 2, None,
+    )  # fmt: skip
+    clock.forward(121)
+    assert [each.connector for each in await feed.accounts()] == ["stale"]
+    trouble = report(clock, state="degraded", error_message="quota")
+    await database.run(record_heartbeat(parse_heartbeat(trouble), clock()))
+    assert [(each.connector, each.trouble) for each in await feed.accounts()] == [("online", "quota")]
+
+    clock.now = dies_at - timedelta(days=2)
+    renewing = f"postroom account add gmail --email {MARA} --level organise"
+    assert [(each.dies_at, each.command) for each in await feed.accounts()] == [(dies_at, renewing)]
+    await database.run(pause_account(id, signed("on holiday"), clock()))
+    [paused] = await feed.accounts()
+    assert (paused.state, paused.reason, paused.command) == ("paused", "on holiday", f"postroom account resume {MARA}")
+    await database.run(lose_consent(id, granted_at, "Google ended it", signed(), clock()))
+    [lost] = await feed.accounts()
+    assert (lost.state, lost.reason, lost.command) == ("needs_consent", "Google ended it", renewing)
+    await database.run(remove_account(id, signed(), clock()))
+    assert await feed.accounts() == []

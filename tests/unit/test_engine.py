@@ -1,0 +1,77 @@
+"""Which rules may judge a message, as far as it is here."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from postroom.core.rulebook import Rulebook
+from postroom.core.rules import Rule, Subject, kinds_used
+from postroom.decide.engine import TOLD_BY_ITS_HEAD, TOLD_BY_ITS_TEXT, unseen, what_rules_say
+from postroom.store.mail import StoredMessage
+
+NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
+HEADERS = (("From", "a@b.example"), ("Subject", "Sale"), ("List-Id", "<sale>"))
+
+
+def a_message(tier: str = "metadata", headers: tuple[tuple[str, str], ...] = HEADERS) -> StoredMessage:
+    subject = Subject("a@b.example", "Sale", headers, frozenset({"INBOX"} if headers else ()))
+    return StoredMessage(UUID(int=1), UUID(int=2), "18c2", subject, tier)
+
+
+def decider(message: StoredMessage, *conditions: Mapping[str, Any]) -> str | None:
+    """The name of the rule that decides: its place among those given."""
+    rules = [Rule(UUID(int=n), str(n), "global", None, n, each, "archive", {}) for n, each in enumerate(conditions)]
+    matched = what_rules_say(message, Rulebook(rules), NOW).matched
+    return None if matched is None else matched.name
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {"header_match": {"name": "List-Id", "pattern": "sale"}},
+        {"list_id": "sale"},
+        {"label_present": "INBOX"},
+        {"subject_contains": "sale"},
+        {"sender_domain": "b.example"},
+        {"not": {"label_present": "STARRED"}},
+    ],
+    ids=str,
+)
+def test_what_the_metadata_tells_decides(conditions: Mapping[str, Any]) -> None:
+    assert decider(a_message(), conditions) == "0"
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {"not": {"body_contains": "invoice"}},
+        {"has_attachment": False},
+        {"or": [{"subject_contains": "nothing like it"}, {"not": {"has_attachment": True}}]},
+    ],
+    ids=str,
+)
+def test_a_rule_that_looks_at_the_text_judges_no_mail_without_one(conditions: Mapping[str, Any]) -> None:
+    assert decider(a_message(), conditions) is None
+    assert decider(a_message(), conditions, {"list_id": "sale"}) == "1"
+    assert decider(a_message("full"), conditions, {"list_id": "sale"}) == "0"
+
+
+@pytest.mark.parametrize("kind", sorted(TOLD_BY_ITS_HEAD))
+def test_of_mail_that_came_without_headers_only_sender_and_subject_are_judged(kind: str) -> None:
+    argument = {"name": "X-Keep"} if kind == "header_match" else "uta@x.example"
+    conditions = {"not": {kind: argument}}
+    assert decider(a_message(), conditions, {"subject_contains": "sale"}) == "0"
+    assert decider(a_message(headers=()), conditions, {"subject_contains": "sale"}) == "1"
+
+
+@pytest.mark.parametrize("conditions", [None, [], {"and": [1, {"zzz": {}}]}, {"label_present": [{}]}, {1: 2}], ids=str)
+def test_conditions_without_sense_look_at_nothing_that_is_missing(conditions: object) -> None:
+    assert kinds_used(conditions) <= {"and", "label_present"}
+
+
+def test_nothing_of_a_whole_message_is_unseen() -> None:
+    assert unseen(a_message("full", headers=())) == frozenset()
+    assert unseen(a_message()) == TOLD_BY_ITS_TEXT

@@ -1,0 +1,119 @@
+"""What automation may do by itself, what waits for a person, and what is never done."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroom.core.actions import ACTION_TYPES, IRREVERSIBLE
+from postroom.core.safety import Policy, Proposed, Protected, Source, Surroundings, rule_on
+
+SOURCES: tuple[Source, ...] = get_args(Source)
+AROUND = Surroundings("ann@shop.example", frozenset({"INBOX", "Label_1", "Work"}))
+PROPOSED = st.builds(
+    Proposed,
+    st.sampled_from(ACTION_TYPES),
+    st.just({}),
+    st.floats(0, 1),
+    st.sampled_from(SOURCES),
+    st.booleans(),
+)
+POLICIES = st.builds(
+    Policy,
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.frozensets(st.sampled_from(ACTION_TYPES)),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 3),
+)
+
+
+def ruling(
+    action: str, source: Source = "rule", confidence: float = 1.0, around: Surroundings = AROUND, **policy: object
+):
+    return rule_on(Proposed(action, {}, confidence, source), around, Policy(**policy))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("action", sorted(set(ACTION_TYPES) - IRREVERSIBLE))
+def test_what_can_be_undone_and_is_sure_is_allowed(action: str) -> None:
+    assert ruling(action).verdict == "allow"
+
+
+@pytest.mark.parametrize("action", sorted(IRREVERSIBLE))
+def test_what_cannot_be_undone_waits_for_a_person(action: str) -> None:
+    assert ruling(action).verdict == "approve"
+    assert "cannot be undone" in ruling(action).reasons[0]
+
+
+@given(PROPOSED, POLICIES)
+def test_nothing_irreversible_is_done_without_a_person_unless_the_user_trusts_the_rule(
+    proposed: Proposed, policy: Policy
+) -> None:
+    verdict = rule_on(proposed, AROUND, policy).verdict
+    if proposed.action_type in IRREVERSIBLE and proposed.source != "user" and verdict == "allow":
+        assert policy.trust_rules
+        assert proposed.source == "rule"
+        assert proposed.action_type != "delete"
+
+
+@given(PROPOSED, POLICIES)
+def test_protected_mail_is_never_touched_whoever_asks(proposed: Proposed, policy: Policy) -> None:
+    for protected in (
+        Protected(senders=frozenset({"ann@shop.example"})),
+        Protected(domains=frozenset({"shop.example"})),
+        Protected(labels=frozenset({"work"})),
+    ):
+        around = Surroundings("Ann@Shop.example", AROUND.labels, protected)
+        assert rule_on(proposed, around, policy).verdict == "refuse"
+
+
+def test_a_protected_domain_covers_its_subdomains_and_no_lookalike() -> None:
+    protected = Protected(domains=frozenset({"shop.example"}))
+    assert protected.reason("a@mail.shop.example", frozenset()) is not None
+    assert protected.reason("a@notshop.example", frozenset()) is None
+
+
+@pytest.mark.parametrize("source", ["model", "agent"])
+def test_only_the_users_own_words_name_who_mail_is_forwarded_to(source: Source) -> None:
+    assert ruling("forward", source).verdict == "refuse"
+
+
+def test_no_answer_is_sent_where_none_may_be() -> None:
+    around = Surroundings("list@x.example", frozenset(), no_answer="it came through a mailing list")
+    assert ruling("auto_reply", around=around).reasons == ("it came through a mailing list",)
+
+
+@pytest.mark.parametrize(
+    ("action", "confidence", "verdict"),
+    [("archive", 0.69, "approve"), ("archive", 0.7, "allow"), ("trash", 0.89, "approve"), ("trash", 0.9, "allow")],
+)
+def test_a_model_that_is_not_sure_asks(action: str, confidence: float, verdict: str) -> None:
+    assert ruling(action, "model", confidence).verdict == verdict
+
+
+def test_what_is_on_the_users_list_asks() -> None:
+    assert ruling("archive", always_approve=frozenset({"archive"})).verdict == "approve"
+
+
+def test_who_asks_for_approval_gets_it() -> None:
+    proposed = Proposed("archive", {}, 1.0, "model", needs_approval=True)
+    assert rule_on(proposed, AROUND, Policy()).verdict == "approve"
+
+
+def test_agents_propose_and_people_approve() -> None:
+    assert ruling("archive", "agent").verdict == "approve"
+    assert ruling("archive", "agent", trust_agents=True).verdict == "allow"
+    assert ruling("delete", "agent", trust_agents=True).verdict == "approve"
+
+
+def test_a_trusted_rule_may_answer_and_forward_within_the_hours_share() -> None:
+    assert ruling("auto_reply", trust_rules=True).verdict == "allow"
+    assert ruling("delete", trust_rules=True).verdict == "approve"
+    busy = Surroundings("a@b.example", frozenset(), irreversible_this_hour=20)
+    assert ruling("auto_reply", around=busy, trust_rules=True).verdict == "approve"
+
+
+def test_a_person_needs_no_approval() -> None:
+    assert ruling("delete", "user").verdict == "allow"

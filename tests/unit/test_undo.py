@@ -1,0 +1,96 @@
+"""What an undo restores: exactly what the action changed, and only that, whatever the user did meanwhile."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroom.core.actions import PLACES, LabelChange, label_change
+from postroom.core.undo import INVERSES, Snoozed, inverse_change, no_way_back, undo_hint, why_not
+
+PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
+OTHERS = st.frozensets(st.sampled_from(["UNREAD", "STARRED", "Label_1", "Label_2"]))
+LABELS = st.builds(lambda place, others: place | others, PLACED, OTHERS)
+ACTIONS = st.sampled_from(sorted(INVERSES))
+
+
+def done(action: str, before: frozenset[str]) -> tuple[dict[str, object], frozenset[str]]:
+    """The action on a message with these labels: its hint, and the labels afterwards."""
+    change = label_change(action, "Label_1").effective(before)
+    return undo_hint(action, before, change), change.applied_to(before)
+
+
+@given(ACTIONS, LABELS)
+def test_an_undo_at_once_restores_the_message(action: str, before: frozenset[str]) -> None:
+    hint, after = done(action, before)
+    assert inverse_change(hint, after).applied_to(after) == before
+
+
+@given(st.lists(ACTIONS, max_size=8), LABELS)
+def test_any_actions_undone_in_reverse_restore_the_message(actions: list[str], before: frozenset[str]) -> None:
+    hints: list[dict[str, object]] = []
+    labels = before
+    for action in actions:
+        hint, labels = done(action, labels)
+        hints.append(hint)
+    for hint in reversed(hints):
+        labels = inverse_change(hint, labels).applied_to(labels)
+    assert labels == before
+
+
+@given(ACTIONS, LABELS, OTHERS, OTHERS)
+def test_what_the_user_changed_meanwhile_stands(
+    action: str, before: frozenset[str], put_on: frozenset[str], taken_off: frozenset[str]
+) -> None:
+    hint, after = done(action, before)
+    touched = before ^ after
+    meanwhile = LabelChange(put_on - touched, taken_off - put_on - touched).applied_to(after)
+    restored = inverse_change(hint, meanwhile).applied_to(meanwhile)
+    assert restored - touched == meanwhile - touched
+    assert restored & touched == before & touched
+
+
+def test_undoing_an_archive_does_not_fetch_it_out_of_the_trash() -> None:
+    hint, _ = done("archive", frozenset({"INBOX"}))
+    assert not inverse_change(hint, frozenset({"TRASH"}))
+
+
+def test_the_hint_names_the_inverse() -> None:
+    hint, _ = done("archive", frozenset({"INBOX", "UNREAD"}))
+    assert hint == {
+        "action": "archive",
+        "pre_labels": ["INBOX", "UNREAD"],
+        "inverse_action": "apply_label",
+        "inverse_parameters": {"add_labels": ["INBOX"], "remove_labels": []},
+        "no_op": False,
+        "irreversible": False,
+    }
+
+
+def test_a_snooze_remembers_what_wakes_it() -> None:
+    until = datetime(2027, 1, 1, tzinfo=UTC)
+    before = frozenset({"INBOX"})
+    change = label_change("snooze", "Label_7").effective(before)
+    hint = undo_hint("snooze", before, change, Snoozed(until, "Later", "Label_7", UUID(int=5)))
+    assert hint["snooze_until"] == "2027-01-01T00:00:00+00:00"
+    assert hint["snooze_label_id"] == "Label_7"
+    assert hint["unsnooze_job_id"] == hint["inverse_parameters"]["cancel_unsnooze_job_id"] == str(UUID(int=5))
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "hint", "reason"),
+    [
+        ("archive", "executing", None, "only what was completed"),
+        ("delete", "completed", no_way_back("delete"), "cannot be undone"),
+        ("archive", "completed", no_way_back("archive"), "cannot be undone"),
+        ("archive", "completed", done("archive", frozenset())[0], "changed nothing"),
+    ],
+)
+def test_what_cannot_be_undone_says_why(action: str, state: str, hint: dict[str, object] | None, reason: str) -> None:
+    assert reason in (why_not(action, state, hint) or "")
+
+
+def test_what_was_completed_and_changed_something_can_be_undone() -> None:
+    assert why_not("archive", "completed", done("archive", frozenset({"INBOX"}))[0]) is None
