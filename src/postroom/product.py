@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 from starlette.routing import Route
 
-from postroom.act.orphans import end_orphans_forever
+from postroom.act.tending import tend_forever, usual_chores
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.job_types import CATALOGUE
 from postroom.core.roles import Principal, Role
@@ -20,6 +20,8 @@ from postroom.core.tally import Gauges, Tally
 from postroom.dashboard.serve import serving
 from postroom.dashboard.store_feed import StoreFeed
 from postroom.dashboard.web import create_dashboard
+from postroom.decide.adviser import ModelAdviser
+from postroom.decide.model import configured_model
 from postroom.export.exporter import Exporter, exporting
 from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.quota import Quota
@@ -106,16 +108,21 @@ async def _run_jobs(
         "failed": timedelta(days=jobs.keep_failed_days),
         "canceled": timedelta(days=jobs.keep_canceled_days),
     }
-    worker = Worker(database, CATALOGUE, job_handlers(settings, database, mailboxes, None), options)
+    model = configured_model(database, settings.model)
+    adviser = None if model is None else ModelAdviser(database, model, settings.model.mode)
+    worker = Worker(database, CATALOGUE, job_handlers(settings, database, mailboxes, adviser), options)
     leadership = Leadership(
         database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database, keep), poll=options.poll
     )
-    async with background(end_orphans_forever(database), stop), asyncio.TaskGroup() as group:
+    chores = usual_chores(settings.safety.hourly_cap)
+    async with background(tend_forever(database, chores), stop), asyncio.TaskGroup() as group:
         group.create_task(worker.run())
         group.create_task(leadership.run())
         await stop.wait()
         worker.stop()
         leadership.stop()
+    if model is not None:
+        await model.close()
 
 
 def _reserve(settings: Settings, database: Database) -> DiskReserve | None:

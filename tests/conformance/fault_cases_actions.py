@@ -59,7 +59,7 @@ async def release_capped(desk: Desk) -> Transaction[Any]:
     account = await desk.database.run(mail.account_of(ENDPOINT))
     job = await desk.claimed()
     await desk.database.run(jobs.park(job.claim, f"cap:{account.id}", "too many", desk.clock()))
-    return actions.release_capped([account.id], CAP, desk.clock())
+    return actions.release_capped(CAP, desk.clock())
 
 
 async def begin_undo(desk: Desk) -> Transaction[Any]:

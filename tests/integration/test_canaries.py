@@ -65,20 +65,20 @@ def watch(canaries: Canaries) -> Iterator[Watch]:
 @pytest.fixture
 def failing_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors that nobody meant, whose words quote the mail."""
-    read_mail, decide = getattr(dispatcher, "read_mail"), getattr(classify, "decide")  # noqa: B009 - they are theirs
+    read_mail, decide = getattr(dispatcher, "read_mail"), getattr(classify, "what_rules_say")  # noqa: B009 - they are theirs
 
     def cannot_read(envelope: Any) -> Any:
         if UNREADABLE in envelope.payload.normalized_text:
             raise RuntimeError(f"cannot read {envelope}")
         return read_mail(envelope)
 
-    def cannot_decide(message: Any, rules: Any) -> Any:
+    def cannot_decide(message: Any, rules: Any, now: Any) -> Any:
         if UNDECIDABLE in message.subject.body_text:
             raise RuntimeError(f"cannot decide {message}")
-        return decide(message, rules)
+        return decide(message, rules, now)
 
     monkeypatch.setattr(dispatcher, "read_mail", cannot_read)
-    monkeypatch.setattr(classify, "decide", cannot_decide)
+    monkeypatch.setattr(classify, "what_rules_say", cannot_decide)
 
 
 @dataclass

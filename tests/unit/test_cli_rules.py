@@ -242,6 +242,15 @@ def test_rules_that_look_at_labels_nobody_has_are_imported_disabled(shell: Shell
     assert "no mailbox has the label 'Nowhere'" in rules_of(shell)[0]["disabled_reason"]
 
 
+def test_rules_that_cannot_be_taken_back_are_imported_disabled_and_added_as_they_are(shell: Shell) -> None:
+    file = written(shell, "rules.yaml", "name: gone\nif: {sender_domain: spam.example}\nthen: delete\n")
+    assert shell("rules", "import", file) == 0
+    assert rules_of(shell)[0]["disabled_reason"] == "review and enable"
+    assert shell("rules", "remove", "gone") == 0
+    assert shell("rules", "add", file) == 0
+    assert rules_of(shell)[0]["enabled"] is True
+
+
 def test_what_is_exported_comes_in_elsewhere_as_the_same_rules(shell: Shell, tmp_path: Path) -> None:
     assert shell("rules", "add", written(shell, "rules.yaml", YAML)) == 0
     for format in ("yaml", "json", "gmail", "sieve"):

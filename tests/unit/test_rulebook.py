@@ -167,6 +167,27 @@ def test_a_set_that_cannot_tell_asks_one_by_one(literal: bool, monkeypatch: pyte
     assert set(found) >= {"abc"}
 
 
+class OutOfMemory:
+    """As RE2's set answers when its automaton has no memory left: with nothing, and without an error."""
+
+    @staticmethod
+    def SearchSet(_options: object) -> "OutOfMemory":  # noqa: N802
+        return OutOfMemory()
+
+    def Add(self, _pattern: str) -> None: ...  # noqa: N802
+
+    def Compile(self) -> None: ...  # noqa: N802
+
+    def Match(self, _text: bytes) -> list[int]:  # noqa: N802
+        return []
+
+
+@pytest.mark.parametrize("literal", [True, False])
+def test_a_set_that_ran_out_of_memory_hides_no_match(literal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("re2.Set", OutOfMemory)
+    assert set(TextSet(["abc", "xyz"], literal=literal).found_in("xabcx")) >= {"abc"}
+
+
 HOSTILE = [
     r"(a+)+$",
     r"(a|a)*b",

@@ -162,7 +162,7 @@ def needed_keys(node: Node) -> tuple[Key, ...] | None:
         case AnyOf(parts):
             found = [needed_keys(part) for part in parts]
             known = [keys for keys in found if keys is not None]
-            return tuple({key: None for keys in known for key in keys})
+            return tuple({key: None for keys in known for key in keys}) if len(known) == len(found) else None
 
 
 def _better(one: tuple[Key, ...] | None, other: tuple[Key, ...] | None) -> tuple[Key, ...] | None:

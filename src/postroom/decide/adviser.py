@@ -3,7 +3,7 @@ that the model may use. Nothing of any other message is in what it is told."""
 
 from postroom.decide.engine import Advice
 from postroom.decide.model import Model, ModelRequest
-from postroom.decide.prompt import Direction, Mode, ModelRule, PromptLabel, PromptMail, build_prompt
+from postroom.decide.prompt import Mode, PromptMail, build_prompt
 from postroom.store.database import Database
 from postroom.store.directions import enabled_directions
 from postroom.store.labels import list_labels
@@ -22,21 +22,11 @@ class ModelAdviser:
     async def advise(self, message: StoredMessage) -> Advice:
         """What the model decides. Raises a ModelError when it decides nothing."""
         account_id, sender = message.account_id, message.subject.sender
-        directions = await self._database.run(enabled_directions(account_id))
-        rules = await self._database.run(model_rules_for(account_id, sender))
-        labels = await self._database.run(list_labels(account_id))
         prompt = build_prompt(
             PromptMail(message.id, message.subject),
-            [Direction(each.id, each.content) for each in directions],
-            [
-                ModelRule(each.id, each.name, each.text, each.scope, each.scope_ref, each.position)
-                for each in rules
-            ],
-            [
-                PromptLabel(each.name, each.description)
-                for each in labels
-                if each.available_to_classifier and each.kind == "user"
-            ],
+            await self._database.run(enabled_directions(account_id)),
+            await self._database.run(model_rules_for(account_id, sender)),
+            await self._database.run(list_labels(account_id)),
             self._mode,
         )
         answer = await self._model.decide(ModelRequest(account_id, message.id, prompt))

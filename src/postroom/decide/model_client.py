@@ -39,8 +39,8 @@ CONNECT_S = 10.0
 NO_KEY = "none"
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
-# At debug level these would log the mail.
-TALKATIVE = ("openai", "anthropic", "httpx2", "httpcore2")
+# At debug level Anthropic's client logs the whole request, mail included.
+TALKATIVE = ("anthropic", "openai")
 
 
 class ProviderClient:

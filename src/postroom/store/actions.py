@@ -98,13 +98,13 @@ def _within_cap(account_id: UUID, hourly_cap: int, now: datetime) -> Script[None
 
 
 @transaction
-def release_capped(account_ids: Sequence[UUID], hourly_cap: int, now: datetime) -> Script[int]:
+def release_capped(hourly_cap: int, now: datetime) -> Script[int]:
     """Lets those go on that waited for the hour to pass."""
     released = 0
-    for account_id in account_ids:
-        begun = yield sql("count_irreversible", account_id, now - HOUR)
+    for (key,) in (yield sql("select_parking_keys", f"{_CAP}%")):
+        begun = yield sql("count_irreversible", UUID(key.removeprefix(_CAP)), now - HOUR)
         if begun[0][0] < hourly_cap:
-            released += yield from unpark.script(f"{_CAP}{account_id}", now)
+            released += yield from unpark.script(key, now)
     return released
 
 

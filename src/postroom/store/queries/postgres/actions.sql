@@ -4,3 +4,6 @@ SELECT account_id, action_type, state, started_at, approved_by FROM actions WHER
 -- name: lock_pause(scope)
 -- Whoever ends the pause, and then releases the jobs that wait for it, waits until this job stands under its key.
 SELECT scope FROM pauses WHERE scope = :scope FOR SHARE
+
+-- name: select_parking_keys(like)
+SELECT DISTINCT parked_by FROM job_queue WHERE parked_by LIKE :like

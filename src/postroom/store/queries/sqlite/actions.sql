@@ -3,3 +3,6 @@ SELECT account_id, action_type, state, started_at, approved_by FROM actions WHER
 
 -- name: lock_pause(scope)
 SELECT scope FROM pauses WHERE scope = :scope
+
+-- name: select_parking_keys(like)
+SELECT DISTINCT parked_by FROM jobs WHERE parked_by LIKE :like

@@ -1,0 +1,41 @@
+"""What actions need from time to time, so that none waits for ever: small chores, each one transaction."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+import structlog
+
+from postroom.core.errors import StoreError
+from postroom.store.actions import end_orphans, release_capped
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database, Transaction
+
+log = structlog.get_logger()
+
+EVERY = timedelta(seconds=5)
+
+Chore = Callable[[datetime], Transaction[int]]
+"""A transaction that says how many it has dealt with."""
+
+
+def usual_chores(hourly_cap: int) -> dict[str, Chore]:
+    """By the name under which each is logged."""
+    return {
+        "actions.orphans_ended": end_orphans,
+        "actions.capped_released": lambda now: release_capped(hourly_cap, now),
+    }
+
+
+async def tend_forever(
+    database: Database, chores: Mapping[str, Chore], every: timedelta = EVERY, clock: Clock = wall_clock
+) -> None:
+    """Until canceled. Any number of processes may do this at once."""
+    while True:
+        for name, chore in chores.items():
+            try:
+                if count := await database.run(chore(clock())):
+                    log.info(name, count=count)
+            except StoreError as error:
+                log.warning("actions.chore_failed", chore=name, error=type(error).__name__)
+        await asyncio.sleep(every.total_seconds())

@@ -1,0 +1,1 @@
+"""Mail on its way out: built, admitted, and delivered once."""

@@ -1,0 +1,226 @@
+"""Builds the mail that Postroom sends, replies and forwards, as text of seven bits. Pure.
+
+Much of what goes in was written by a stranger, so no value is believed: what could begin another header is taken out
+of what is quoted, and refused where the user gave it; and the finished head is read again and compared with what was
+meant. Gmail puts its own Message-ID on everything, so none is given; X-Postroom-Delivery is what we know our mail by.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.charset import QP, Charset
+from email.generator import BytesGenerator
+from email.header import Header
+from email.message import Message
+from email.mime.multipart import MIMEMultipart
+from email.mime.nonmultipart import MIMENonMultipart
+from email.policy import compat32
+from email.utils import format_datetime
+from io import BytesIO
+from typing import Any
+from uuid import UUID
+
+from postroom.core.actions import LONGEST_SUBJECT, is_address, recipients_of
+from postroom.core.addresses import addresses
+from postroom.core.errors import BadInput
+from postroom.core.tiers import Headers, message_ids, values
+from postroom.outbound.attachments import Attached, Attachment
+
+MARK = "X-Postroom-Delivery"
+LONGEST_ID = 250
+MOST_REFERENCES = 20
+MOST_HOPS = 20
+LONGEST_LINE = 998
+LONGEST_QUOTED = 1_000
+# What Gmail takes at most, attachments and all.
+LARGEST = 36_700_160
+
+_WIRE = compat32.clone(linesep="\r\n", mangle_from_=False)
+_UTF8 = Charset("utf-8")
+_UTF8.body_encoding = QP
+# They join what is written together, and are no control characters.
+_JOINERS = frozenset("\u200c\u200d")
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The message that is answered or forwarded."""
+
+    sender: str
+    subject: str
+    headers: Headers = field(repr=False)
+    text: str = field(default="", repr=False)
+    attached: Attached = Attached()
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A mail, finished: for whom, under which subject, and all of it."""
+
+    recipients: tuple[str, ...]
+    subject: str
+    mime: str = field(repr=False)
+
+
+def answer_address(original: Original) -> str:
+    """Where an answer goes: to the one address that Reply-To names, else to the sender."""
+    named = [each for value in values(original.headers, "reply-to") for each in addresses(value)]
+    return named[0] if len(named) == 1 else original.sender
+
+
+def build_reply(mark: UUID, own: str, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
+    """An automatic answer, in the original's conversation, marked so that no other machine answers it."""
+    to = (_address(answer_address(original)),)
+    subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Re", original.subject)
+    ids = [id for value in values(original.headers, "message-id") for id in _usable_ids(value)][:1]
+    thread = {} if not ids else {"In-Reply-To": ids[0], "References": " ".join(_references(original.headers, ids[0]))}
+    head = {
+        **_head(mark, own, to, subject, now),
+        **thread,
+        "Auto-Submitted": "auto-replied",
+        "X-Auto-Response-Suppress": "All",
+    }
+    return _built(to, subject, head, _body(mark, str(parameters["text"]), parameters.get("html"), ()))
+
+
+def build_forward(mark: UUID, own: str, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
+    """The original's text below the user's note, its files attached. A conversation of its own."""
+    to = tuple(_address(each) for each in recipients_of(parameters))
+    subject = _prefixed("Fwd", original.subject)
+    head = {
+        **_head(mark, own, to, subject, now),
+        "Auto-Submitted": "auto-generated",
+        "X-Loop": ", ".join([*hops(original.headers), own][-MOST_HOPS:]),
+    }
+    note = str(parameters.get("note") or "")
+    files = original.attached.files
+    built = _built(to, subject, head, _body(mark, _forwarded(note, original, original.attached), None, files))
+    if len(built.mime) <= LARGEST:
+        return built
+    without = Attached(left_out=len(files))
+    return _built(to, subject, head, _body(mark, _forwarded(note, original, without), None, ()))
+
+
+def hops(headers: Headers) -> list[str]:
+    """The addresses through which a message has been forwarded already, as far as anybody noted it."""
+    return [each for value in values(headers, "x-loop") for each in addresses(value) if is_address(each)][:MOST_HOPS]
+
+
+def one_line(text: str, longest: int = LONGEST_SUBJECT) -> str:
+    """The text without line breaks, control characters and what turns the direction of writing."""
+    seen = "".join(each if each.isprintable() or each in _JOINERS else " " for each in text[: 4 * longest])
+    return " ".join(seen.split())[:longest].strip()
+
+
+def _prefixed(mark: str, subject: str) -> str:
+    """With the mark in front, once."""
+    plain = one_line(subject, LONGEST_SUBJECT - len(mark) - 2)
+    return plain if plain.lower().startswith(f"{mark.lower()}:") else f"{mark}: {plain}".strip()
+
+
+def _head(mark: UUID, own: str, to: Sequence[str], subject: str, now: datetime) -> dict[str, str]:
+    return {
+        "From": _address(own),
+        "To": ", ".join(to),
+        "Subject": subject,
+        "Date": format_datetime(now),
+        MARK: str(mark),
+    }
+
+
+def _address(text: str) -> str:
+    if not is_address(text) or not text.isascii():
+        raise BadInput("to", "is no address that every mail server knows", "use one such as ada@example.com")
+    return text
+
+
+def _usable_ids(value: str) -> list[str]:
+    return [id for id in message_ids(value) if len(id) <= LONGEST_ID and id.isascii() and id.isprintable()]
+
+
+def _references(headers: Headers, id: str) -> list[str]:
+    """The beginning of the conversation, and the latest of it."""
+    earlier = [each for value in values(headers, "references") for each in _usable_ids(value) if each != id]
+    if len(earlier) >= MOST_REFERENCES:
+        earlier = [earlier[0], *earlier[2 - MOST_REFERENCES :]]
+    return [*earlier, id]
+
+
+def _forwarded(note: str, original: Original, attached: Attached) -> str:
+    quoted = [f"{name}: {value}" for name, value in _quoted(original)]
+    said = [] if not attached.left_out else [f"[{attached.left_out} attachments are not sent along: too large.]"]
+    lines = [*([note, ""] if note else []), "---------- Forwarded message ----------", *quoted, "", original.text, *said]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(original: Original) -> Iterable[tuple[str, str]]:
+    for name in ("From", "Date", "Subject", "To", "Cc"):
+        found = [one_line(value, LONGEST_QUOTED) for value in values(original.headers, name.lower())]
+        if found and found[0]:
+            yield name, found[0]
+
+
+def _body(mark: UUID, text: str, html: object, files: Sequence[Attachment]) -> Message:
+    """The least that holds it. No line of a part can be a boundary: `=_` is in none of their encodings."""
+    body = _text(text, "plain")
+    if html:
+        body = _multipart("alternative", f"=_a{mark.hex}", [body, _text(str(html), "html")])
+    return _multipart("mixed", f"=_m{mark.hex}", [body, *map(_file, files)]) if files else body
+
+
+def _multipart(kind: str, boundary: str, parts: Sequence[Message]) -> Message:
+    return MIMEMultipart(kind, boundary, list(parts))
+
+
+def _text(text: str, kind: str) -> Message:
+    seen = "".join(
+        each if each.isprintable() or each in "\n\t" or each in _JOINERS else " "
+        for each in text.replace("\r\n", "\n").replace("\r", "\n")
+    )
+    part = MIMENonMultipart("text", kind, charset="utf-8")
+    part.set_payload(seen, _UTF8)
+    return part
+
+
+def _file(file: Attachment) -> Message:
+    major, _, minor = file.mime_type.partition("/")
+    part = MIMENonMultipart(major, minor)
+    part.set_payload(file.content)
+    _encode(part, file.content)
+    name = one_line(file.filename, LONGEST_QUOTED)
+    part.add_header("Content-Disposition", "attachment", filename=name if name.isascii() else ("utf-8", "", name))
+    return part
+
+
+def _encode(part: Message, content: bytes) -> None:
+    from base64 import encodebytes
+
+    part.set_payload(encodebytes(content).decode("ascii"))
+    part["Content-Transfer-Encoding"] = "base64"
+
+
+def _built(to: tuple[str, ...], subject: str, head: Mapping[str, str], body: Message) -> Built:
+    for name, value in head.items():
+        body[name] = _header(name, value)
+    written = BytesIO()
+    BytesGenerator(written, policy=_WIRE).flatten(body)
+    raw = written.getvalue()
+    _check(raw, body)
+    return Built(to, subject, raw.decode("ascii"))
+
+
+def _header(name: str, value: str) -> str | Header:
+    """As it is where that is possible; else in encoded words, also what only looks like one."""
+    if any(not (each.isprintable() or each in _JOINERS) for each in value):
+        raise BadInput(name, "holds line breaks or control characters", "use one line")
+    return value if value.isascii() and "=?" not in value else Header(value, "utf-8", header_name=name)
+
+
+def _check(raw: bytes, body: Message) -> None:
+    """Seven bits, whole lines, and in the head exactly the headers that were put there."""
+    head, _, _ = raw.partition(b"\r\n\r\n")
+    names = [line.partition(b":")[0] for line in head.split(b"\r\n") if line[:1] not in (b" ", b"\t")]
+    too_long = any(len(line) > LONGEST_LINE for line in head.split(b"\r\n"))
+    whole = raw.count(b"\r") == raw.count(b"\n") == raw.count(b"\r\n")
+    if not raw.isascii() or not whole or too_long or names != [name.encode() for name in body.keys()]:
+        raise BadInput("mail", "came out other than it was meant", "tell the authors; nothing was sent")
