@@ -11,10 +11,14 @@ from postroom.handlers.classify import Adviser, Classify
 from postroom.handlers.history_sync import HistorySyncGmail
 from postroom.handlers.ingest_gmail import IngestGmail
 from postroom.handlers.labels_sync import LabelsSyncGmail
+from postroom.handlers.outbound_send import OutboundSend
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import Handler
 from postroom.mailboxes import Mailboxes
+from postroom.outbound.carrier import GmailCarrier
+from postroom.outbound.delivery import Sender
+from postroom.outbound.pace import Pace
 from postroom.sections import SafetySettings
 from postroom.settings import Settings
 from postroom.store.clock import wall_clock
@@ -53,4 +57,17 @@ def job_handlers(
         "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.client_of),
         "history.sync.gmail": HistorySyncGmail(database),
         "ingest.gmail": IngestGmail(database),
+        "outbound.send": OutboundSend(
+            database,
+            mailboxes.client_of,
+            settings.safety.hourly_cap,
+            timedelta(days=settings.outbound.auto_reply_days),
+        ),
     }
+
+
+def sender(settings: Settings, database: Database, mailboxes: Mailboxes) -> Sender:
+    """What delivers the mail that `outbound.send` has admitted."""
+    outbound = settings.outbound
+    pace = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
+    return Sender(database, lambda account_id: GmailCarrier(mailboxes.client_of(account_id)), pace)

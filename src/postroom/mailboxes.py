@@ -55,6 +55,7 @@ class Mailboxes:
         self._credentials = credentials
         self._terms = quota_terms(settings)
         self._quotas: dict[UUID, Quota] = {}
+        self._mailboxes: dict[UUID, Mailbox] = {}
 
     def quota_of(self, account_id: UUID) -> Quota:
         return self._quotas.setdefault(account_id, Quota(self._terms))
@@ -64,7 +65,10 @@ class Mailboxes:
         return GmailClient(self._http, gmail.base_url, self._tokens(account_id), quota=self.quota_of(account_id))
 
     def mailbox_of(self, account_id: UUID) -> Mailbox:
-        return GmailMailbox(self.client_of(account_id))
+        """One for all jobs of the account, so that their calls can share requests."""
+        if account_id not in self._mailboxes:
+            self._mailboxes[account_id] = GmailMailbox(self.client_of(account_id))
+        return self._mailboxes[account_id]
 
     def _tokens(self, account_id: UUID) -> TokenProvider:
         given = self._settings.gmail.token

@@ -18,7 +18,8 @@ from postroom.core.job_types import CATALOGUE
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges, Tally
 from postroom.dashboard.serve import serving
-from postroom.dashboard.store_feed import StoreFeed
+from postroom.dashboard.store_feed import StoreFeed, StoreSwitch
+from postroom.dashboard.switch import switch_routes
 from postroom.dashboard.web import create_dashboard
 from postroom.decide.adviser import ModelAdviser
 from postroom.decide.model import configured_model
@@ -27,7 +28,7 @@ from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.quota import Quota
 from postroom.gmail_source import watch_within
 from postroom.google import google_app, vault_of
-from postroom.job_handlers import job_handlers
+from postroom.job_handlers import job_handlers, sender
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
@@ -115,7 +116,12 @@ async def _run_jobs(
         database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database, keep), poll=options.poll
     )
     chores = usual_chores(settings.safety.hourly_cap)
-    async with background(tend_forever(database, chores), stop), asyncio.TaskGroup() as group:
+    sending = sender(settings, database, mailboxes).run()
+    async with (
+        background(tend_forever(database, chores), stop),
+        background(sending, stop),
+        asyncio.TaskGroup() as group,
+    ):
         group.create_task(worker.run())
         group.create_task(leadership.run())
         await stop.wait()
@@ -195,9 +201,10 @@ async def _serving(
         Route("/metrics", exporter.metrics_endpoint),
         Route("/readyz", ready_endpoint(services.database, reserve)),
         *_hooks(settings, services, http),
+        *switch_routes(StoreSwitch(services.database)),
     ]
     dashboard = create_dashboard(
-        StoreFeed(services.database),
+        StoreFeed(services.database, model=settings.model.name if settings.model.provider != "none" else None),
         allowed_hosts=settings.web.allowed_hosts,
         account=await _shown_account(settings, services.database),
         started_at=datetime.now(UTC),

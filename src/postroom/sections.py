@@ -260,6 +260,16 @@ class SafetySettings(Section):
         return value
 
 
+class OutboundSettings(Section):
+    auto_reply_days: Whole = Field(
+        7, ge=1, le=365, description="Days in which one sender is answered automatically only once."
+    )
+    expire_days: Whole = Field(
+        5, ge=1, le=30, description="Days after which mail that could not be sent is given up, and its action fails."
+    )
+    concurrency: Whole = Field(4, ge=1, le=100, description="Mails one process sends at the same time.")
+
+
 class InboxSettings(Section):
     keep_days: Whole = Field(
         30, ge=1, description="Days an ended message is kept, to be looked at and replayed; its key is kept for good."

@@ -18,6 +18,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
+from postroom.approval_settings import ApprovalsSettings, DiscordSettings
 from postroom.core.errors import SettingsError
 from postroom.key_file import read_key
 from postroom.masking import HIDDEN, masked_urls, passwords_in
@@ -31,6 +32,7 @@ from postroom.sections import (
     JobsSettings,
     LogSettings,
     ModelSettings,
+    OutboundSettings,
     RedisSettings,
     SafetySettings,
     Section,
@@ -81,6 +83,9 @@ class Settings(Section):
     google: GoogleSettings = GoogleSettings.model_validate({})
     model: ModelSettings = ModelSettings.model_validate({})
     safety: SafetySettings = SafetySettings.model_validate({})
+    approvals: ApprovalsSettings = ApprovalsSettings.model_validate({})
+    discord: DiscordSettings = DiscordSettings.model_validate({})
+    outbound: OutboundSettings = OutboundSettings.model_validate({})
     inbox: InboxSettings = InboxSettings.model_validate({})
     account: AccountSettings = AccountSettings.model_validate({})
     connector: ConnectorSettings = ConnectorSettings.model_validate({})

@@ -46,7 +46,7 @@ MAIL_WORD = re.compile(
 )
 MAIL_NAME = re.compile("to|from_?|reply_to|raw|text|html|contents?")
 # Libraries that would tell of every request: URLs of mail searches are mail content, and so are calls of tools.
-QUIET = ("mcp", "httpx", "httpx2", "httpcore", "httpcore2", "asyncio", "uvicorn.error")
+QUIET = ("mcp", "discord", "httpx", "httpx2", "httpcore", "httpcore2", "asyncio", "uvicorn.error")
 
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -7,6 +7,7 @@ while one takes over from another. Keys come from the setting `secret_key`, and 
 
 import base64
 import binascii
+import hmac
 import os
 from collections.abc import Collection
 from datetime import datetime
@@ -106,6 +107,11 @@ class Vault:
             f"the {field} of the account {account_id} does not open: its row was changed, or is another account's; "
             "connect the account again with `postroom account add`"
         )
+
+    def signing_keys(self, purpose: str) -> list[bytes]:
+        """Keys for signatures of this purpose, one from each of ours, the newest first; none of them opens a seal."""
+        keys = [*self._configured, *reversed(self._file.read())]
+        return [hmac.digest(key.secret, f"postroom {purpose}".encode(), "sha256") for key in keys]
 
     def add_key(self, now: datetime) -> str:
         """A new key in the file, which seals from now on. Refused when the setting has the say."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from postroom.dashboard.feed import AccountLine, Line, Totals
+from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -33,6 +33,7 @@ class ScriptedFeed:
         self._followers: set[asyncio.Event] = set()
         self._moved = asyncio.Event()
         self.reads = 0
+        self.now = Standing()
         self.failure: Exception | None = None
 
     async def lines(self, limit: int) -> list[Line]:
@@ -45,6 +46,9 @@ class ScriptedFeed:
 
     async def totals(self) -> Totals:
         return self._totals
+
+    async def standing(self) -> Standing:
+        return self.now
 
     async def accounts(self) -> list[AccountLine]:
         return list(self._accounts)

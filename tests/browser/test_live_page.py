@@ -1,17 +1,19 @@
 """The live page in a real browser, served by the real server, over a feed that the test writes."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from playwright.async_api import Browser, Locator, Page, Route, expect
+from starlette.routing import BaseRoute
 
 from browser.axe import grave_violations
 from browser.chromium import Complaints
 from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.dashboard.broadcast import Rhythm
-from postroom.dashboard.feed import AccountLine, Feed, Totals
+from postroom.dashboard.feed import AccountLine, Feed, Standing, Totals
 from postroom.dashboard.serve import serving
+from postroom.dashboard.switch import switch_routes
 from postroom.dashboard.web import create_dashboard
 
 ATTACKS = (
@@ -30,13 +32,16 @@ ATTACKS = (
 
 
 @asynccontextmanager
-async def dashboard(feed: Feed, port: int = 0, rhythm: Rhythm | None = None) -> AsyncGenerator[str]:
+async def dashboard(
+    feed: Feed, port: int = 0, rhythm: Rhythm | None = None, routes: Sequence[BaseRoute] = ()
+) -> AsyncGenerator[str]:
     app = create_dashboard(
         feed,
         allowed_hosts=["127.0.0.1"],
         account="owner@example.org",
         started_at=NOON,
         rhythm=rhythm or Rhythm(between_updates=0.01, reread=3600),
+        routes=routes,
     )
     async with serving(app, host="127.0.0.1", port=port) as address:
         yield address
@@ -280,3 +285,29 @@ async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page
             assert await grave_violations(page) == []
             await page.emulate_media(color_scheme="dark")
             assert await grave_violations(page) == []
+
+
+async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, complaints: Complaints) -> None:
+    feed = ScriptedFeed(line(1, subject="Dinner?"))
+    feed.now = Standing(model="a-model", approvals=3)
+    async with dashboard(feed, routes=switch_routes(ScriptedSwitch(feed))) as address:
+        await open_live(page, address)
+        standing = page.get_by_label("Standing")
+        await expect(standing).to_contain_text("then the model a-model")
+        await expect(standing).to_contain_text("3 actions wait for your yes")
+        await page.get_by_role("button", name="Pause everything").click()
+        await expect(standing).to_contain_text("Paused")
+        assert await grave_violations(page) == []
+        await page.get_by_role("button", name="Let it go on").click()
+        await expect(standing).not_to_contain_text("Paused")
+
+
+class ScriptedSwitch:
+    def __init__(self, feed: ScriptedFeed) -> None:
+        self._feed = feed
+
+    async def pause(self) -> None:
+        self._feed.now = Standing(NOON, "on the page")
+
+    async def resume(self) -> None:
+        self._feed.now = Standing()

@@ -1,6 +1,5 @@
 """For each writing verb of the model's calls: a database in which it has something to do."""
 
-from datetime import timedelta
 from typing import Any
 
 from conformance.desk import Desk
@@ -44,8 +43,7 @@ async def end_call(desk: Desk) -> Transaction[Any]:
 
 async def fail_left_calls(desk: Desk) -> Transaction[Any]:
     await started(desk)
-    now = desk.clock.forward(3600)
-    return model_calls.fail_left_calls(now - timedelta(minutes=10), now)
+    return model_calls.fail_left_calls(desk.clock.forward(3600))
 
 
 CASES: list[Case] = [reserve_call, end_call, fail_left_calls]

@@ -10,6 +10,7 @@ import postroom.store
 from conformance import (
     fault_cases_accounts,
     fault_cases_actions,
+    fault_cases_approvals,
     fault_cases_contacts,
     fault_cases_inbox,
     fault_cases_jobs,
@@ -27,6 +28,7 @@ from support.faults import FailingAt, InjectedFault
 SUBJECTS = (
     fault_cases_accounts,
     fault_cases_actions,
+    fault_cases_approvals,
     fault_cases_contacts,
     fault_cases_jobs,
     fault_cases_inbox,

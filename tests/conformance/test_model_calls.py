@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random
 
 import pytest
@@ -14,6 +14,7 @@ from postroom.core.errors import BudgetSpent, IllegalMove
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.model_calls import (
+    LEFT_AFTER,
     LEFT_BEHIND,
     CallEnd,
     Caps,
@@ -170,10 +171,12 @@ async def test_reservations_for_one_message_at_the_same_time_stay_under_its_cap(
 
 async def test_a_call_that_a_crash_left_behind_is_failed_later_and_stays_paid(desk: Desk) -> None:
     call = await started(desk)
-    desk.clock.forward(600)
+    desk.clock.forward(LEFT_AFTER.total_seconds())
+    assert await desk.database.run(fail_left_calls(desk.clock())) == 0
+    desk.clock.forward(1)
     fresh = again(call)
     await desk.database.run(reserve_call(fresh, CAPS, desk.clock()))
-    assert await desk.database.run(fail_left_calls(desk.clock() - timedelta(seconds=300), desk.clock())) == 1
+    assert await desk.database.run(fail_left_calls(desk.clock())) == 1
     left, new = await desk.database.run(calls_of(call.message_id))
     assert (left.id, left.state, left.cost_micros, left.error) == (call.id, "failed", 10_000, LEFT_BEHIND)
     assert (new.id, new.state) == (fresh.id, "started")

@@ -115,6 +115,14 @@ async def test_every_change_of_a_rule_is_signed_with_what_it_was_and_became(desk
         await desk.database.run(rules.load_rule("shop"))
 
 
+async def test_a_rule_that_disables_itself_is_signed_once(desk: Desk) -> None:
+    await kept(desk, SHOP)
+    rule = await desk.database.run(rules.load_rule("shop"))
+    for _ in range(2):
+        await desk.database.run(rules.disable_rule(rule.id, "it makes no sense", desk.clock(), signed()))
+    assert await _audited(desk) == ["rules.disable", "rules.add"]
+
+
 async def test_more_rules_than_are_allowed_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "MOST_RULES", 1)
     with pytest.raises(BadInput, match="would be 2"):

@@ -27,6 +27,7 @@ from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.classify import Classify
+from postroom.handlers.outbound_send import OutboundSend
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.leadership import Leadership
@@ -34,6 +35,9 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.outbound.carrier import GmailCarrier
+from postroom.outbound.delivery import Sender
+from postroom.outbound.pace import Pace
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.server import running_emulator
@@ -52,6 +56,8 @@ OWNER = "mara@lindqvist.example"
 ENDPOINT = f"gmail:user:{OWNER}"
 TOKEN = "sandbox-token"
 PATIENCE_S = 20.0
+# Attempts follow each other at once, and sent mail is looked for without long waits.
+SENDING = Pace(first=timedelta(milliseconds=20), poll=timedelta(milliseconds=50), looks=(0.0, 0.01))
 
 
 @dataclass
@@ -63,6 +69,7 @@ class Product:
     live: GmailConnector
     address: str
     patience_s: float
+    emulator: Emulator
 
     async def rule(self, name: str, conditions: dict[str, Any], action: str, **parameters: str) -> None:
         rule = NewRule(new_id(), name, "", conditions, action, parameters)
@@ -123,6 +130,7 @@ async def running_product(
             "action.gmail": ActionGmail(Executor(database, CATALOGUE, wall_clock), lambda _account: gmail, 20),
             "undo.action": UndoAction(Undoing(database, CATALOGUE, wall_clock), lambda _account: gmail),
             "unsnooze.gmail": UnsnoozeGmail(database, lambda _account: gmail, "Postroom/Snoozed"),
+            "outbound.send": OutboundSend(database, lambda _account: client, 20, timedelta(days=7)),
         }
         worker = Worker(database, CATALOGUE, handlers, options)
         leadership = Leadership(
@@ -131,6 +139,8 @@ async def running_product(
         services = services_on(database, wall_clock)
         dispatching = asyncio.create_task(Dispatcher(database, CATALOGUE, services.buffer).run())
         working = asyncio.gather(worker.run(), leadership.run())
+        sender = Sender(database, lambda _account: GmailCarrier(client), SENDING)
+        sending = asyncio.create_task(sender.run())
         live = GmailConnector(
             client,
             switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT))),
@@ -141,12 +151,13 @@ async def running_product(
             knowledge=Knowledge([OWNER], policy=lambda: policy or IngestionPolicy()),
         )
         try:
-            yield Product(database, mailbox, live, address, patience_s)
+            yield Product(database, mailbox, live, address, patience_s, emulator)
         finally:
             worker.stop()
             leadership.stop()
             dispatching.cancel()
-            await asyncio.gather(working, dispatching, return_exceptions=True)
+            sending.cancel()
+            await asyncio.gather(working, dispatching, sending, return_exceptions=True)
 
 
 async def until_job(database: Database, id: UUID, state: str) -> None:

@@ -107,9 +107,8 @@ async def test_mail_is_trashed_brought_back_and_deleted_for_good(google: Google)
 
 
 async def test_many_messages_are_changed_and_deleted_in_one_call(google: Google) -> None:
-    box, ids = GmailMailbox(google.gmail), google.ids("in:inbox")[:15]
-    await box.batch_modify(ids, add=["STARRED"], remove=["INBOX"])
-    await box.batch_modify(ids)
+    ids = google.ids("in:inbox")[:15]
+    await google.gmail.batch_modify(ids, add=["STARRED"], remove=["INBOX"])
     labels = [each.label_ids for each in await google.gmail.get_messages(ids, "minimal") if isinstance(each, Message)]
     assert len(labels) == 15
     assert all("STARRED" in each and "INBOX" not in each for each in labels)

@@ -22,13 +22,13 @@ from postroom.core.errors import (
 )
 from postroom.decide.model import Usage, configured_model, job_error
 from postroom.decide.model_client import LONGEST_REPLY
-from postroom.decide.model_left import LEFT_AFTER, fail_left_calls_forever
 from postroom.decide.prompt import PROMPT_VERSION
 from postroom.sandbox.faults import Fault, Kind
 from postroom.sandbox.model_api import Raw
 from postroom.sandbox.model_moods import Called, Says, decides
 from postroom.sections import ModelSettings
 from postroom.store.database import Database
+from postroom.store.model_calls import LEFT_AFTER, fail_left_calls
 
 CANARY = "kumquat-canary-77"
 JSON = {"Content-Type": "application/json"}
@@ -182,6 +182,7 @@ async def test_a_connection_that_breaks_is_tried_again_later(desk: ModelDesk, ki
     with pytest.raises(ModelUnavailable, match=r"cannot be reached \(\w+\); check the network"):
         await desk.decide()
     assert await desk.states() == ["failed"]
+    desk.clock.forward(2)
     assert (await desk.decide()).decision.action_type == "none"
 
 
@@ -261,6 +262,7 @@ async def test_nothing_of_the_mail_or_the_key_is_logged_or_kept(
         desk.api.faults.order(fault)
         with pytest.raises(ModelUnavailable):
             await desk.decide(f"this is secret: {CANARY}")
+        desk.clock.forward(60)
     told = f"{raised.value} {await desk.calls()} {caplog.text}"
     assert "canary" not in told
 
@@ -335,12 +337,20 @@ def test_an_error_of_the_model_ends_the_job_in_its_way(
     assert getattr(found, "after", None) == after
 
 
+@pytest.mark.parametrize(("attempts", "seconds"), [(1, 9), (3, 9), (4, 16), (8, 256), (40, 300)])
+def test_a_short_waiting_time_grows_with_the_attempts(attempts: int, seconds: int, clock: ManualClock) -> None:
+    """So that the attempts of a job outlast an hour."""
+    found = job_error(ModelUnavailable("busy", timedelta(seconds=9)), clock(), attempts)
+    assert isinstance(found, Retryable)
+    assert found.after == timedelta(seconds=seconds)
+
+
 @pytest.mark.parametrize("error", [BadModelAnswer("no"), BudgetSpent("too dear")])
 def test_some_errors_leave_the_message_where_it_is(error: ModelError, clock: ManualClock) -> None:
     assert job_error(error, clock()) is None
 
 
-async def test_a_call_whose_process_died_is_marked_in_the_background(desk: ModelDesk) -> None:
+async def test_a_call_that_is_broken_off_stays_reserved_until_it_is_cleared_up(desk: ModelDesk) -> None:
     desk.api.faults.order(Fault(kind="delay", path="/v1/", delay_s=30))
     asking = asyncio.create_task(desk.decide())
     while not await desk.calls():
@@ -350,9 +360,20 @@ async def test_a_call_whose_process_died_is_marked_in_the_background(desk: Model
         await asking
     assert await desk.states() == ["started"]
     desk.clock.forward(LEFT_AFTER.total_seconds() + 1)
-    sweeping = asyncio.create_task(fail_left_calls_forever(desk.database, clock=desk.clock))
-    while await desk.states() == ["started"]:
-        pass
-    sweeping.cancel()
+    assert await desk.database.run(fail_left_calls(desk.clock())) == 1
     assert await desk.states() == ["failed"]
-    assert (await desk.spent()).micros > 0
+
+
+async def test_a_provider_that_fails_is_left_alone_and_then_asked_by_one(desk: ModelDesk) -> None:
+    desk.api.faults.order(Fault(code=503, path="/v1/"))
+    with pytest.raises(ModelUnavailable, match="503"):
+        await desk.decide()
+    for _ in range(5):
+        with pytest.raises(ModelUnavailable, match="is left alone"):
+            await desk.decide()
+    assert (desk.api.requests, await desk.states()) == (1, ["failed"])
+    desk.clock.forward(2)
+    ends = await asyncio.gather(*(desk.decide() for _ in range(5)), return_exceptions=True)
+    assert [isinstance(end, ModelUnavailable) for end in ends].count(False) == 1
+    assert desk.api.requests == 2
+    assert len(await asyncio.gather(*(desk.decide() for _ in range(5)))) == 5

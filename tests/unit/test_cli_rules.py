@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from conformance.desk import Desk
+from conformance.fault_cases_inbox import ENDPOINT, leased_mail
+from conftest import ManualClock
+from postroom.core.mail import read_mail
 from postroom.store.audit import list_audit
 from postroom.store.ids import new_id
 from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail import keep_account
+from postroom.store.mail import keep_account, store_message
 from postroom.store.sqlite import SqliteDatabase
 from support.shell import Shell
 
@@ -208,6 +212,29 @@ def test_rules_of_a_file_are_tried_on_many_messages_without_being_kept(shell: Sh
     assert [row["matched"] for row in shell.json()] == [None, "second", None]
     assert rules_of(shell) == []
     assert shell("rules", "test") == 2
+
+
+def test_rules_are_tried_on_a_message_that_is_here(shell: Shell) -> None:
+    assert shell("migrate") == 0
+
+    async def fill() -> str:
+        database = SqliteDatabase(shell.folder / "postroom-data" / "postroom.sqlite3")
+        desk, id = Desk(database, ManualClock()), new_id()
+        account = await database.run(keep_account(new_id(), "gmail", ENDPOINT, "me@example.com", desk.clock()))
+        leased = await leased_mail(desk)
+        job = desk.new(key="classify")
+        content = read_mail(leased.envelope)
+        await database.run(store_message(leased, account, (new_id(), id), content, lambda _: job, desk.clock()))
+        await database.close()
+        return str(id)
+
+    message = asyncio.run(fill())
+    rules = written(shell, "rules.yaml", "name: inbox\nif: {label_present: INBOX}\nthen: star\n")
+    assert shell("rules", "test", "--message", message, "--rules", rules, "--json") == 0
+    [tried] = shell.json()
+    assert (tried["message"], tried["matched"]) == (message, "inbox")
+    assert shell("rules", "test", "--message", "nonsense") == 2
+    assert shell("rules", "test", "--message", str(new_id())) == 1
 
 
 def test_gmail_filters_come_in_and_what_could_not_be_translated_is_listed(shell: Shell) -> None:

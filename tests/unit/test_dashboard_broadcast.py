@@ -6,12 +6,12 @@ from contextlib import aclosing
 
 from browser.scripted_feed import ScriptedFeed, line
 from postroom.dashboard.broadcast import PULSE, STALLED, Broadcast, Rhythm, as_message
-from postroom.dashboard.feed import AccountLine, Line, Totals
+from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
 
 QUIET = Rhythm(between_updates=0, reread=3600, pulse=3600, after_failure=0)
 
 
-def subjects(lines: list[Line], totals: Totals, accounts: list[AccountLine]) -> str:
+def subjects(lines: list[Line], totals: Totals, accounts: list[AccountLine], standing: Standing) -> str:
     return "\n".join(each.subject for each in lines)
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
+from postroom.core.rule_conditions import DEEPEST
 from postroom.core.rule_documents import MOST_RULES, read_documents, write_documents
 from postroom.core.rule_draft import FIELDS, RuleDraft, as_document, check_rule, read_draft, unknown_labels
 from support.rule_strategies import drafts, several
@@ -20,6 +21,15 @@ RULE: dict[str, Any] = {"name": "shop", "if": {"sender_domain": "shop.example"},
 @given(several(drafts()), st.sampled_from(["yaml", "json"]))
 def test_what_is_written_is_read_back_the_same(rules: list[RuleDraft], format: Any) -> None:
     assert read_documents(write_documents(rules, format)) == rules if rules else True
+
+
+@pytest.mark.parametrize("format", ["yaml", "json"])
+def test_the_deepest_conditions_that_are_allowed_can_be_written_and_read(format: Any) -> None:
+    deepest: dict[str, Any] = {"header_match": {"name": "x", "pattern": "y"}}
+    for _ in range(DEEPEST):
+        deepest = {"and": [deepest]}
+    rules = [RuleDraft("deep", deepest, "archive")]
+    assert read_documents(write_documents(rules, format)) == rules
 
 
 @given(st.text() | st.binary().map(lambda each: each.decode("latin-1")))

@@ -55,6 +55,12 @@ def test_a_rule_for_other_mail_says_whose_it_is_for() -> None:
     )
 
 
+def test_a_rule_that_looks_at_what_is_not_here_is_passed_over() -> None:
+    rule = Rule(UUID(int=1), "rule", "global", None, 100, {"not": {"body_contains": "x"}}, "archive", {})
+    explained = explain(rule, None, MAIL, NOW, frozenset({"body_contains"}))
+    assert (explained.result, "body_contains" in explained.why) == ("is passed over", True)
+
+
 @given(trees())
 def test_every_rule_is_explained_as_it_is_decided(conditions: dict[str, Any]) -> None:
     result, why = told(conditions)

@@ -1,21 +1,26 @@
 """Rules: the tree of conditions, scopes, order, and what happens to the broken."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from postroom.core.rules import KINDS, BrokenRule, Rule, Subject, first_match, matches
+from postroom.core.rulebook import Rulebook
+from postroom.core.rules import KINDS, BrokenRule, Outcome, Rule, Subject, matches, recipients
 
 ACCOUNT = UUID(int=1)
+NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 MAIL = Subject(
     "shop@store.example",
     "Your Invoice 42",
     (("List-Id", "<news.store.example>"), ("Precedence", "list")),
-    frozenset({"INBOX"}),
+    frozenset({"INBOX", "receipts"}),
     "Please pay.",
     has_attachment=True,
+    to=("mara@lindqvist.example",),
+    sent_at=NOW - timedelta(days=7),
 )
 
 
@@ -24,6 +29,10 @@ def rule(number: int, conditions: Any, **fields: Any) -> Rule:
     return Rule(
         UUID(int=number), f"rule {number}", conditions=conditions, action_type="archive", parameters={}, **given
     )
+
+
+def decided(rules: list[Rule]) -> Outcome:
+    return Rulebook(rules).decide(ACCOUNT, MAIL, NOW)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +55,20 @@ def rule(number: int, conditions: Any, **fields: Any) -> Rule:
         ({"list_id": "store.example"}, True),
         ({"has_attachment": True}, True),
         ({"has_attachment": False}, False),
+        ({"label_present": "RECEIPTS"}, True),
+        ({"to": "Mara@Lindqvist.example"}, True),
+        ({"to": "@lindqvist.example"}, True),
+        ({"to": "@qvist.example"}, False),
+        ({"older_than": "7d"}, True),
+        ({"older_than": "1w"}, True),
+        ({"older_than": "200h"}, False),
         ({"not": {"label_present": "INBOX"}}, False),
         ({"and": [{"label_present": "INBOX"}, {"subject_contains": "invoice"}]}, True),
         ({"or": [{"label_present": "SPAM"}, {"subject_contains": "invoice"}]}, True),
     ],
 )
 def test_a_condition_holds_or_not(condition: dict[str, Any], expected: bool) -> None:
-    assert matches(condition, MAIL) is expected
+    assert matches(condition, MAIL, NOW) is expected
 
 
 @pytest.mark.parametrize(
@@ -69,6 +85,14 @@ def test_a_condition_holds_or_not(condition: dict[str, Any], expected: bool) -> 
         {"and": []},
         {"header_match": "Precedence"},
         {"header_match": {"pattern": "x"}},
+        {"header_match": {"name": "x", "patern": "y"}},
+        {"or": [{"label_present": "INBOX"}, {"unknown": "x"}]},
+        {"to": "nobody"},
+        {"sender_email": "nobody"},
+        {"sender_domain": "a@b"},
+        {"older_than": "0d"},
+        {"older_than": 7},
+        {"subject_contains": "\ud800"},
     ],
 )
 def test_a_condition_that_makes_no_sense_is_broken(condition: object) -> None:
@@ -93,13 +117,13 @@ def test_a_hostile_pattern_takes_no_longer_than_its_text_is_long() -> None:
 def test_lower_priority_comes_first_and_equals_in_the_order_they_were_made() -> None:
     everything = {"label_present": "INBOX"}
     rules = [rule(3, everything), rule(2, everything), rule(1, everything, priority=200)]
-    matched = first_match(rules, ACCOUNT, MAIL).matched
+    matched = decided(rules).matched
     assert matched is not None
     assert matched.name == "rule 2"
 
 
 def test_a_broken_rule_is_told_and_skipped() -> None:
-    outcome = first_match([rule(1, {"nonsense": 1}), rule(2, {"label_present": "INBOX"})], ACCOUNT, MAIL)
+    outcome = decided([rule(1, {"nonsense": 1}), rule(2, {"label_present": "INBOX"})])
     assert outcome.matched is not None
     assert outcome.matched.name == "rule 2"
     ((broken, reason),) = outcome.broken
@@ -119,7 +143,7 @@ def test_a_broken_rule_is_told_and_skipped() -> None:
     ],
 )
 def test_a_rule_counts_in_its_scope_only(scope: str, ref: str, applies: bool) -> None:
-    outcome = first_match([rule(1, {"label_present": "INBOX"}, scope=scope, scope_ref=ref)], ACCOUNT, MAIL)
+    outcome = decided([rule(1, {"label_present": "INBOX"}, scope=scope, scope_ref=ref)])
     assert (outcome.matched is not None) is applies
 
 
@@ -128,3 +152,12 @@ def test_every_kind_that_is_offered_is_understood() -> None:
         with pytest.raises(BrokenRule) as broken:
             matches({kind: object()}, MAIL)
         assert "unknown" not in str(broken.value)
+
+
+def test_to_whom_a_message_is_addressed_is_read_from_to_and_cc_each_once() -> None:
+    headers = (
+        ("To", "Mara <MARA@x.example>, b@x.example"),
+        ("cc", "mara@x.example, c@x.example"),
+        ("Bcc", "d@x.example"),
+    )
+    assert recipients(headers) == ("mara@x.example", "b@x.example", "c@x.example")

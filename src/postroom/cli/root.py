@@ -36,6 +36,8 @@ COMMANDS = {
     "directions": "Tell the model your wishes in general; look at them, change them.",
     "labels": "Look at labels; say what they are for, and whether the classifier may use them.",
     "actions": "Look at what was done with messages, and why.",
+    "reclassify": "Decide anew about messages, with the rules and the model of today.",
+    "outbound": "Look at mail on its way out; settle what became of it.",
     "undo": "Take back an action, or all that a rule, a batch or a time did.",
     "pause": "Stop every change to mailboxes at once.",
     "resume": "Let changes to mailboxes go on.",

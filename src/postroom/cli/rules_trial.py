@@ -1,7 +1,6 @@
 """`postroom rules test`: what the rules say about a message, and why. It touches nothing."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -28,11 +27,12 @@ COLUMNS = ("rule", "result", "why")
 
 
 class Tried(NamedTuple):
-    """A message, and the account it came to, as far as that is known."""
+    """A message, the account it came to, as far as that is known, and what of it is not here."""
 
     name: str
     account_id: UUID | None
     message: "Subject"
+    hidden: frozenset[str] = frozenset()
 
 
 def try_rules(
@@ -93,9 +93,10 @@ def _show_all(rules: "list[Rule]", mail: "Iterator[Tried]", everything: bool, as
 def _show(book: "Rulebook", rules: "list[Rule]", tried: Tried, now: datetime, detailed: bool, as_json: bool) -> None:
     from postroom.core.rule_explain import explain
 
-    outcome = book.decide(tried.account_id or UUID(int=0), tried.message, now)
+    outcome = book.decide(tried.account_id or UUID(int=0), tried.message, now, tried.hidden)
     ordered = sorted(rules, key=lambda rule: rule.order)
-    explained = [explain(rule, tried.account_id, tried.message, now) for rule in ordered] if detailed else []
+    about = (tried.account_id, tried.message, now, tried.hidden)
+    explained = [explain(rule, *about) for rule in ordered] if detailed else []
     matched = None if outcome.matched is None else outcome.matched.name
     if as_json:
         row = {"message": tried.name, "matched": matched, "action": outcome.matched and outcome.matched.action_type}
@@ -146,7 +147,7 @@ async def _rules(database: "Database", file: Path | None) -> "list[Rule]":
 
 
 async def _stored(database: "Database", given: str) -> Tried:
-    from postroom.core.rules import recipients
+    from postroom.decide.engine import unseen
     from postroom.store.mail import load_message
 
     try:
@@ -154,8 +155,7 @@ async def _stored(database: "Database", given: str) -> Tried:
     except ValueError:
         raise BadInput("--message", f"{given!r} is no id", "give the id of a message") from None
     found = await database.run(load_message(id))
-    subject = found.subject if found.subject.to else replace(found.subject, to=recipients(found.subject.headers))
-    return Tried(str(found.id), found.account_id, subject)
+    return Tried(str(found.id), found.account_id, found.subject, unseen(found))
 
 
 def _in_files(path: Path, account_id: UUID | None) -> Iterator[Tried]:

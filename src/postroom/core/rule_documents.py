@@ -21,7 +21,7 @@ from postroom.core.strict import shown_name
 
 LARGEST_YAML = 1024 * 1024  # which takes some 15 s to read
 LARGEST_JSON = 8 * 1024 * 1024
-DEEPEST_DOCUMENT = 3 + 2 * 20 + 2  # rules, list, rule; a level of conditions is an object in a list
+DEEPEST_DOCUMENT = 50  # 20 levels of conditions are 40 of the document: an object in a list each
 MOST_RULES = 10_000
 
 DocumentFormat = Literal["yaml", "json"]

@@ -24,6 +24,7 @@ class Imported:
 
     drafts: list[RuleDraft] = field(default_factory=list[RuleDraft])
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])
+    _names: set[str] = field(default_factory=set[str])
 
     def add(
         self,
@@ -50,8 +51,12 @@ class Imported:
         self.drafts.append(draft)
 
     def _unused(self, name: str) -> str:
-        taken = {draft.name for draft in self.drafts}
-        return name if name not in taken else f"{name[: LONGEST_NAME - 8]} ({len(self.drafts) + 1})"
+        unused, number = name, 2
+        while unused in self._names:
+            unused = f"{name[: LONGEST_NAME - 8]} ({number})"
+            number += 1
+        self._names.add(unused)
+        return unused
 
 
 class Exported(NamedTuple):

@@ -18,9 +18,9 @@ from postroom.core.rule_conditions import (
     as_test,
     read_conditions,
 )
-from postroom.core.rules import Rule, read_scope
+from postroom.core.rules import Rule, kinds_used, read_scope
 
-Result = Literal["matches", "does not match", "is for other mail", "is broken"]
+Result = Literal["matches", "does not match", "is for other mail", "is passed over", "is broken"]
 MOST_TOLD = 3
 
 
@@ -33,8 +33,10 @@ class Explained:
     why: str
 
 
-def explain(rule: Rule, account_id: UUID | None, message: Subject, now: datetime) -> Explained:
-    """What the rule by itself says about the message, whatever comes before it."""
+def explain(
+    rule: Rule, account_id: UUID | None, message: Subject, now: datetime, hidden: frozenset[str] = frozenset()
+) -> Explained:
+    """What the rule by itself says about the message, whatever comes before it. `hidden` is as for a Rulebook."""
     seen = Seen(message, now)
     try:
         scope, node = read_scope(rule.scope, rule.scope_ref), read_conditions(rule.conditions)
@@ -42,6 +44,8 @@ def explain(rule: Rule, account_id: UUID | None, message: Subject, now: datetime
         return Explained(rule, "is broken", str(broken))
     if scope.test is not None and not scope.test(str(account_id), seen):
         return Explained(rule, "is for other mail", f"its scope is the {rule.scope} {rule.scope_ref}")
+    if unknown := sorted(hidden & kinds_used(rule.conditions)):
+        return Explained(rule, "is passed over", f"of this message that is not here which {unknown[0]} looks at")
     if as_test(node)(seen):
         return Explained(rule, "matches", _holding(node, seen))
     return Explained(rule, "does not match", _failing(node, seen))

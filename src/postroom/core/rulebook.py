@@ -52,7 +52,8 @@ class Rulebook:
         self._entries: list[_Entry] = []
         self._always: list[int] = []
         self._filed: dict[Key, list[int]] = {}
-        self._program = {"subject": 0, "headers": 0}
+        self._subject_steps = 0
+        self._header_steps: dict[str, int] = {}
         broken: list[tuple[Rule, str]] = []
         for rule in sorted(rules, key=lambda each: each.order):
             try:
@@ -74,8 +75,11 @@ class Rulebook:
         number = len(self._entries)
         self._entries.append(_Entry(rule, scope.test, as_test(node), kinds_used(rule.conditions)))
         for leaf in _leaves(node):
-            if leaf.pattern is not None:
-                self._program["subject" if leaf.kind == "subject_regex" else "headers"] += leaf.pattern.size
+            if leaf.pattern is not None and leaf.kind == "subject_regex":
+                self._subject_steps += leaf.pattern.size
+            elif leaf.pattern is not None:
+                for _, header in leaf.keys or ():
+                    self._header_steps[header] = self._header_steps.get(header, 0) + leaf.pattern.size
         keys = _better(needed_keys(node), None if scope.key is None else (scope.key,))
         if keys is None:
             self._always.append(number)
@@ -108,8 +112,9 @@ class Rulebook:
 
     def is_heavy(self, message: Subject) -> bool:
         """Whether deciding may take tens of milliseconds: then it does not belong on an event loop, but in a thread."""
-        headers = sum(len(value) for _, value in message.headers) if self._program["headers"] else 0
-        steps = self._program["subject"] * len(message.subject) + self._program["headers"] * headers
+        steps = self._subject_steps * len(message.subject)
+        if per_header := self._header_steps:
+            steps += sum(per_header.get(name.lower(), 0) * len(value) for name, value in message.headers)
         return steps > STEPS // 2 or ("body" in self._slots and len(message.body_text) > LONG_BODY)
 
     def _candidates(self, account: str, seen: Seen) -> list[int]:

@@ -4,7 +4,7 @@ The conditions are a tree (core/rule_conditions.py). A rule that makes no sense 
 caller disables it with the reason and goes on with the others. core/rulebook.py decides by many rules at once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -33,7 +33,6 @@ __all__ = [
     "Rule",
     "Scope",
     "Subject",
-    "first_match",
     "kinds_used",
     "labels_looked_at",
     "labels_used",
@@ -130,26 +129,6 @@ def _scope_ref(scope: str, given: str) -> str | None:
             return canonical_domain(given.strip().removeprefix("@")) if "@" not in given[1:] else None
         case _:
             return canonical(given)
-
-
-def first_match(rules: Iterable[Rule], account_id: UUID, message: Subject, now: datetime | None = None) -> Outcome:
-    """Tries one rule after another. For more than a few rules, or messages, make a Rulebook."""
-    seen = Seen(message, now)
-    broken: list[tuple[Rule, str]] = []
-    shadowed: list[Rule] = []
-    matched: Rule | None = None
-    for rule in sorted(rules, key=lambda each: each.order):
-        try:
-            scope, test = read_scope(rule.scope, rule.scope_ref), as_test(read_conditions(rule.conditions))
-        except BrokenRule as error:
-            broken.append((rule, str(error)))
-            continue
-        if matched is None and (scope.test is None or scope.test(str(account_id), seen)) and test(seen):
-            if rule.shadow:
-                shadowed.append(rule)
-            else:
-                matched = rule
-    return Outcome(matched, tuple(broken), tuple(shadowed))
 
 
 def matches(conditions: object, message: Subject, now: datetime | None = None) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from postroom.dashboard.feed import AccountLine, Feed, Line, Totals
+from postroom.dashboard.feed import AccountLine, Feed, Line, Standing, Totals
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -26,7 +26,7 @@ MAX_TABS = 100
 PULSE = b": still here\nevent: pulse\ndata: 1\n\n"
 STALLED = b"event: stalled\ndata: 1\n\n"
 
-Render = Callable[[list[Line], Totals, list[AccountLine]], str]
+Render = Callable[[list[Line], Totals, list[AccountLine], Standing], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,8 @@ class Broadcast:
 
     async def _read(self) -> str:
         lines = await self._feed.lines(LINES_SHOWN)
-        return self._render(lines, await self._feed.totals(), await self._feed.accounts())
+        totals, accounts = await self._feed.totals(), await self._feed.accounts()
+        return self._render(lines, totals, accounts, await self._feed.standing())
 
     def _stall(self, error: Exception) -> None:
         if self._bulletin is None or self._bulletin.board is not None:

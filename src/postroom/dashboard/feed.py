@@ -70,6 +70,17 @@ class AccountLine:
     """What the owner runs to put it right, if there is something to put right."""
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether anything may be changed now, who decides, and how much waits for the owner."""
+
+    paused_since: datetime | None = None
+    paused_because: str = ""
+    paused_everywhere: bool = True
+    model: str | None = None
+    approvals: int = 0
+
+
 class Feed(Protocol):
     """Where the page's content comes from."""
 
@@ -82,6 +93,8 @@ class Feed(Protocol):
     async def accounts(self) -> list[AccountLine]:
         """The accounts that were not removed, oldest first."""
         ...
+
+    async def standing(self) -> Standing: ...
 
     def changes(self) -> AsyncIterator[None]:
         """Yields at once, and then whenever something may have changed since the last value was taken.

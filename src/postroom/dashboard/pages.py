@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from postroom import __version__
 from postroom.dashboard import display
 from postroom.dashboard.assets import Asset
-from postroom.dashboard.feed import AccountLine, Line, Totals
+from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
 
 TEMPLATES = Path(__file__).parent / "templates"
 DECIDERS = {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"}
@@ -29,6 +29,7 @@ CONNECTOR_WORDS = {"never": "no connector yet"}
 CONNECTOR_MOODS = {"online": "good", "stale": "ask", "offline": "bad"}
 FILTERS = ("shown", "words", "verdict", "iso", "clock", "grouped")
 ERRORS = {
+    403: ("Not allowed", "This has to come from Postroom's own page."),
     404: ("Nothing here", "There is no page at this address."),
     405: ("Not possible", "This address does not take that kind of request."),
     500: ("Something went wrong", "Postroom could not make this page. The cause is in its log."),
@@ -62,11 +63,11 @@ class Pages:
         }
         self._environment.globals.update(cast(Any, known_everywhere))
 
-    def board(self, lines: list[Line], totals: Totals, accounts: list[AccountLine]) -> str:
+    def board(self, lines: list[Line], totals: Totals, accounts: list[AccountLine], standing: Standing) -> str:
         """Everything on the page that changes."""
         template = self._environment.get_template("board.html")
         waiting = sum(totals.waiting.values())
-        return template.render(lines=lines, totals=totals, accounts=accounts, waiting=waiting)
+        return template.render(lines=lines, totals=totals, accounts=accounts, standing=standing, waiting=waiting)
 
     def overview(self, board: str) -> str:
         """The whole page around a board that `board` has rendered."""

@@ -8,20 +8,24 @@ from datetime import datetime
 from postroom.core.account_care import consent_command, dies_soon, resume_command
 from postroom.core.heartbeat import liveness
 from postroom.core.queues import EMAIL
-from postroom.dashboard.feed import AccountLine, Line, Totals
-from postroom.store import acceptance, accounts, connectors, decisions, feed, history, jobs
+from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
+from postroom.store import acceptance, accounts, connectors, decisions, feed, history, jobs, pauses
+from postroom.store.audit import Signature
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
+from postroom.store.ids import new_id
 
 QUEUE = "email"
+ON_THE_PAGE = "on the page"
 
 
 class StoreFeed:
     """What the store holds, and word of every change that this database announces."""
 
-    def __init__(self, database: Database, clock: Clock = wall_clock) -> None:
+    def __init__(self, database: Database, clock: Clock = wall_clock, model: str | None = None) -> None:
         self._database = database
         self._clock = clock
+        self._model = model
 
     async def lines(self, limit: int) -> list[Line]:
         return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
@@ -47,9 +51,18 @@ class StoreFeed:
         now = self._clock()
         return [_account(each, reports.get(each.endpoint_identity), now) for each in known if each.state != "removed"]
 
+    async def standing(self) -> Standing:
+        found = await self._database.run(pauses.standing_pauses())
+        waiting = (await self._database.run(feed.count_actions())).get("approved_pending", 0)
+        if not found:
+            return Standing(model=self._model, approvals=waiting)
+        everywhere = [each for each in found if each.scope == pauses.ALL]
+        first = (everywhere or found)[0]
+        return Standing(first.since, first.reason, bool(everywhere), self._model, waiting)
+
     async def changes(self) -> AsyncIterator[None]:
         changed = asyncio.Event()
-        channels = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL)
+        channels = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL, pauses.CHANNEL)
         subscriptions = [self._database.subscribe(each, lambda _message: changed.set()) for each in channels]
         try:
             while True:
@@ -116,3 +129,20 @@ def _decision(row: feed.FeedRow) -> str | None:
             return f"{row.action_type} {row.parameters.get('label', '')}".strip()
         case other:
             return other
+
+
+class StoreSwitch:
+    """The kill switch in the store. Who sees the page may use it: it is on the owner's own machine."""
+
+    def __init__(self, database: Database, clock: Clock = wall_clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def pause(self) -> None:
+        await self._database.run(pauses.pause(pauses.ALL, ON_THE_PAGE, self._signed(), self._clock()))
+
+    async def resume(self) -> None:
+        await self._database.run(pauses.resume(pauses.ALL, self._signed(), self._clock()))
+
+    def _signed(self) -> Signature:
+        return Signature(new_id(), "dashboard", "dashboard", ON_THE_PAGE)

@@ -15,7 +15,7 @@ import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -35,6 +35,7 @@ from postroom.core.errors import (
 from postroom.core.model_decision import ModelDecision, decision_schema, read_decision
 from postroom.decide.model_prices import MICROS_PER_CENT, Prices, most_tokens, prices_of
 from postroom.decide.model_replies import CallFailed, Client, Reply
+from postroom.decide.model_rest import Rest
 from postroom.decide.prompt import Prompt
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 TRIES = 2
+LONGEST_PAUSE = timedelta(minutes=5)
 # What a provider adds of its own to a request.
 EXTRA_TOKENS = 500
 
@@ -100,6 +102,7 @@ class Model:
         self._client: Client | None = None
         self._prices: Prices | None = None
         self._opening = asyncio.Lock()
+        self._rest = Rest(timedelta(seconds=settings.timeout_s))
         self._caps = Caps(
             int(settings.max_cents_per_day * MICROS_PER_CENT), int(settings.max_cents_per_message * MICROS_PER_CENT)
         )
@@ -112,6 +115,7 @@ class Model:
     async def decide(self, request: ModelRequest) -> ModelAnswer:
         """What the model decides about the message. Raises a ModelError when it decides nothing."""
         client, prices = await self._opened()
+        self._rest.before_asking(self._clock())
         problem, tokens, latency_ms = "", Usage(0, 0), 0
         for _ in range(TRIES):
             call = await self._reserve(request, problem, prices)
@@ -121,6 +125,7 @@ class Model:
             except CallFailed as failed:
                 problem = await self._failed(call, failed, began)
                 continue
+            self._rest.after_an_answer()
             latency_ms += _ms_since(began)
             tokens = Usage(tokens.input_tokens + reply.input_tokens, tokens.output_tokens + reply.output_tokens)
             try:
@@ -172,6 +177,10 @@ class Model:
         cost = None if failed.charged else 0
         state = "refused" if isinstance(failed.error, BadModelAnswer) else "failed"
         await self._end(call, CallEnd(state, cost_micros=cost, latency_ms=_ms_since(began), error=str(failed.error)))
+        if isinstance(failed.error, ModelUnavailable):
+            self._rest.after_failing(self._clock(), failed.error.after)
+        else:
+            self._rest.after_an_answer()
         if isinstance(failed.error, BadModelAnswer):
             return str(failed.error)
         raise failed.error from None
@@ -192,11 +201,15 @@ def configured_model(database: Database, settings: "ModelSettings", clock: Clock
     return None if settings.provider == "none" else Model(database, settings, clock)
 
 
-def job_error(error: ModelError, now: datetime) -> JobError | None:
-    """How a job ends for which the model decided nothing; None when it goes on and leaves the message where it is."""
+def job_error(error: ModelError, now: datetime, attempts: int = 0) -> JobError | None:
+    """How a job ends for which the model decided nothing; None when it goes on and leaves the message where it is.
+
+    A provider that names a short time again and again would use up all attempts in minutes: hence a time that grows.
+    """
     match error:
         case ModelUnavailable():
-            return Retryable(str(error), error.after)
+            grown = min(LONGEST_PAUSE, timedelta(seconds=2 ** min(attempts, 10)))
+            return Retryable(str(error), None if error.after is None else max(error.after, grown))
         case ModelRefused():
             return Fatal(str(error))
         case BudgetSpent() if error.until is not None:

@@ -1,10 +1,11 @@
 """A mailbox at Gmail, behind the port that actions use."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
-from postroom.gmail.calls import MOST_IDS
+from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import LabelExists, LabelNotFound
+from postroom.gmail.gathered import Gathered
 
 
 class GmailMailbox:
@@ -12,30 +13,22 @@ class GmailMailbox:
 
     def __init__(self, client: GmailClient) -> None:
         self._client = client
+        self._gathered = Gathered(client)
 
     async def labels_of(self, message_id: str) -> frozenset[str]:
-        return (await self._client.get_message(message_id, format="minimal")).label_ids
+        return (await self._gathered.run(calls.get_message(message_id, "minimal"), message_id)).label_ids
 
     async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
         if not add and not remove:
             # Gmail refuses a change that changes nothing.
             return await self.labels_of(message_id)
-        return await self._client.modify_message(message_id, add, remove)
-
-    async def batch_modify(
-        self, message_ids: Sequence[str], add: Collection[str] = (), remove: Collection[str] = ()
-    ) -> None:
-        """The same change to many. Nothing is told of each, so whoever needs to know reads them again."""
-        if not add and not remove:
-            return
-        for start in range(0, len(message_ids), MOST_IDS):
-            await self._client.batch_modify(message_ids[start : start + MOST_IDS], add, remove)
+        return (await self._gathered.run(calls.modify_message(message_id, add, remove), message_id)).label_ids
 
     async def trash(self, message_id: str) -> frozenset[str]:
-        return await self._client.trash_message(message_id)
+        return (await self._gathered.run(calls.trash_message(message_id), message_id)).label_ids
 
     async def untrash(self, message_id: str) -> frozenset[str]:
-        return await self._client.untrash_message(message_id)
+        return (await self._gathered.run(calls.untrash_message(message_id), message_id)).label_ids
 
     async def delete(self, message_id: str) -> None:
         """Deletes for good: there is no way back."""

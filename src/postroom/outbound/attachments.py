@@ -34,14 +34,17 @@ class Attached:
     left_out: int = 0
 
 
-def attached_to(raw: bytes, largest: int = LARGEST_TOGETHER) -> Attached:
+def attached_to(raw: bytes) -> Attached:
     """Everything but the text that a reader sees. All or none: half of the files would look like all of them."""
     raw = with_line_ends(raw)
     head = head_of(raw)
     root, _ = find_parts(raw, head.block, head.body_at)
     leaves = [part for part in _leaves(root) if _is_file(part)]
     # Decoded, nothing is larger than three quarters of base64, or than itself.
-    if sum(len(part.content) * (3 if part.fields.encoding == "base64" else 4) // 4 for part in leaves) > largest:
+    if (
+        sum(len(part.content) * (3 if part.fields.encoding == "base64" else 4) // 4 for part in leaves)
+        > LARGEST_TOGETHER
+    ):
         return Attached(left_out=len(leaves))
     return Attached(tuple(map(_file, leaves)))
 

@@ -5,6 +5,7 @@ of what is quoted, and refused where the user gave it; and the finished head is 
 meant. Gmail puts its own Message-ID on everything, so none is given; X-Postroom-Delivery is what we know our mail by.
 """
 
+from base64 import encodebytes
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -42,6 +43,9 @@ _UTF8.body_encoding = QP
 _JOINERS = frozenset("\u200c\u200d")
 
 
+NOTHING_ATTACHED = Attached()
+
+
 @dataclass(frozen=True, slots=True)
 class Original:
     """The message that is answered or forwarded."""
@@ -50,7 +54,7 @@ class Original:
     subject: str
     headers: Headers = field(repr=False)
     text: str = field(default="", repr=False)
-    attached: Attached = Attached()
+    attached: Attached = NOTHING_ATTACHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,14 @@ def _references(headers: Headers, id: str) -> list[str]:
 def _forwarded(note: str, original: Original, attached: Attached) -> str:
     quoted = [f"{name}: {value}" for name, value in _quoted(original)]
     said = [] if not attached.left_out else [f"[{attached.left_out} attachments are not sent along: too large.]"]
-    lines = [*([note, ""] if note else []), "---------- Forwarded message ----------", *quoted, "", original.text, *said]
+    lines = [
+        *([note, ""] if note else []),
+        "---------- Forwarded message ----------",
+        *quoted,
+        "",
+        original.text,
+        *said,
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -185,23 +196,16 @@ def _text(text: str, kind: str) -> Message:
 def _file(file: Attachment) -> Message:
     major, _, minor = file.mime_type.partition("/")
     part = MIMENonMultipart(major, minor)
-    part.set_payload(file.content)
-    _encode(part, file.content)
+    part.set_payload(encodebytes(file.content).decode("ascii"))
+    part["Content-Transfer-Encoding"] = "base64"
     name = one_line(file.filename, LONGEST_QUOTED)
     part.add_header("Content-Disposition", "attachment", filename=name if name.isascii() else ("utf-8", "", name))
     return part
 
 
-def _encode(part: Message, content: bytes) -> None:
-    from base64 import encodebytes
-
-    part.set_payload(encodebytes(content).decode("ascii"))
-    part["Content-Transfer-Encoding"] = "base64"
-
-
 def _built(to: tuple[str, ...], subject: str, head: Mapping[str, str], body: Message) -> Built:
     for name, value in head.items():
-        body[name] = _header(name, value)
+        body.add_header(name, _header(name, value))
     written = BytesIO()
     BytesGenerator(written, policy=_WIRE).flatten(body)
     raw = written.getvalue()
@@ -209,11 +213,11 @@ def _built(to: tuple[str, ...], subject: str, head: Mapping[str, str], body: Mes
     return Built(to, subject, raw.decode("ascii"))
 
 
-def _header(name: str, value: str) -> str | Header:
+def _header(name: str, value: str) -> str:
     """As it is where that is possible; else in encoded words, also what only looks like one."""
     if any(not (each.isprintable() or each in _JOINERS) for each in value):
         raise BadInput(name, "holds line breaks or control characters", "use one line")
-    return value if value.isascii() and "=?" not in value else Header(value, "utf-8", header_name=name)
+    return value if value.isascii() and "=?" not in value else Header(value, "utf-8", header_name=name).encode()
 
 
 def _check(raw: bytes, body: Message) -> None:
@@ -222,5 +226,5 @@ def _check(raw: bytes, body: Message) -> None:
     names = [line.partition(b":")[0] for line in head.split(b"\r\n") if line[:1] not in (b" ", b"\t")]
     too_long = any(len(line) > LONGEST_LINE for line in head.split(b"\r\n"))
     whole = raw.count(b"\r") == raw.count(b"\n") == raw.count(b"\r\n")
-    if not raw.isascii() or not whole or too_long or names != [name.encode() for name in body.keys()]:
+    if not raw.isascii() or not whole or too_long or names != [name.encode() for name, _ in body.items()]:
         raise BadInput("mail", "came out other than it was meant", "tell the authors; nothing was sent")

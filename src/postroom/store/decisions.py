@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.jobs import Job, NewJob
@@ -134,6 +134,21 @@ def latest_generation(message_id: UUID) -> Script[int]:
     """Of the decisions about a message; 0 when there is none. Deciding again is a new generation."""
     rows = yield sql("select_generation", message_id)
     return rows[0][0]
+
+
+class Undecided(NamedTuple):
+    """A message about which nobody had anything to say, and the generation of that decision."""
+
+    account_id: UUID
+    message_id: UUID
+    generation: int
+
+
+@query
+def undecided(since: datetime, most: int) -> Script[list[Undecided]]:
+    """The newest first."""
+    rows = yield sql("select_to_decide_again", since, most)
+    return [Undecided(as_uuid(account), as_uuid(message), generation) for account, message, generation in rows]
 
 
 @dataclass(frozen=True, slots=True)

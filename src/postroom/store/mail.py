@@ -8,6 +8,7 @@ from uuid import UUID
 
 from postroom.core.errors import NotFound
 from postroom.core.jobs import NewJob
+from postroom.core.learning import list_of
 from postroom.core.mail import Mail
 from postroom.core.rule_conditions import Subject, recipients
 from postroom.store import inbox
@@ -82,6 +83,8 @@ def store_message(
         mail.body_text,
         mail.has_attachment,
         mail.sent_at,
+        mail.sender.rpartition("@")[2],
+        list_of(mail.headers),
         now,
     )
     if inserted:

@@ -21,6 +21,8 @@ from postroom.core.lifecycle import MODEL_CALL
 from postroom.store.codecs import as_optional_time, as_time, as_uuid
 from postroom.store.database import Script, query, sql, transaction
 
+# More than any call may take: its time-out is at most ten minutes.
+LEFT_AFTER = timedelta(minutes=15)
 LEFT_BEHIND = "the process ended during the call; what was reserved counts as its cost"
 MICROS_PER_CENT = 10_000
 
@@ -155,9 +157,9 @@ def end_call(id: UUID, end: CallEnd, now: datetime) -> Script[bool]:
 
 
 @transaction
-def fail_left_calls(before: datetime, now: datetime) -> Script[int]:
-    """Marks as failed what was started before then and never ended. What was reserved for it stays spent."""
-    return len((yield sql("fail_left_model_calls", before, LEFT_BEHIND, now)))
+def fail_left_calls(now: datetime) -> Script[int]:
+    """Marks as failed what was started long ago and never ended. What was reserved for it stays spent."""
+    return len((yield sql("fail_left_model_calls", now - LEFT_AFTER, LEFT_BEHIND, now)))
 
 
 @query

@@ -85,17 +85,23 @@ def end_shadow(kind: ShadowKind, name: str, signed: Signature, now: datetime) ->
 @query
 def restraints(account_id: UUID, now: datetime) -> Script[Restraints]:
     """Read before a decision; the hourly cap is enforced again where an action begins."""
-    protected: dict[str, set[str]] = {"sender": set(), "domain": set(), "label": set()}
-    for kind, value, *_ in (yield sql("select_protected")):
-        protected[kind].add(value)
+    protected = yield from protected_now()
     shadows = [(kind, name) for kind, name, _ in (yield sql("select_shadows"))]
     begun = yield sql("count_irreversible", account_id, now - HOUR)
     return Restraints(
-        Protected(frozenset(protected["sender"]), frozenset(protected["domain"]), frozenset(protected["label"])),
+        protected,
         frozenset(name for kind, name in shadows if kind == "category"),
         any(kind == "model" for kind, _ in shadows),
         begun[0][0],
     )
+
+
+def protected_now() -> Script[Protected]:
+    """Part of a transaction."""
+    found: dict[str, set[str]] = {"sender": set(), "domain": set(), "label": set()}
+    for kind, value, *_ in (yield sql("select_protected")):
+        found[kind].add(value)
+    return Protected(frozenset(found["sender"]), frozenset(found["domain"]), frozenset(found["label"]))
 
 
 def surroundings(message: StoredMessage, found: Restraints) -> Surroundings:

@@ -198,9 +198,12 @@ def remove_rule(name: str, signed: Signature, now: datetime) -> Script[None]:
 
 
 @transaction
-def disable_rule(id: UUID, reason: str, now: datetime) -> Script[None]:
+def disable_rule(id: UUID, reason: str, now: datetime, signed: Signature | None = None) -> Script[None]:
     """A broken rule disables itself, says why, and is kept."""
-    yield sql("disable_rule", id, reason, False, now)
+    disabled = yield sql("disable_rule", id, reason, False, now)
+    if disabled and signed is not None:
+        after = {"enabled": False, "disabled_reason": reason}
+        yield from auditing(signed.under("rules.disable", "rule", disabled[0][0], after=after), now)
 
 
 @query

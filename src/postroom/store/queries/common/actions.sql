@@ -128,3 +128,10 @@ SELECT kind, name, since FROM shadows ORDER BY kind, name
 
 -- name: select_rules_mark()
 SELECT count(*), COALESCE(sum(version), 0), max(updated_at) FROM rules WHERE enabled
+
+-- name: select_to_decide_again(since, most)
+-- What no rule and no model decided about, newest first, and which generation that was.
+SELECT d.account_id, d.message_id, d.generation FROM decisions d
+WHERE d.source = 'none' AND NOT d.shadow AND d.created_at >= :since
+    AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = d.message_id AND NOT shadow)
+ORDER BY d.created_at DESC LIMIT :most

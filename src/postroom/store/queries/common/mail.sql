@@ -15,17 +15,21 @@ SET updated_at = excluded.updated_at,
         THEN excluded.last_message_at ELSE threads.last_message_at END
 RETURNING id
 
--- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, now)
+-- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, sender_domain, list_id, now)
 INSERT INTO messages (id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender,
-    subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, created_at, updated_at)
+    subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, created_at, updated_at,
+    arrival_labels_json, sender_domain, list_id, accepted_seq)
 VALUES (:id, :account_id, :thread_id, :inbox_id, :provider_message_id, :ingestion_tier, :policy_tier, :sender,
-    :subject, :headers_json, :labels_json, :snippet, :body_text, :has_attachment, :sent_at, :now, :now)
+    :subject, :headers_json, :labels_json, :snippet, :body_text, :has_attachment, :sent_at, :now, :now,
+    :labels_json, :sender_domain, :list_id, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
 -- A full copy takes the place of what was known by its metadata only.
 ON CONFLICT (account_id, provider_message_id) DO UPDATE
 SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier,
     sender = excluded.sender, subject = excluded.subject, headers_json = excluded.headers_json,
     labels_json = excluded.labels_json, snippet = excluded.snippet, body_text = excluded.body_text,
-    has_attachment = excluded.has_attachment, sent_at = excluded.sent_at, updated_at = excluded.updated_at
+    has_attachment = excluded.has_attachment, sent_at = excluded.sent_at, updated_at = excluded.updated_at,
+    arrival_labels_json = excluded.arrival_labels_json, sender_domain = excluded.sender_domain,
+    list_id = excluded.list_id
 WHERE messages.ingestion_tier = 'metadata' AND excluded.ingestion_tier = 'full'
 RETURNING id
 

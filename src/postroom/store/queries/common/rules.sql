@@ -36,7 +36,7 @@ SELECT count(*) FROM rules
 
 -- name: disable_rule(id, reason, disabled, now)
 UPDATE rules SET enabled = :disabled, disabled_reason = :reason, version = version + 1, updated_at = :now
-WHERE id = :id AND enabled
+WHERE id = :id AND enabled RETURNING name
 
 -- name: switch_rule(id, enabled, reason, now)
 UPDATE rules SET enabled = :enabled, disabled_reason = :reason, version = version + 1, updated_at = :now

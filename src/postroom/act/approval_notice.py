@@ -1,0 +1,135 @@
+"""What a person is shown before he answers: what is to be done, whom it reaches, why, and until when it waits.
+
+Sender, subject, and a model's rationale come from outside: they are cut to size, and nothing in them can begin a new
+line, reverse the reading or hide.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from postroom.core.actions import recipients_of
+from postroom.store.approvals import Approval
+
+LONGEST_LINE = 200
+LONGEST_TEXT = 700
+# Controls, invisible formatting (which turns the direction of reading), halves of characters, private ones.
+_HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalNotice:
+    """All of it as plain lines. `content` is what would be sent, or a note that goes with it."""
+
+    what: str
+    to_whom: tuple[str, ...]
+    sender: str
+    subject: str
+    content: str | None
+    decided_by: str
+    why: tuple[str, ...]
+    expires_at: datetime | None
+    answer: str | None
+
+
+def notice_of(approval: Approval) -> ApprovalNotice:
+    why = [one_line(approval.rationale)] if approval.rationale else []
+    return ApprovalNotice(
+        what=what_is_done(approval.action_type, approval.parameters),
+        to_whom=whom_it_reaches(approval),
+        sender=one_line(approval.sender),
+        subject=one_line(approval.subject) or "(no subject)",
+        content=_content(approval.parameters),
+        decided_by=_decided_by(approval),
+        why=(*why, *(one_line(each) for each in approval.reasons)),
+        expires_at=approval.expires_at,
+        answer=_answer(approval),
+    )
+
+
+def what_is_done(action_type: str, parameters: Any) -> str:
+    """The action as a sentence without its recipients."""
+    match action_type:
+        case "apply_label" | "remove_label":
+            verb = "apply the label" if action_type == "apply_label" else "remove the label"
+            return f"{verb} {one_line(str(parameters.get('label', '')))!r}"
+        case "snooze":
+            until = parameters.get("until")
+            span = f"for {parameters.get('amount')} {parameters.get('units')}"
+            return one_line(f"snooze {f'until {until}' if until else span}")
+        case "delete":
+            return "delete for good"
+        case "trash":
+            return "move to the trash"
+        case "restore":
+            return "fetch out of the trash"
+        case "auto_reply":
+            return "answer"
+        case _:
+            return action_type.replace("_", " ")
+
+
+def whom_it_reaches(approval: Approval) -> tuple[str, ...]:
+    """Every address that would get mail by it."""
+    match approval.action_type:
+        case "forward":
+            return tuple(one_line(each) for each in recipients_of(approval.parameters))
+        case "auto_reply":
+            return (one_line(approval.sender),)
+        case _:
+            return ()
+
+
+def one_line(text: str, longest: int = LONGEST_LINE) -> str:
+    """The text on one line, with nothing hidden in it, cut to size."""
+    return _cut(" ".join(_visible(text).split()), longest)
+
+
+def several_lines(text: str, longest: int = LONGEST_TEXT) -> str:
+    """The same, but line by line."""
+    lines = (" ".join(_visible(line).split()) for line in text[: 4 * longest].splitlines())
+    return _cut("\n".join(lines).strip(), longest, whole=len(text))
+
+
+def _visible(text: str) -> str:
+    return "".join(" " if unicodedata.category(each) in _HIDING else each for each in text)
+
+
+def _cut(text: str, longest: int, whole: int = 0) -> str:
+    if len(text) <= longest:
+        return text
+    more = max(whole, len(text)) - longest
+    return f"{text[:longest]}… ({more} characters more)"
+
+
+def _content(parameters: Any) -> str | None:
+    parts = [f"Subject: {parameters['subject']}"] if parameters.get("subject") else []
+    parts += [str(parameters[name]) for name in ("text", "note") if parameters.get(name)]
+    if parameters.get("html"):
+        parts.append("(and an HTML version of its own)")
+    return several_lines("\n".join(parts)) if parts else None
+
+
+def _decided_by(approval: Approval) -> str:
+    match approval.actor:
+        case "rule":
+            return f"the rule {one_line(approval.rule_name or '?')!r}"
+        case "model":
+            name = one_line(approval.model or "the model")
+            return name if approval.confidence is None else f"{name}, {approval.confidence:.0%} sure"
+        case "agent":
+            return f"an agent ({one_line(approval.asked_by or 'unknown')})"
+        case other:
+            return one_line(approval.asked_by or other)
+
+
+def _answer(approval: Approval) -> str | None:
+    """What became of it; None while it waits."""
+    match approval.state:
+        case "approved_pending":
+            return None
+        case "expired" | "rejected" | "canceled" if approval.approved_by is None:
+            return one_line(f"{approval.state}: {approval.error}" if approval.error else approval.state)
+        case _:
+            return one_line(f"approved by {approval.approved_by or 'nobody, as none was needed'}")

@@ -1,0 +1,83 @@
+"""The ids of Discord's buttons: what a press means, until when it counts, signed so that nobody else can make one.
+
+    postroom:a:<action>:<expiry>:<hash>:<signature>        at most 100 characters, as Discord has it
+
+`a` approves, `r` rejects; the action's id and the first 96 bits of its hash in base64, the expiry in seconds since 1970.
+The signature is HMAC-SHA256, cut to 192 bits, over all that stands before it. Keys come from the vault: whoever has
+the bot's token, and could have any button sent, cannot sign one.
+"""
+
+import base64
+import binascii
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from postroom.act.approvals import Verdict
+from postroom.core.errors import KeyMissing, Refused
+from postroom.store.approvals import Approval
+
+PREFIX = "postroom:"
+PURPOSE = "approval buttons"
+LONGEST = 100
+HASH_BYTES = 12
+SIGNATURE_BYTES = 24
+_VERDICTS: dict[str, Verdict] = {"a": "approve", "r": "reject"}
+_LETTERS = {verdict: letter for letter, verdict in _VERDICTS.items()}
+
+Keys = Callable[[], Sequence[bytes]]
+"""The keys that count now, the one that signs first."""
+
+
+class Press(NamedTuple):
+    """What a button stands for."""
+
+    verdict: Verdict
+    action_id: UUID
+    hash_beginning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Buttons:
+    """Makes the ids of buttons, and reads those that are pressed."""
+
+    keys: Keys
+
+    def sign(self, verdict: Verdict, approval: Approval) -> str:
+        keys = self.keys()
+        if not keys:
+            raise KeyMissing("there is no key to sign buttons with; set secret_key, or restore the key file")
+        expiry = 0 if approval.expires_at is None else int(approval.expires_at.timestamp())
+        beginning = _text(bytes.fromhex(approval.action_hash)[:HASH_BYTES])
+        content = f"{PREFIX}{_LETTERS[verdict]}:{_text(approval.id.bytes)}:{expiry}:{beginning}"
+        return f"{content}:{_text(_signature(keys[0], content))}"
+
+    def read(self, custom_id: str, now: datetime) -> Press:
+        """Raises Refused, which quotes nothing, when it is not ours, was changed, or has expired."""
+        content, _, signature = custom_id.rpartition(":")
+        given = _bytes(signature)
+        if not any([hmac.compare_digest(_signature(key, content), given) for key in self.keys()]):
+            raise Refused("this button is not signed by this Postroom; answer with `postroom approvals`")
+        letter, action, expiry, beginning = content.removeprefix(PREFIX).split(":")
+        if int(expiry) <= now.timestamp():
+            raise Refused("this button has expired, and so has the action: it is not done")
+        return Press(_VERDICTS[letter], UUID(bytes=_bytes(action)), _bytes(beginning).hex())
+
+
+def _signature(key: bytes, content: str) -> bytes:
+    return hmac.digest(key, content.encode("utf-8", "replace"), "sha256")[:SIGNATURE_BYTES]
+
+
+def _text(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    """Nothing when it is no base64: then it equals no signature."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return b""

@@ -1,0 +1,137 @@
+"""What somebody searches stored mail for, read from one line of text.
+
+    invoice march            both words, anywhere in subject, sender or text
+    "as agreed"              these words, one right after the other
+    invo*                    words that begin so
+    from:lindqvist.example   in the sender; an address is the words in it, one after the other
+    subject:"as agreed"      in the subject
+    label:Receipts           has this label, by name or id
+    account:ada@example.com  in this mailbox
+    after:2026-11-01         sent at that time or later; a day begins at midnight UTC
+    before:2026-11-15        sent earlier
+
+All parts have to fit. The line is never handed to a database as it is: from here on there are only words, which consist
+of letters, digits and their marks, and can mean nothing else in any query language.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple
+
+from postroom.core.errors import BadInput
+
+LONGEST_QUERY = 500
+LONGEST_WORD = 100
+LONGEST_EXCERPT = 200
+MOST_WORDS = 50
+FIELD = "query"
+
+Place = Literal["subject", "sender"]
+_PLACES: dict[str, Place] = {"from": "sender", "subject": "subject"}
+_FILTERS = ("label", "account", "after", "before")
+_PART = re.compile(r'(?:(\w{1,20}):)?(?:"([^"]*)"?|(\S+))')
+
+
+class Term(NamedTuple):
+    """Words that follow each other; in one place, or in any. The last may be the beginning of a word."""
+
+    words: tuple[str, ...]
+    place: Place | None = None
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """All of it has to fit a message."""
+
+    terms: tuple[Term, ...] = ()
+    labels: tuple[str, ...] = ()
+    account: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+
+
+def read_query(text: str) -> SearchQuery:
+    """Raises BadInput, with the remedy, for what cannot be searched for."""
+    if len(text) > LONGEST_QUERY:
+        raise BadInput(FIELD, f"has {len(text)} characters", f"use at most {LONGEST_QUERY}")
+    query = SearchQuery()
+    for name, quoted, bare in _parts(text):
+        query = _with_part(query, name, bare if quoted is None else quoted, quoted is not None)
+    if query == SearchQuery():
+        raise BadInput(FIELD, "has no word in it", "give a word, such as invoice, or a filter, such as label:Receipts")
+    if sum(len(term.words) for term in query.terms) > MOST_WORDS:
+        raise BadInput(FIELD, "has too many words", f"use at most {MOST_WORDS}")
+    return query
+
+
+def _parts(text: str) -> Iterator[tuple[str | None, str | None, str]]:
+    """The name before the colon, if it is one of ours; what is quoted; what is not."""
+    for found in _PART.finditer(text):
+        name, quoted, bare = found[1], found[2], found[3] or ""
+        known = name is not None and (name.lower() in _PLACES or name.lower() in _FILTERS)
+        if name is not None and not known:
+            yield None, None, f"{name} {bare if quoted is None else quoted}"
+        elif name is None and bare.endswith(":") and (bare[:-1].lower() in _PLACES or bare[:-1].lower() in _FILTERS):
+            raise BadInput(FIELD, f"{bare} has nothing right behind it", f"leave no space, as in {bare}something")
+        else:
+            yield name and name.lower(), quoted, bare
+
+
+def _with_part(query: SearchQuery, name: str | None, value: str, quoted: bool) -> SearchQuery:
+    match name:
+        case "label":
+            return replace(query, labels=(*query.labels, _named(name, value)))
+        case "account":
+            return replace(query, account=_named(name, value))
+        case "after":
+            moment = _moment(name, value)
+            return replace(query, after=moment if query.after is None else max(query.after, moment))
+        case "before":
+            moment = _moment(name, value)
+            return replace(query, before=moment if query.before is None else min(query.before, moment))
+        case _:
+            words = words_of(value)
+            term = Term(words, _PLACES.get(name or ""), value.endswith("*") and not quoted)
+            return replace(query, terms=(*query.terms, term)) if words else query
+
+
+def _named(name: str, value: str) -> str:
+    if not value.strip():
+        raise BadInput(FIELD, f"{name}: names nothing", f'write {name}:something, or {name}:"some thing"')
+    return value.strip()
+
+
+def _moment(name: str, value: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value.replace("/", "-"))
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        remedy = f"write {name}:2026-11-15 or {name}:2026-11-15T08:00:00Z"
+        raise BadInput(FIELD, f"{name}: is followed by no day and no time", remedy) from None
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words in a text. What both databases take for words differs in rare scripts only."""
+    whole = unicodedata.normalize("NFC", text)
+    plain = "".join(each if each.isalnum() or unicodedata.category(each)[0] == "M" else " " for each in whole)
+    words = tuple(word for word in plain.split() if any(each.isalnum() for each in word))
+    if any(len(word) > LONGEST_WORD for word in words):
+        raise BadInput(FIELD, f"has a word of more than {LONGEST_WORD} characters", "search for its beginning: begin*")
+    return words
+
+
+def excerpt(text: str, terms: tuple[Term, ...], otherwise: str = "") -> str:
+    """A piece of the text around the first word that was searched for, on one line."""
+    line = " ".join(text.split())
+    lowered = line.lower()
+    places = [lowered.find(word.lower()) for term in terms for word in term.words if term.place is None]
+    found = min((place for place in places if place >= 0), default=None)
+    if found is None:
+        return " ".join(otherwise.split())[:LONGEST_EXCERPT] or line[:LONGEST_EXCERPT]
+    start = max(0, found - LONGEST_EXCERPT // 3)
+    start = start if start == 0 else line.find(" ", start, found) + 1 or start
+    return line[start : start + LONGEST_EXCERPT]

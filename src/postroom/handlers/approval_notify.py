@@ -1,0 +1,76 @@
+"""The `approval.notify` job: brings the notices of an action that needs approval into line with it.
+
+While the action waits, people are asked on every channel, once; when it has its answer, the notices show it.
+"""
+
+from collections.abc import Sequence
+
+import structlog
+
+from postroom.act.approvals import Channel
+from postroom.core.errors import Fatal, JobError, NotFound, Retryable
+from postroom.handlers.payload import uuid_field
+from postroom.jobs.run import JobRun
+from postroom.store import approvals
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database
+
+log = structlog.get_logger()
+
+
+class ApprovalNotify:
+    """Without a channel there is nobody to ask: the action is seen on the page and on the command line."""
+
+    def __init__(self, database: Database, channels: Sequence[Channel], clock: Clock = wall_clock) -> None:
+        self._database = database
+        self._channels: dict[str, Channel] = {channel.name: channel for channel in channels}
+        self._clock = clock
+
+    async def __call__(self, run: JobRun) -> None:
+        account_id, action_id = uuid_field(run.job, "account_id"), uuid_field(run.job, "action_id")
+        try:
+            approval = await self._database.run(approvals.show_approval(action_id))
+        except NotFound as error:
+            raise Fatal(str(error)) from None
+        if approval.account_id != account_id:
+            raise Fatal(f"action {action_id} belongs to another account than the job says")
+        work = self._ask if approval.is_waiting else self._close
+        _raise_worst(await work(run, approval))
+
+    async def _ask(self, run: JobRun, approval: approvals.Approval) -> list[JobError]:
+        """Every channel is tried, whatever becomes of the others."""
+        asked = {notice.channel for notice in await self._database.run(approvals.notices_of(approval.id))}
+        errors: list[JobError] = []
+        for channel in self._channels.values():
+            if channel.name in asked:
+                continue
+            try:
+                reference = await channel.post(approval, again=run.job.attempts > 1)
+            except JobError as error:
+                errors.append(error)
+            else:
+                await self._database.run(approvals.keep_notice(approval.id, channel.name, reference, self._clock()))
+        return errors
+
+    async def _close(self, run: JobRun, approval: approvals.Approval) -> list[JobError]:
+        errors: list[JobError] = []
+        for notice in await self._database.run(approvals.notices_of(approval.id)):
+            if not notice.is_open:
+                continue
+            try:
+                if (channel := self._channels.get(notice.channel)) is not None:
+                    await channel.close(approval, notice.reference)
+            except JobError as error:
+                errors.append(error)
+                if isinstance(error, Retryable) and not run.job.is_last_attempt:
+                    continue
+                # It cannot be reached; its buttons are refused by the action's state all the same.
+                log.warning("approval.notice_left", channel=notice.channel, action_id=str(approval.id))
+            await self._database.run(approvals.close_notice(approval.id, notice.channel, self._clock()))
+        return errors
+
+
+def _raise_worst(errors: Sequence[JobError]) -> None:
+    """As long as one channel may succeed by another try, there is one."""
+    for error in sorted(errors, key=lambda each: isinstance(each, Fatal)):
+        raise error

@@ -1,0 +1,281 @@
+"""Delivers admitted mail, each exactly once: what was not surely sent is looked for, and never sent on suspicion.
+
+    no draft known   after an earlier attempt, a draft with our mark is looked for and taken; else one is made. Its id
+                     is stored before it is sent.
+    draft known      there: it was not sent, so it is sent now. Gone: it was sent, and is looked for in sent mail.
+    not found there  nobody can tell: `unknown`, and a person is asked.
+
+A process may die between any two of these steps, and any answer may be lost: the next attempt begins with a question.
+Senders of any number of processes share the work; each delivery is leased by one, and its every change is fenced.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from uuid import UUID
+
+import structlog
+
+from postroom.core.errors import LeaseLost, Parked, PostroomError, StoreError
+from postroom.outbound.carrier import Carrier, DraftKept
+from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
+from postroom.store import accounts, pauses
+from postroom.store import outbound as store
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.jobs import PAUSE
+from postroom.store.listeners import signalled
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+EXPIRED = "it could not be sent in {days:g} days, and nobody waits for it any more: {why}"
+NO_LONGER_WANTED = "its action was ended before it was sent"
+REMOVED = "the account was removed before it was sent"
+DOUBTFUL = (
+    "its draft is gone, and sent mail does not show it: it was sent, or somebody deleted the draft; look in the "
+    "mailbox, then run `postroom outbound resolve {id} --sent` or `--not-sent`"
+)
+
+
+class MailRefused(PostroomError):
+    """The mailbox does not take this mail, now or later."""
+
+
+class Sender:
+    """Takes what is due and delivers it, a few at once, until it is canceled."""
+
+    def __init__(
+        self,
+        database: Database,
+        carrier_of: Callable[[UUID], Carrier],
+        pace: Pace | None = None,
+        clock: Clock = wall_clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._database = database
+        self._carrier_of = carrier_of
+        self._pace = pace or Pace()
+        self._clock = clock
+        self._sleep = sleep
+        self._wake = asyncio.Event()
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Until canceled. What is under way then is interrupted: whoever comes next asks what became of it."""
+        channels = (store.CHANNEL, pauses.CHANNEL, accounts.CHANNEL)
+        subscriptions = [self._database.subscribe(each, lambda _message: self._wake.set()) for each in channels]
+        try:
+            while True:
+                self._wake.clear()
+                try:
+                    await self._begin()
+                except StoreError as error:
+                    log.warning("outbound.interrupted", error=type(error).__name__)
+                await signalled(self._wake, self._pace.poll.total_seconds())
+        finally:
+            for subscription in subscriptions:
+                subscription.close()
+            for task in self._running:
+                task.cancel()
+            if self._running:
+                await asyncio.wait(self._running)
+
+    async def settle(self) -> int:
+        """Delivers all that is due now, and returns how many were tried: for those who do not wait for a loop."""
+        tried = 0
+        while begun := await self._begin():
+            tried += begun
+            await asyncio.gather(*self._running)
+        return tried
+
+    async def _begin(self) -> int:
+        free = self._pace.at_once - len(self._running)
+        if free <= 0 or not await self._database.run(store.any_delivery_due(self._clock())):
+            return 0
+        now = self._clock()
+        leased = await self._database.run(store.lease_deliveries(new_id(), free, now, now + self._pace.lease))
+        for each in leased:
+            task = asyncio.create_task(self._deliver(each), name="postroom-delivery")
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+        return len(leased)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._wake.set()
+
+    async def _deliver(self, leased: store.Leased) -> None:
+        delivery = Delivery(self._database, leased, self._carrier_of, self._pace, self._clock, self._sleep)
+        try:
+            await delivery.attempt()
+        except LeaseLost:
+            log.info("outbound.taken_over", delivery=leased.id)
+        except StoreError as error:
+            # It stays leased, and is taken up again when the lease has run out.
+            log.warning("outbound.interrupted", delivery=leased.id, error=type(error).__name__)
+        except asyncio.CancelledError:
+            with contextlib.suppress(PostroomError):
+                await self._database.run(store.give_back_delivery(leased.hold, delivery.draft, self._clock()))
+            raise
+        except Exception as error:
+            log.error("outbound.broken", delivery=leased.id, error=type(error).__name__)
+
+
+class Delivery:
+    """One attempt at one mail."""
+
+    def __init__(
+        self,
+        database: Database,
+        leased: store.Leased,
+        carrier_of: Callable[[UUID], Carrier],
+        pace: Pace,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._database = database
+        self._leased = leased
+        self._carrier_of = carrier_of
+        self._pace = pace
+        self._clock = clock
+        self._sleep = sleep
+        self._draft_id = leased.draft_id
+        self.draft: DraftKept | None = None
+        """The draft that this attempt has made or found, whose id may not be stored yet."""
+
+    async def attempt(self) -> None:
+        """Ends in one of the states of the lifecycle. Raises LeaseLost and StoreError, and then has decided nothing."""
+        try:
+            await self._go_on()
+        except (LeaseLost, StoreError):
+            raise
+        except Parked as paused:
+            if paused.key.startswith(PAUSE):
+                await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
+            else:
+                await self._not_now(paused)
+        except (PostroomError, TimeoutError) as error:
+            await self._not_now(error)
+
+    async def _go_on(self) -> None:
+        leased = self._leased
+        if leased.account_state == "removed":
+            await self._account_removed()
+            return
+        carrier = self._carrier_of(leased.account_id)
+        if self._draft_id is not None and not await self._call(carrier.has_draft(self._draft_id)):
+            await self._look_for_it(carrier)
+            return
+        if self._is_too_late:
+            await self._take_back(carrier, "expired", self._too_late("it was tried again and again"))
+            return
+        if self._draft_id is None:
+            self.draft = await self._find_or_make(carrier)
+            self._draft_id = self.draft.id
+        now = self._clock()
+        held = await self._database.run(store.hold_delivery(leased.hold, self.draft, now, now + self._pace.lease))
+        if held != "executing":
+            await self._take_back(carrier, "canceled", NO_LONGER_WANTED)
+            return
+        sent = await self._offer(carrier.send_draft(self._draft_id))
+        if sent is None:
+            await self._look_for_it(carrier)
+        else:
+            await self._delivered(carrier, sent)
+
+    async def _find_or_make(self, carrier: Carrier) -> DraftKept:
+        """An earlier attempt may have made one and not learned its id. It was not sent, or its id would be stored."""
+        found = await self._call(carrier.drafts_of(self._leased.id)) if self._leased.attempts > 1 else []
+        for spare in found[1:]:
+            await self._call(carrier.delete_draft(spare.id))
+        if found:
+            return found[0]
+        mime = await self._database.run(store.load_mime(self._leased.id))
+        return await self._offer(carrier.create_draft(mime.encode("ascii"), self._leased.thread_id))
+
+    async def _look_for_it(self, carrier: Carrier) -> None:
+        """The draft is gone. Sent mail is looked through a few times, since it may be shown late."""
+        leased = self._leased
+        for wait_s in self._pace.looks:
+            await self._sleep(wait_s)
+            sent = await self._call(carrier.find_sent(leased.id, leased.thread_id, leased.admitted_at))
+            if sent is not None:
+                await self._delivered(carrier, sent)
+                return
+        log.warning("outbound.unknown", delivery=leased.id)
+        await self._database.run(store.doubt(leased.hold, DOUBTFUL.format(id=leased.id), self._clock()))
+
+    async def _delivered(self, carrier: Carrier, sent_message_id: str) -> None:
+        if self._leased.attempts > 1:
+            # A lost answer may have left a second draft behind. If it cannot be taken away now, it does no harm.
+            with contextlib.suppress(PostroomError, TimeoutError):
+                for spare in await self._call(carrier.drafts_of(self._leased.id)):
+                    await self._call(carrier.delete_draft(spare.id))
+        await self._database.run(store.deliver(self._leased.hold, sent_message_id, self._clock()))
+        log.info("outbound.delivered", delivery=self._leased.id, attempts=self._leased.attempts)
+
+    async def _take_back(self, carrier: Carrier, state: store.Withdrawn, reason: str) -> None:
+        """Its draft is there, or was never made: so it was not sent."""
+        if self._draft_id is not None:
+            await self._call(carrier.delete_draft(self._draft_id))
+        await self._database.run(store.withdraw_delivery(self._leased.hold, state, reason, self._clock()))
+
+    async def _account_removed(self) -> None:
+        """Nobody can look any more. Without a draft it was surely not sent."""
+        hold, now = self._leased.hold, self._clock()
+        if self._draft_id is None:
+            await self._database.run(store.withdraw_delivery(hold, "canceled", REMOVED, now))
+        else:
+            await self._database.run(store.doubt(hold, DOUBTFUL.format(id=self._leased.id), now))
+
+    async def _not_now(self, error: BaseException) -> None:
+        """Tried again later, or not, as the error has it. What is known of a draft is kept with it."""
+        leased, now, reason = self._leased, self._clock(), _told(error)
+        if isinstance(error, MailRefused):
+            await self._refused(reason)
+            return
+        if self._is_too_late and self._draft_id is None:
+            await self._database.run(store.withdraw_delivery(leased.hold, "expired", self._too_late(reason), now))
+            return
+        if now - leased.admitted_at >= 2 * self._pace.give_up:
+            await self._database.run(store.doubt(leased.hold, DOUBTFUL.format(id=leased.id), now))
+            return
+        later = now + wait_after(leased.attempts, self._pace, asked_to_wait(error))
+        await self._database.run(store.defer(leased.hold, self.draft, later, reason, now))
+        log.info("outbound.deferred", delivery=leased.id, attempts=leased.attempts, error=type(error).__name__)
+
+    async def _refused(self, reason: str) -> None:
+        if self._draft_id is not None:
+            with contextlib.suppress(PostroomError, TimeoutError):
+                await self._call(self._carrier_of(self._leased.account_id).delete_draft(self._draft_id))
+        await self._database.run(store.bounce(self._leased.hold, reason, self._clock()))
+        log.warning("outbound.bounced", delivery=self._leased.id)
+
+    async def _offer(self, call: Awaitable[T]) -> T:
+        """A refusal counts here alone: that a question was refused says nothing of what was sent before."""
+        try:
+            return await self._call(call)
+        except PostroomError as error:
+            if is_refusal(error):
+                raise MailRefused(str(error)) from error
+            raise
+
+    async def _call(self, call: Awaitable[T]) -> T:
+        """Well within the lease, so that no second sender comes while one still waits for an answer."""
+        async with asyncio.timeout(self._pace.longest_call_s):
+            return await call
+
+    @property
+    def _is_too_late(self) -> bool:
+        return self._clock() - self._leased.admitted_at >= self._pace.give_up
+
+    def _too_late(self, why: str) -> str:
+        return EXPIRED.format(days=self._pace.give_up.total_seconds() / 86_400, why=why)
+
+
+def _told(error: BaseException) -> str:
+    return str(error) or "the mailbox did not answer in time; it is tried again"

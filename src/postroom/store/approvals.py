@@ -1,0 +1,275 @@
+"""Actions that wait for a person's yes: answered once, for exactly what was shown, and only while it still makes sense.
+
+approved_pending ──► queued     approved: the hash is the one that was shown and the one of the row as it stands
+                 ├─► rejected   by a person
+                 ├─► expired    nobody answered in time
+                 └─► canceled   approved too late: the message or the account is gone, or is protected by now
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, cast
+from uuid import UUID, uuid5
+
+from postroom.core.actions import action_hash
+from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
+from postroom.core.job_types import APPROVAL_NOTIFY
+from postroom.core.jobs import NewJob
+from postroom.core.safety import Policy, Proposed, Source, rule_on
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.decisions import CHANNEL
+from postroom.store.jobs import enqueue_many
+from postroom.store.mail import load_message
+from postroom.store.protection import restraints, surroundings
+
+WAITING = "approved_pending"
+# Whoever answers is a person. An agent asks, and can never answer itself.
+APPROVERS = frozenset({"admin", "dashboard", "approver"})
+LONGEST_REASON = 300
+_NOBODY = "nobody approved it in time"
+_CLOSINGS = UUID("5f0a3e0e-6a55-4f6e-9a0d-0d3f6a3c7b11")
+_MOST_CLOSINGS = 200
+
+ChannelName = Literal["discord", "webhook"]
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """An action that waits for an answer, or had one, with all that a person needs in order to give it."""
+
+    id: UUID
+    account_id: UUID
+    account: str
+    message_id: UUID
+    actor: str
+    asked_by: str | None
+    action_type: str
+    parameters: Mapping[str, Any]
+    state: str
+    action_hash: str
+    rationale: str
+    reasons: tuple[str, ...]
+    error: str | None
+    approved_by: str | None
+    expires_at: datetime | None
+    created_at: datetime
+    sender: str
+    subject: str
+    rule_name: str | None
+    confidence: float | None
+    model: str | None
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.state == WAITING
+
+
+class Answered(NamedTuple):
+    """What became of an action by an answer, and why when that is not what was answered."""
+
+    state: str
+    reason: str | None = None
+
+
+class Notice(NamedTuple):
+    """Where people were asked: by which channel, and what the channel calls it."""
+
+    channel: str
+    reference: str
+    is_open: bool
+
+
+class _Pending(NamedTuple):
+    account_id: UUID
+    message_id: UUID
+    actor: str
+    action_type: str
+    parameters: Mapping[str, Any]
+    state: str
+    action_hash: str
+    approved_by: str | None
+    error: str | None
+    expires_at: datetime | None
+
+
+@query
+def list_waiting(most: int) -> Script[list[Approval]]:
+    """What expires first stands first."""
+    rows = yield sql("select_waiting", most)
+    return [_approval(row) for row in rows]
+
+
+@query
+def show_approval(id: UUID) -> Script[Approval]:
+    rows = yield sql("select_approval", id)
+    if not rows:
+        raise NotFound(f"there is no action {id}; `postroom approvals list` shows those that wait")
+    return _approval(rows[0])
+
+
+@transaction
+def approve_action(id: UUID, expected_hash: str, job: NewJob, signed: Signature, now: datetime) -> Script[Answered]:
+    """The action is queued with the job that carries it out, or canceled when it makes no sense any more.
+
+    Raises Refused for those who may not answer, IllegalMove when it does not wait, Conflict when it was changed.
+    """
+    action = yield from _taken(id, signed)
+    if _is_over(action, now):
+        return (yield from _ending(id, "expired", _NOBODY, signed, now))
+    _check_hash(action, expected_hash)
+    reason = yield from _why_no_longer(action, now)
+    if reason is not None:
+        return (yield from _ending(id, "canceled", f"approved too late: {reason}", signed, now))
+    yield sql("approve_action", id, job.id, signed.actor, now)
+    yield from enqueue_many.script([job], now)
+    after = {"state": "queued", "action_type": action.action_type, "action_hash": action.action_hash}
+    entry = signed.under("approval.approve", "action", str(id), before={"state": WAITING}, after=after)
+    yield from auditing(entry, now)
+    yield Notify(CHANNEL, "approved")
+    return Answered("queued")
+
+
+@transaction
+def reject_action(id: UUID, signed: Signature, now: datetime) -> Script[Answered]:
+    """Not to be done. Raises Refused for those who may not answer, IllegalMove when it does not wait."""
+    action = yield from _taken(id, signed)
+    if _is_over(action, now):
+        return (yield from _ending(id, "expired", _NOBODY, signed, now))
+    reason = f": {signed.reason[:LONGEST_REASON]}" if signed.reason else ""
+    return (yield from _ending(id, "rejected", f"rejected by {signed.actor}{reason}", signed, now))
+
+
+@transaction
+def expire_approvals(now: datetime) -> Script[int]:
+    """What nobody answered in time counts as rejected."""
+    ended = yield sql("expire_approvals", _NOBODY, now)
+    if ended:
+        yield Notify(CHANNEL, "expired")
+    return len(ended)
+
+
+@transaction
+def keep_notice(action_id: UUID, channel: ChannelName, reference: str, now: datetime) -> Script[bool]:
+    """People were asked there. False when that was known already."""
+    return bool((yield sql("insert_notice", action_id, channel, reference, now)))
+
+
+@query
+def notices_of(action_id: UUID) -> Script[list[Notice]]:
+    rows = yield sql("select_notices", action_id)
+    return [Notice(channel, reference, closed_at is None) for channel, reference, closed_at in rows]
+
+
+@transaction
+def close_notice(action_id: UUID, channel: str, now: datetime) -> Script[bool]:
+    """It shows the answer, or cannot be reached any more. False when it was closed before."""
+    return bool((yield sql("close_notice", action_id, channel, now)))
+
+
+@transaction
+def ask_to_close(now: datetime) -> Script[int]:
+    """Enqueues a job for each action that has its answer while a notice still asks for it; each is enqueued once."""
+    rows = yield sql("select_answered", _MOST_CLOSINGS)
+    if not rows:
+        return 0
+    jobs = [_closing(as_uuid(id), as_uuid(account_id)) for id, account_id in rows]
+    enqueued = yield from enqueue_many.script(jobs, now)
+    return sum(not each.duplicate for each in enqueued)
+
+
+def _closing(id: UUID, account_id: UUID) -> NewJob:
+    """Its id follows from the action's: a transaction that is run twice enqueues the same job."""
+    payload = json_text({"account_id": str(account_id), "action_id": str(id)})
+    key = f"{APPROVAL_NOTIFY.name}:{account_id}:{id}:closing"
+    attempts = APPROVAL_NOTIFY.retry.max_attempts
+    return NewJob(uuid5(_CLOSINGS, str(id)), APPROVAL_NOTIFY.name, payload, 0, attempts, key, False, None, None)
+
+
+def _taken(id: UUID, signed: Signature) -> Script[_Pending]:
+    """Part of a transaction: the action, alone with it, when whoever signs may answer and it waits for that."""
+    if signed.role not in APPROVERS:
+        raise Refused(f"{signed.actor} is no person, and only people approve or reject actions")
+    rows = yield sql("lock_approval", id)
+    if not rows:
+        raise NotFound(f"there is no action {id}; `postroom approvals list` shows those that wait")
+    account_id, message_id, actor, action_type, parameters, state, hashed, approved_by, error, expires_at = rows[0]
+    if state != WAITING:
+        by = f"approved by {approved_by}" if approved_by is not None else error or "it needed no approval"
+        raise IllegalMove(f"action {id} does not wait for an answer: it is {state} ({by}); nothing was changed")
+    return _Pending(
+        as_uuid(account_id),
+        as_uuid(message_id),
+        actor,
+        action_type,
+        from_json(parameters),
+        state,
+        hashed,
+        approved_by,
+        error,
+        as_optional_time(expires_at),
+    )
+
+
+def _is_over(action: _Pending, now: datetime) -> bool:
+    return action.expires_at is not None and action.expires_at <= now
+
+
+def _check_hash(action: _Pending, expected_hash: str) -> None:
+    if action_hash(action.message_id, action.action_type, action.parameters) != action.action_hash:
+        raise Conflict("action", "was changed after it was decided on", "reject it; it cannot be approved as it is")
+    if expected_hash != action.action_hash:
+        raise Conflict("action", "is not the one that was shown", "look at it again before you approve it")
+
+
+def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
+    """Part of a transaction: what has happened to the message meanwhile that forbids the action."""
+    rows = yield sql("select_account_state", action.account_id)
+    if not rows or rows[0][0] == "removed":
+        return "the account was removed"
+    message = yield from load_message.script(action.message_id)
+    if message.is_gone:
+        return "the message was deleted"
+    found = yield from restraints.script(action.account_id, now)
+    proposed = Proposed(action.action_type, action.parameters, 1.0, cast("Source", action.actor))
+    ruling = rule_on(proposed, surroundings(message, found), Policy())
+    return "; ".join(ruling.reasons) if ruling.verdict == "refuse" else None
+
+
+def _ending(id: UUID, state: str, reason: str, signed: Signature, now: datetime) -> Script[Answered]:
+    yield sql("end_approval", id, state, reason, now)
+    names = {"rejected": "approval.reject", "expired": "approval.expire", "canceled": "approval.cancel"}
+    entry = signed.under(names[state], "action", str(id), before={"state": WAITING}, after={"state": state})
+    yield from auditing(entry, now)
+    yield Notify(CHANNEL, state)
+    return Answered(state, reason)
+
+
+def _approval(row: Sequence[Any]) -> Approval:
+    (id, account_id, account, message_id, actor, asked_by, action_type, parameters, state, hashed, rationale, safety,
+        error, approved_by, expires_at, created_at, sender, subject, rule_name, confidence, model) = row  # fmt: skip
+    return Approval(
+        as_uuid(id),
+        as_uuid(account_id),
+        account,
+        as_uuid(message_id),
+        actor,
+        asked_by,
+        action_type,
+        from_json(parameters),
+        state,
+        hashed,
+        rationale,
+        tuple(from_json(safety).get("reasons", ())),
+        error,
+        approved_by,
+        as_optional_time(expires_at),
+        as_time(created_at),
+        sender,
+        subject,
+        rule_name,
+        confidence,
+        model,
+    )

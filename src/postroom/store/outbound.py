@@ -1,0 +1,376 @@
+"""Mail on its way out: admitted with the end of its job, leased by a sender, delivered with the end of its action.
+
+    admit_delivery ──► queued ──lease_deliveries──► sending ──deliver────► delivered   (the action is completed)
+                         ▲  ▲                         │ │ └───bounce─────► bounced     (the action has failed)
+     give_back_delivery ─┘  └── hasten_delivery ── deferred   └─doubt────► unknown     a person says what happened:
+                                       withdraw_delivery ──► canceled | expired        resolve_delivery
+
+Every change of what is being sent names the lease: a sender that was taken for dead changes nothing. The kill switch is
+read in the transaction that admits, in that which leases, and once more right before anything is sent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from postroom.core.errors import Fatal, IllegalMove, LeaseLost, NotFound
+from postroom.core.jobs import Job
+from postroom.core.lifecycle import DELIVERY
+from postroom.core.undo import no_way_back
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.database import Notify, Rows, Script, query, sql, transaction
+from postroom.store.decisions import CHANNEL as DECISIONS
+from postroom.store.jobs import completing_one
+from postroom.store.pauses import unless_paused
+from postroom.store.protection import protected_now
+
+CHANNEL = "outbound"
+
+Kind = Literal["forward", "reply"]
+Withdrawn = Literal["canceled", "expired"]
+DraftIds = tuple[str, str]
+"""The id of a draft, and that of the message in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewDelivery:
+    """A finished mail. `thread_id` is the conversation of a reply."""
+
+    id: UUID
+    account_id: UUID
+    action_id: UUID
+    kind: Kind
+    recipients: tuple[str, ...]
+    subject: str
+    mime: str = field(repr=False)
+    thread_id: str | None = None
+
+
+class Guard(NamedTuple):
+    """What is looked at again in the transaction that admits. Without `once_since`, whom it goes to does not matter."""
+
+    sender: str
+    labels: frozenset[str]
+    once_since: datetime | None = None
+
+
+class Hold(NamedTuple):
+    """Names the lease under which a delivery is being sent."""
+
+    id: UUID
+    lease_token: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A delivery in the hands of a sender."""
+
+    id: UUID
+    lease_token: UUID
+    account_id: UUID
+    action_id: UUID
+    thread_id: str | None
+    attempts: int
+    draft_id: str | None
+    admitted_at: datetime
+    account_state: str
+    action_state: str
+
+    @property
+    def hold(self) -> Hold:
+        return Hold(self.id, self.lease_token)
+
+
+@transaction
+def admit_delivery(job: Job, new: NewDelivery, guard: Guard, now: datetime) -> Script[str | None]:
+    """The mail waits to be sent, and the job has done its part; or, for the reason returned, it is not sent.
+
+    Raises Parked while a pause stands. An account is locked, so that two answers to one sender are not both the first.
+    """
+    yield from completing_one(job, now)
+    for state, _ in (yield sql("lock_account", new.account_id)):
+        if state == "removed":
+            raise Fatal("the account was removed; connect it with `postroom account add gmail`")
+    yield from unless_paused(new.account_id)
+    refused = (yield from protected_now()).reason(guard.sender, guard.labels)
+    if refused is None and guard.once_since is not None:
+        refused = yield from _answer_once(new, guard.once_since, now)
+    if refused is not None:
+        yield from _canceled(new.action_id, refused, now)
+        return refused
+    yield sql(
+        "insert_outbound",
+        new.id,
+        new.account_id,
+        new.action_id,
+        new.kind,
+        json_text(new.recipients),
+        new.subject,
+        new.mime,
+        new.thread_id,
+        now,
+    )
+    yield Notify(CHANNEL, "queued")
+    return None
+
+
+def _answer_once(new: NewDelivery, since: datetime, now: datetime) -> Script[str | None]:
+    (to,) = new.recipients
+    for action_id, replied_at in (yield sql("select_auto_reply", new.account_id, to)):
+        if as_time(replied_at) > since and as_uuid(action_id) != new.action_id:
+            return f"this sender was answered on {as_time(replied_at):%Y-%m-%d}; one answer is enough for a while"
+    yield sql("upsert_auto_reply", new.account_id, to, new.action_id, now)
+    return None
+
+
+@transaction
+def refuse_delivery(job: Job, action_id: UUID, reason: str, now: datetime) -> Script[str | None]:
+    """It is not sent, and that is no failure: the job has ended, the action is canceled with the reason."""
+    yield from completing_one(job, now)
+    yield from _canceled(action_id, reason, now)
+    return reason
+
+
+@query
+def any_delivery_due(now: datetime) -> Script[bool]:
+    """Whether a look would find something: those who wait in vain only read."""
+    return bool((yield sql("select_due_delivery", now)))
+
+
+@transaction
+def lease_deliveries(lease_token: UUID, most: int, now: datetime, until: datetime) -> Script[list[Leased]]:
+    """Takes those that are due, the longest due first, and those whose sender has died. The token is new each time."""
+    yield sql("return_deliveries", now)
+    yield sql("lease_deliveries", lease_token, until, most, now)
+    return [
+        Leased(
+            as_uuid(id),
+            lease_token,
+            as_uuid(account_id),
+            as_uuid(action_id),
+            thread_id,
+            attempts,
+            draft_id,
+            as_time(created_at),
+            account_state,
+            action_state,
+        )
+        for id, account_id, action_id, thread_id, attempts, draft_id, created_at, account_state, action_state in (
+            yield sql("select_leased_deliveries", lease_token)
+        )
+    ]
+
+
+@query
+def load_mime(id: UUID) -> Script[str]:
+    rows = yield sql("select_mime", id)
+    if not rows or not rows[0][0]:
+        raise NotFound(f"the text of the mail {id} is not kept any more")
+    return rows[0][0]
+
+
+@transaction
+def hold_delivery(
+    hold: Hold, draft: DraftIds | None, now: datetime, until: datetime
+) -> Script[Literal["executing", "ended"]]:
+    """Right before sending: keeps the draft's ids, renews the lease, and tells whether the action still wants it.
+
+    Raises Parked while a pause stands: the draft is kept all the same, by the next transaction that gives it back.
+    """
+    draft_id, message_id = draft or (None, None)
+    rows = yield sql("hold_delivery", *hold, draft_id, message_id, until, now)
+    account_id, action_id = _ours(hold, rows)
+    yield from unless_paused(as_uuid(account_id))
+    for _, _, state, *_ in (yield sql("lock_action", as_uuid(action_id))):
+        if state == "executing":
+            return "executing"
+    return "ended"
+
+
+@transaction
+def give_back_delivery(hold: Hold, draft: DraftIds | None, now: datetime) -> Script[None]:
+    """Back to those that wait, as if nobody had tried; what is known of its draft is kept."""
+    if draft is not None:
+        _ours(hold, (yield sql("hold_delivery", *hold, *draft, now, now)))
+    _ours(hold, (yield sql("return_delivery", *hold, now)))
+    yield Notify(CHANNEL, "queued")
+
+
+@transaction
+def deliver(hold: Hold, sent_message_id: str, now: datetime) -> Script[None]:
+    """It was sent: the delivery has ended, and with it the action."""
+    rows = yield sql("end_delivery", *hold, "delivered", sent_message_id, None, now)
+    (action_id,) = _ours(hold, rows)
+    yield from _completed(as_uuid(action_id), sent_message_id, now)
+
+
+@transaction
+def defer(hold: Hold, draft: DraftIds | None, not_before: datetime, error: str, now: datetime) -> Script[None]:
+    """Not now: it is tried again then. The reason is shown at the action too, which goes on."""
+    if draft is not None:
+        _ours(hold, (yield sql("hold_delivery", *hold, *draft, now, now)))
+    (action_id,) = _ours(hold, (yield sql("defer_delivery", *hold, not_before, error, now)))
+    yield sql("note_on_action", as_uuid(action_id), error, now)
+    yield Notify(CHANNEL, "deferred")
+
+
+@transaction
+def bounce(hold: Hold, error: str, now: datetime) -> Script[None]:
+    """It was refused for good, and was not sent."""
+    (action_id,) = _ours(hold, (yield sql("end_delivery", *hold, "bounced", None, error, now)))
+    yield from _failed(as_uuid(action_id), error, now)
+
+
+@transaction
+def doubt(hold: Hold, error: str, now: datetime) -> Script[None]:
+    """Nobody can tell whether it was sent. It is not sent again until a person has said that it was not."""
+    (action_id,) = _ours(hold, (yield sql("doubt_delivery", *hold, error, now)))
+    yield sql("note_on_action", as_uuid(action_id), error, now)
+    yield Notify(CHANNEL, "unknown")
+
+
+@transaction
+def withdraw_delivery(hold: Hold, state: Withdrawn, error: str, now: datetime) -> Script[None]:
+    """It was not sent and will not be: first given back, then ended, as the lifecycle has it."""
+    (action_id,) = _ours(hold, (yield sql("return_delivery", *hold, now)))
+    yield sql("withdraw_delivery", hold.id, state, error, now)
+    if state == "canceled":
+        yield sql("delete_auto_reply", as_uuid(action_id))
+        yield from _canceled(as_uuid(action_id), error, now)
+    else:
+        yield from _failed(as_uuid(action_id), error, now)
+
+
+@transaction
+def resolve_delivery(id: UUID, outcome: Literal["sent", "not_sent"], signed: Signature, now: datetime) -> Script[str]:
+    """A person has looked: it was sent, or it was not and is sent now. Returns the state after that."""
+    state, action_id = yield from _lock(id)
+    if state != "unknown":
+        raise IllegalMove(f"what became of the mail {id} is known: it is {state}; `postroom outbound show` tells more")
+    after = "delivered" if outcome == "sent" else "queued"
+    DELIVERY.check(state, after)
+    if outcome == "sent":
+        yield sql("settle_unknown_delivery", id, now)
+        yield from _completed(action_id, None, now)
+    else:
+        yield sql("queue_unknown_delivery", id, now)
+        yield sql("note_on_action", action_id, None, now)
+        yield Notify(CHANNEL, "queued")
+    entry = signed.under("outbound.resolve", "delivery", str(id), before={"state": state}, after={"state": after})
+    yield from auditing(entry, now)
+    return after
+
+
+@transaction
+def hasten_delivery(id: UUID, signed: Signature, now: datetime) -> Script[None]:
+    """One that waits for its next attempt is due at once."""
+    state, _ = yield from _lock(id)
+    if state == "unknown":
+        raise IllegalMove(f"the mail {id} may have been sent; look, and say so with `postroom outbound resolve`")
+    if state not in ("queued", "deferred"):
+        raise IllegalMove(f"the mail {id} is {state}, so it does not wait for anything")
+    yield sql("hasten_delivery", id, now)
+    yield from auditing(signed.under("outbound.retry", "delivery", str(id), before={"state": state}), now)
+    yield Notify(CHANNEL, "queued")
+
+
+def _lock(id: UUID) -> Script[tuple[str, UUID]]:
+    rows = yield sql("lock_delivery", id)
+    if not rows:
+        raise NotFound(f"there is no outgoing mail {id}; `postroom outbound list` shows what there is")
+    return rows[0][0], as_uuid(rows[0][1])
+
+
+def _ours(hold: Hold, rows: Rows) -> Sequence[Any]:
+    if not rows:
+        raise LeaseLost(f"the mail {hold.id} was taken over by another sender; this one changes nothing")
+    return rows[0]
+
+
+def _completed(action_id: UUID, sent_message_id: str | None, now: datetime) -> Script[None]:
+    """An action that somebody has ended meanwhile stays as it is: the mail is out nevertheless, and says so itself."""
+    for _, action_type, *_ in (yield sql("lock_action", action_id)):
+        yield sql("note_on_action", action_id, None, now)
+        hint = no_way_back(action_type, sent_message_id=sent_message_id)
+        yield sql("complete_action", action_id, json_text(hint), now)
+    yield Notify(CHANNEL, "delivered")
+    yield Notify(DECISIONS, "completed")
+
+
+def _failed(action_id: UUID, error: str, now: datetime) -> Script[None]:
+    yield sql("delete_auto_reply", action_id)
+    yield sql("fail_action", action_id, error, now)
+    yield Notify(CHANNEL, "failed")
+    yield Notify(DECISIONS, "failed")
+
+
+def _canceled(action_id: UUID, reason: str, now: datetime) -> Script[None]:
+    yield sql("cancel_action", action_id, reason, now)
+    yield Notify(CHANNEL, "canceled")
+    yield Notify(DECISIONS, "canceled")
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryView:
+    """Outgoing mail as it is shown. `paused` is why nothing is sent at all, where that is so."""
+
+    id: UUID
+    account_id: UUID
+    account: str
+    account_state: str
+    action_id: UUID
+    kind: str
+    recipients: tuple[str, ...]
+    subject: str
+    state: str
+    attempts: int
+    not_before: datetime
+    draft_id: str | None
+    sent_message_id: str | None
+    error: str | None
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    paused: str | None
+
+
+@query
+def list_deliveries(most: int, state: str | None = None) -> Script[list[DeliveryView]]:
+    """The newest first."""
+    return [_view(row) for row in (yield sql("select_deliveries", None, state, most))]
+
+
+@query
+def load_delivery(id: UUID) -> Script[DeliveryView]:
+    rows = yield sql("select_deliveries", str(id), None, 1)
+    if not rows:
+        raise NotFound(f"there is no outgoing mail {id}; `postroom outbound list` shows what there is")
+    return _view(rows[0])
+
+
+def _view(row: Sequence[Any]) -> DeliveryView:
+    (id, account_id, email, account_state, action_id, kind, recipients, subject, state, attempts, not_before, draft_id,
+        sent_id, error, created_at, updated_at, ended_at, paused) = row  # fmt: skip
+    return DeliveryView(
+        as_uuid(id),
+        as_uuid(account_id),
+        email,
+        account_state,
+        as_uuid(action_id),
+        kind,
+        tuple(from_json(recipients)),
+        subject,
+        state,
+        attempts,
+        as_time(not_before),
+        draft_id,
+        sent_id,
+        error,
+        as_time(created_at),
+        as_time(updated_at),
+        as_optional_time(ended_at),
+        paused,
+    )

@@ -1,0 +1,46 @@
+-- name: select_waiting(most)
+-- What expires first stands first.
+SELECT a.id, a.account_id, c.email, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
+    d.rule_name, d.confidence, d.model
+FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
+    LEFT JOIN decisions d ON d.id = a.decision_id
+WHERE a.state = 'approved_pending' ORDER BY a.expires_at, a.id LIMIT :most
+
+-- name: select_approval(id)
+SELECT a.id, a.account_id, c.email, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
+    d.rule_name, d.confidence, d.model
+FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
+    LEFT JOIN decisions d ON d.id = a.decision_id
+WHERE a.id = :id
+
+-- name: select_account_state(id)
+SELECT state FROM accounts WHERE id = :id
+
+-- name: approve_action(id, job_id, approved_by, now)
+UPDATE actions SET state = 'queued', job_id = :job_id, approved_by = :approved_by, approved_at = :now, updated_at = :now
+WHERE id = :id AND state = 'approved_pending'
+
+-- name: end_approval(id, state, error, now)
+UPDATE actions SET state = :state, error = :error, updated_at = :now WHERE id = :id AND state = 'approved_pending'
+
+-- name: expire_approvals(error, now)
+UPDATE actions SET state = 'expired', error = :error, updated_at = :now
+WHERE state = 'approved_pending' AND expires_at <= :now RETURNING id
+
+-- name: insert_notice(action_id, channel, reference, now)
+INSERT INTO approval_notices (action_id, channel, reference, sent_at) VALUES (:action_id, :channel, :reference, :now)
+ON CONFLICT (action_id, channel) DO NOTHING RETURNING channel
+
+-- name: select_notices(action_id)
+SELECT channel, reference, closed_at FROM approval_notices WHERE action_id = :action_id ORDER BY channel
+
+-- name: close_notice(action_id, channel, now)
+UPDATE approval_notices SET closed_at = :now
+WHERE action_id = :action_id AND channel = :channel AND closed_at IS NULL RETURNING channel
+
+-- name: select_answered(most)
+-- Open notices of what waits no longer.
+SELECT DISTINCT a.id, a.account_id FROM approval_notices n JOIN actions a ON a.id = n.action_id
+WHERE n.closed_at IS NULL AND a.state <> 'approved_pending' LIMIT :most

@@ -1,0 +1,20 @@
+-- name: select_mail(id)
+SELECT m.id, m.account_id, a.email, m.sender, m.subject, m.sent_at, m.labels_json, m.headers_json, m.ingestion_tier,
+    m.deleted_at, substr(m.body_text, 1, 20000), length(m.body_text)
+FROM messages m JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
+
+-- name: select_account_of(message_id)
+SELECT account_id FROM messages WHERE id = :message_id
+
+-- name: select_accounts()
+SELECT id, email FROM accounts ORDER BY created_at, id
+
+-- name: select_open_wishes(asked_by, most)
+SELECT id, state, action_hash, safety_json FROM actions
+WHERE asked_by = :asked_by AND state IN ('queued', 'approved_pending', 'executing') LIMIT :most
+
+-- name: select_undo_candidate(id)
+SELECT a.account_id, a.message_id, a.actor, a.action_type, a.state, a.undo_hint_json,
+    (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
+        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of')
+FROM actions a WHERE a.id = :id

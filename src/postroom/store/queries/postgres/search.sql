@@ -1,0 +1,19 @@
+-- name: search_words(words, accounts, labels, after, before, cursor_at, cursor_id, most)
+SELECT m.id, m.account_id, a.email, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet, substr(m.body_text, 1, 20000)
+FROM messages m JOIN accounts a ON a.id = m.account_id
+WHERE m.deleted_at IS NULL AND m.words @@ to_tsquery('simple', :words) AND m.account_id = ANY(:accounts::uuid[])
+    AND m.sent_at >= :after AND m.sent_at < :before AND (m.sent_at, m.id) < (:cursor_at, :cursor_id)
+    AND NOT EXISTS (SELECT 1 FROM json_array_elements(:labels::json) AS wanted WHERE NOT EXISTS (
+        SELECT 1 FROM json_array_elements_text(m.labels_json) AS held, json_array_elements_text(wanted) AS key
+        WHERE key IN (lower(held), m.account_id::text || '/' || held)))
+ORDER BY m.sent_at DESC, m.id DESC LIMIT :most
+
+-- name: search_filters(accounts, labels, after, before, cursor_at, cursor_id, most)
+SELECT m.id, m.account_id, a.email, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet, substr(m.body_text, 1, 20000)
+FROM messages m JOIN accounts a ON a.id = m.account_id
+WHERE m.deleted_at IS NULL AND m.account_id = ANY(:accounts::uuid[])
+    AND m.sent_at >= :after AND m.sent_at < :before AND (m.sent_at, m.id) < (:cursor_at, :cursor_id)
+    AND NOT EXISTS (SELECT 1 FROM json_array_elements(:labels::json) AS wanted WHERE NOT EXISTS (
+        SELECT 1 FROM json_array_elements_text(m.labels_json) AS held, json_array_elements_text(wanted) AS key
+        WHERE key IN (lower(held), m.account_id::text || '/' || held)))
+ORDER BY m.sent_at DESC, m.id DESC LIMIT :most

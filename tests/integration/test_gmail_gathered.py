@@ -1,0 +1,88 @@
+"""Calls of many jobs to one mailbox: few requests, each call with its own verdict, none mixed up."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from random import Random
+
+import httpx2
+import pytest
+
+from postroom.core.errors import MessageGone
+from postroom.gmail.client import GmailClient
+from postroom.gmail.errors import GmailError
+from postroom.gmail.mailbox import GmailMailbox
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.faults import Fault
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.server import running_emulator
+
+OWNER = "mara@lindqvist.example"
+TOKEN = "token-of-the-sandbox"
+
+
+@pytest.fixture
+def emulator() -> Emulator:
+    mailbox = Mailbox(OWNER, Random(4))
+    for number in range(60):
+        mailbox.deliver(f"From: a@b.example\r\nTo: {OWNER}\r\nSubject: {number}\r\n\r\nHello.\r\n".encode())
+    return Emulator(mailbox, TOKEN)
+
+
+@pytest.fixture
+async def gmail(emulator: Emulator) -> AsyncGenerator[GmailMailbox]:
+    async def token() -> str:
+        return TOKEN
+
+    async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
+        yield GmailMailbox(GmailClient(http, address, token))
+
+
+def ids(emulator: Emulator) -> list[str]:
+    return [message.id for message in emulator.mailbox.search("")]
+
+
+async def test_many_changes_at_once_take_few_requests_and_each_is_told_its_own_end(
+    emulator: Emulator, gmail: GmailMailbox
+) -> None:
+    wanted = ids(emulator)
+    emulator.mailbox.delete(wanted[7])
+    found = await asyncio.gather(*(gmail.modify(id, remove=["INBOX"]) for id in wanted), return_exceptions=True)
+    counters = emulator.quota.counters
+    assert counters.calls["messages.modify"] == len(wanted)
+    assert counters.batches <= 5
+    assert isinstance(found[7], MessageGone)
+    assert all("INBOX" not in labels for labels in found if isinstance(labels, frozenset))
+    assert sum(isinstance(labels, frozenset) for labels in found) == len(wanted) - 1
+
+
+async def test_a_single_change_is_a_single_call(emulator: Emulator, gmail: GmailMailbox) -> None:
+    await gmail.modify(ids(emulator)[0], add=["STARRED"])
+    assert emulator.quota.counters.batches == 0
+
+
+async def test_changes_of_one_message_are_made_in_their_order(emulator: Emulator, gmail: GmailMailbox) -> None:
+    id, *others = ids(emulator)
+    changes = [gmail.modify(id, add=["STARRED"]), gmail.modify(id, remove=["STARRED"])] * 10
+    found = await asyncio.gather(*changes, *(gmail.labels_of(each) for each in others))
+    assert ["STARRED" in labels for labels in found[:20]] == [True, False] * 10
+
+
+async def test_when_the_whole_request_fails_everyone_is_told_and_the_next_goes_well(
+    emulator: Emulator, gmail: GmailMailbox
+) -> None:
+    wanted = ids(emulator)[:30]
+    emulator.faults.order(Fault(kind="reset", path="/batch", times=1))
+    found = await asyncio.gather(*(gmail.labels_of(id) for id in wanted), return_exceptions=True)
+    failed = [each for each in found if isinstance(each, GmailError)]
+    assert failed
+    assert await asyncio.gather(*(gmail.labels_of(id) for id in wanted))
+
+
+async def test_who_is_canceled_takes_nobody_along(emulator: Emulator, gmail: GmailMailbox) -> None:
+    wanted = ids(emulator)[:10]
+    asked = [asyncio.create_task(gmail.labels_of(id)) for id in wanted]
+    await asyncio.sleep(0)
+    asked[3].cancel()
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(found[3], asyncio.CancelledError)
+    assert sum(isinstance(each, frozenset) for each in found) == 9

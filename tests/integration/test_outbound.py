@@ -1,0 +1,399 @@
+"""Forwards and automatic answers on their whole way: asked for, built, admitted, sent by a draft, and done."""
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from integration.product import OWNER, Product, letter, running_product
+from postroom.act.wishes import APPROVAL_TIME, Wishes, next_of
+from postroom.core.errors import Refused
+from postroom.core.job_types import CATALOGUE
+from postroom.core.safety import Policy, Ruling
+from postroom.sandbox.faults import Fault
+from postroom.sandbox.history import Change
+from postroom.sandbox.message import Message
+from postroom.store import actions, decisions, jobs, outbound, pauses, protection
+from postroom.store.audit import Signature
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.listeners import signalled
+from postroom.store.mail import load_message
+
+ADA = "ada@example.com"
+BEN = "ben@example.com"
+
+
+@dataclass
+class Desk:
+    """A running product, and what a test sends with it."""
+
+    product: Product
+    database: Database
+
+    def signed(self) -> Signature:
+        return Signature(new_id(), "test", "admin")
+
+    async def receive(self, raw: bytes) -> tuple[Message, UUID]:
+        """A message that has come and was looked at: as it is in the mailbox, and its id here."""
+        message = self.product.mailbox.deliver(raw)
+        await self.product.live.sync()
+
+        async def look() -> UUID | None:
+            for job in await self.database.run(jobs.list_jobs("completed", "classify", 100)):
+                stored = await self.database.run(load_message(UUID(json.loads(job.payload_json)["message_id"])))
+                if stored.provider_message_id == message.id:
+                    return stored.id
+            return None
+
+        return message, await self._until(look)
+
+    async def ask(self, message_id: UUID, action: str, **parameters: Any) -> UUID:
+        wishes = Wishes(self.database, CATALOGUE, Policy(), wall_clock)
+        asked = await wishes.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
+        return asked.action_id
+
+    async def do(self, message_id: UUID, action: str, **parameters: Any) -> actions.ActionView:
+        return await self.ended(await self.ask(message_id, action, **parameters))
+
+    async def ended(self, id: UUID) -> actions.ActionView:
+        return await self.until_action(id, lambda view: view.state in ("completed", "failed", "canceled"))
+
+    async def until_action(self, id: UUID, holds: Callable[[actions.ActionView], bool]) -> actions.ActionView:
+        async def look() -> actions.ActionView | None:
+            views = await self.database.run(actions.list_actions(1000))
+            return next((view for view in views if view.id == id and holds(view)), None)
+
+        return await self._until(look)
+
+    async def until_delivery(self, state: str) -> outbound.DeliveryView:
+        async def look() -> outbound.DeliveryView | None:
+            return next(iter(await self.database.run(outbound.list_deliveries(10, state))), None)
+
+        return await self._until(look)
+
+    async def _until(self, look: Callable[[], Any]) -> Any:
+        changed = asyncio.Event()
+        channels = (decisions.CHANNEL, jobs.CHANNEL, outbound.CHANNEL)
+        subscriptions = [self.database.subscribe(each, lambda _message: changed.set()) for each in channels]
+        try:
+            async with asyncio.timeout(self.product.patience_s):
+                while True:
+                    changed.clear()
+                    if (found := await look()) is not None:
+                        return found
+                    await signalled(changed, 0.1)
+        finally:
+            for subscription in subscriptions:
+                subscription.close()
+
+    def sent(self) -> list[Message]:
+        return list(self.product.mailbox.search(label_ids=["SENT"], include_spam_trash=True))
+
+    def one_sent(self) -> tuple[Message, EmailMessage]:
+        (sent,) = self.sent()
+        return sent, read(sent.mail.raw)
+
+    def drafts(self) -> list[Message]:
+        return list(self.product.mailbox.search(label_ids=["DRAFT"], include_spam_trash=True))
+
+
+def read(raw: bytes) -> EmailMessage:
+    return cast("EmailMessage", message_from_bytes(raw, policy=policy.default))
+
+
+def text_of(mail: EmailMessage) -> str:
+    part = mail.get_body(("plain",))
+    assert part is not None
+    return part.get_content()
+
+
+@asynccontextmanager
+async def opened(database: Database, folder: Path) -> AsyncGenerator[Desk]:
+    async with running_product(database, folder) as product:
+        yield Desk(product, database)
+
+
+@pytest.fixture
+async def desk(sqlite: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
+    async with opened(sqlite, tmp_path) as desk:
+        yield desk
+
+
+@pytest.fixture
+async def either_desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
+    """On SQLite and on PostgreSQL."""
+    async with opened(database, tmp_path) as desk:
+        yield desk
+
+
+async def test_an_answer_goes_to_the_sender_in_the_same_conversation(either_desk: Desk) -> None:
+    desk = either_desk
+    references = "<first@example.com> <second@example.com>"
+    raw = letter("Lunch?", f"Ada <{ADA}>", Message_ID="<third@example.com>", References=references)
+    original, id = await desk.receive(raw)
+    done = await desk.do(id, "auto_reply", text="I am away.\nUntil Monday.")
+    assert done.state == "completed", done.error
+    sent, mail = desk.one_sent()
+    assert done.undo_hint == {
+        "action": "auto_reply",
+        "inverse_action": "none",
+        "irreversible": True,
+        "sent_message_id": sent.id,
+    }
+    assert sent.thread_id == original.thread_id
+    assert mail["To"] == ADA
+    assert mail["From"] == OWNER
+    assert mail["Subject"] == "Re: Lunch?"
+    assert mail["In-Reply-To"] == "<third@example.com>"
+    assert mail["References"] == f"{references} <third@example.com>"
+    assert mail["Auto-Submitted"] == "auto-replied"
+    assert mail["X-Auto-Response-Suppress"] == "All"
+    assert text_of(mail) == "I am away.\nUntil Monday."
+    assert desk.drafts() == []
+    (delivery,) = await desk.database.run(outbound.list_deliveries(10))
+    assert (delivery.state, delivery.sent_message_id, delivery.attempts) == ("delivered", sent.id, 1)
+
+
+async def test_a_forward_is_a_new_conversation_with_the_note_the_text_and_the_files(either_desk: Desk) -> None:
+    desk = either_desk
+    content = bytes(range(256)) * 20
+    original, id = await desk.receive(with_attachment("Rechnung für März", "Prüfung.pdf", content))
+    done = await desk.do(id, "forward", to=[BEN, "cleo@example.com"], note="Bitte prüfen")
+    assert done.state == "completed", done.error
+    sent, mail = desk.one_sent()
+    assert sent.thread_id != original.thread_id
+    assert mail["To"] == f"{BEN}, cleo@example.com"
+    assert mail["Subject"] == "Fwd: Rechnung für März"
+    assert mail["In-Reply-To"] is None
+    assert mail["References"] is None
+    text = text_of(mail)
+    assert text.startswith("Bitte prüfen\n")
+    assert f"From: {ADA}" in text
+    assert "Anbei die Rechnung." in text
+    (file,) = mail.iter_attachments()
+    assert file.get_filename() == "Prüfung.pdf"
+    assert file.get_content_type() == "application/pdf"
+    assert file.get_content() == content
+    assert sent.mail.raw.isascii()
+
+
+def with_attachment(subject: str, name: str, content: bytes) -> bytes:
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"], mail["Message-ID"] = ADA, OWNER, subject, "<one@example.com>"
+    mail.set_content("Anbei die Rechnung.")
+    mail.add_alternative("<p>Anbei die Rechnung.</p>", subtype="html")
+    mail.add_attachment(content, maintype="application", subtype="pdf", filename=name)
+    return mail.as_bytes()
+
+
+async def test_an_answer_with_html_has_both(desk: Desk) -> None:
+    _, id = await desk.receive(letter("Hi", ADA))
+    await desk.do(id, "auto_reply", text="Grüße 👋", html="<p>Grüße</p>", subject="Abwesend: über")
+    _, mail = desk.one_sent()
+    assert mail["Subject"] == "Abwesend: über"
+    assert [part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"]
+    assert text_of(mail) == "Grüße 👋"
+
+
+async def test_what_the_original_says_cannot_add_a_header_or_a_recipient(desk: Desk) -> None:
+    hidden = b64encode(b"Win\r\nBcc: eve@example.com\r\n\r\nbody").decode()
+    raw = letter(f"=?utf-8?b?{hidden}?=", ADA, Message_ID="<a\tb@example.com>", References="<x> =?utf-8?q?=0D=0AX:y?=")
+    _, id = await desk.receive(raw)
+    for action, parameters in (("forward", {"to": BEN}), ("auto_reply", {"text": "Bcc: eve@example.com"})):
+        await desk.do(id, action, **parameters)
+    assert len(desk.sent()) == 2
+    for sent in desk.sent():
+        mail = read(sent.mail.raw)
+        assert mail["Bcc"] is None
+        assert mail["X"] is None
+        assert mail["To"] in (ADA, BEN)
+        assert "Win Bcc: eve@example.com body" in mail["Subject"]
+
+
+async def test_a_reply_to_is_followed_only_to_one_who_may_be_answered(desk: Desk) -> None:
+    _, id = await desk.receive(letter("Hi", ADA, Reply_To=BEN))
+    assert (await desk.do(id, "auto_reply", text="Away")).state == "completed"
+    _, mail = desk.one_sent()
+    assert mail["To"] == BEN
+    _, other = await desk.receive(letter("Hi again", ADA, Reply_To="list-request@example.com"))
+    refused = await desk.do(other, "auto_reply", text="Away")
+    assert refused.state == "canceled"
+    assert "its sender is a program" in (refused.error or "")
+    assert len(desk.sent()) == 1
+
+
+@pytest.mark.parametrize(
+    ("sender", "headers"),
+    [
+        ("mailer-daemon@example.com", {}),
+        (ADA, {"Return_Path": "<>"}),
+        (ADA, {"List_Id": "<chess.example.com>"}),
+        (ADA, {"Precedence": "bulk"}),
+        (ADA, {"Auto_Submitted": "auto-generated"}),
+        (OWNER, {}),
+    ],
+)
+async def test_no_machine_and_no_list_is_answered_even_if_it_was_decided_earlier(
+    desk: Desk, sender: str, headers: dict[str, str]
+) -> None:
+    """Safety refuses the wish; and an action that got past it is not sent either."""
+    _, id = await desk.receive(letter("Hi", sender, **headers))
+    with pytest.raises(Refused):
+        await desk.ask(id, "auto_reply", text="Away")
+    action_id = await past_safety(desk, id, "auto_reply", {"text": "Away"})
+    ended = await desk.ended(action_id)
+    assert (ended.state, desk.sent()) == ("canceled", [])
+    assert "not answered" in (ended.error or "")
+
+
+async def past_safety(desk: Desk, message_id: UUID, action: str, parameters: dict[str, Any]) -> UUID:
+    """As if it had been allowed when it was decided."""
+    message = await desk.database.run(load_message(message_id))
+    wish = decisions.Decision(new_id(), message.account_id, message.id, "none", action, parameters, 1.0, "a test")
+    now = wall_clock()
+    chosen, job = next_of(CATALOGUE, wish, Ruling("allow"), "user", now, APPROVAL_TIME, 50, "test")
+    await desk.database.run(decisions.ask_for_action(wish, chosen, job, now))
+    return chosen.id
+
+
+async def test_a_sender_is_answered_once_in_a_while(either_desk: Desk) -> None:
+    desk = either_desk
+    for number, state in ((1, "completed"), (2, "canceled")):
+        _, id = await desk.receive(letter(f"Hi {number}", ADA))
+        done = await desk.do(id, "auto_reply", text="Away")
+        assert done.state == state
+    assert "was answered on" in (done.error or "")
+    _, id = await desk.receive(letter("Hi", BEN))
+    assert (await desk.do(id, "auto_reply", text="Away")).state == "completed"
+    assert len(desk.sent()) == 2
+
+
+async def test_two_answers_to_one_sender_at_once_are_one(either_desk: Desk) -> None:
+    desk = either_desk
+    ids = [(await desk.receive(letter(f"Hi {number}", ADA)))[1] for number in range(4)]
+    asked = [await desk.ask(id, "auto_reply", text="Away") for id in ids]
+    states = [(await desk.ended(id)).state for id in asked]
+    assert sorted(states) == ["canceled", "canceled", "canceled", "completed"]
+    assert len(desk.sent()) == 1
+
+
+async def test_what_was_forwarded_from_here_before_is_not_forwarded_again(desk: Desk) -> None:
+    _, id = await desk.receive(letter("Fwd: Hi", ADA, X_Loop=f"{BEN}, {OWNER}"))
+    done = await desk.do(id, "forward", to=BEN)
+    assert done.state == "canceled"
+    assert "circle" in (done.error or "")
+
+
+async def test_mail_that_was_protected_meanwhile_is_not_sent(desk: Desk) -> None:
+    _, id = await desk.receive(letter("Hi", ADA))
+    await desk.database.run(pauses.pause(pauses.ALL, "a look", desk.signed(), wall_clock()))
+    asked = await desk.ask(id, "forward", to=BEN)
+    await desk.database.run(protection.protect("sender", ADA, "", desk.signed(), wall_clock()))
+    await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock()))
+    done = await desk.ended(asked)
+    assert (done.state, desk.sent()) == ("canceled", [])
+    assert "protected" in (done.error or "")
+
+
+async def test_the_kill_switch_stops_what_is_already_admitted(either_desk: Desk) -> None:
+    desk = either_desk
+    _, id = await desk.receive(letter("Hi", ADA))
+    # The draft cannot be sent at first; meanwhile everything is stopped.
+    desk.product.emulator.faults.order(Fault(503, method="drafts.send", share=0.999))
+    asked = await desk.ask(id, "forward", to=BEN)
+    await desk.until_delivery("deferred")
+    await desk.database.run(pauses.pause(pauses.ALL, "a look", desk.signed(), wall_clock()))
+    desk.product.emulator.faults.clear()
+    waiting = (await desk.database.run(outbound.list_deliveries(1)))[0]
+    assert (waiting.paused, desk.sent()) == ("a look", [])
+    await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock()))
+    assert (await desk.ended(asked)).state == "completed"
+    assert len(desk.sent()) == 1
+    assert desk.drafts() == []
+
+
+@pytest.mark.parametrize("method", ["drafts", "drafts/send"])
+async def test_a_lost_answer_leads_to_no_second_mail_and_no_stray_draft(desk: Desk, method: str) -> None:
+    _, id = await desk.receive(letter("Hi", ADA))
+    desk.product.emulator.faults.order(Fault(kind="drop_reply", path=f"/{method}", times=1))
+    assert (await desk.do(id, "forward", to=BEN)).state == "completed"
+    assert len(desk.sent()) == 1
+    assert desk.drafts() == []
+    (delivery,) = await desk.database.run(outbound.list_deliveries(1))
+    assert delivery.attempts == 2
+    assert delivery.sent_message_id == desk.sent()[0].id
+
+
+async def test_a_mail_nobody_can_tell_the_fate_of_is_not_sent_again_until_a_person_says_so(desk: Desk) -> None:
+    """The answer is lost, and the user deletes the sent copy before it is looked for."""
+    _, id = await desk.receive(letter("Hi", ADA))
+    mailbox, left = desk.product.mailbox, [1]
+
+    def delete_once(change: Change) -> None:
+        if change.kind == "messageAdded" and "SENT" in change.labels and left:
+            left.clear()
+            mailbox.delete(change.message_id)
+
+    mailbox.observers.append(delete_once)
+    desk.product.emulator.faults.order(Fault(kind="drop_reply", path="/drafts/send", times=1))
+    asked = await desk.ask(id, "forward", to=BEN)
+    unknown = await desk.until_delivery("unknown")
+    view = await desk.until_action(asked, lambda view: view.error is not None)
+    assert view.state == "executing"
+    assert f"postroom outbound resolve {unknown.id}" in (view.error or "")
+    assert desk.sent() == []
+    await desk.database.run(outbound.resolve_delivery(unknown.id, "not_sent", desk.signed(), wall_clock()))
+    done = await desk.ended(asked)
+    assert (done.state, done.error, len(desk.sent())) == ("completed", None, 1)
+
+
+async def test_a_refused_recipient_bounces_and_fails_the_action(desk: Desk) -> None:
+    _, id = await desk.receive(letter("Hi", ADA))
+    desk.product.emulator.faults.order(Fault(400, "invalidArgument", method="drafts.send"))
+    done = await desk.do(id, "forward", to=BEN)
+    assert done.state == "failed"
+    assert "400 invalidArgument" in (done.error or "")
+    assert (desk.sent(), desk.drafts()) == ([], [])
+    (delivery,) = await desk.database.run(outbound.list_deliveries(1))
+    assert delivery.state == "bounced"
+
+
+async def test_a_scope_that_was_not_granted_is_told_at_the_action_which_waits(desk: Desk) -> None:
+    _, id = await desk.receive(letter("Hi", ADA))
+    desk.product.emulator.faults.order(Fault(403, "insufficientPermissions", method="drafts.create", share=0.999))
+    asked = await desk.ask(id, "forward", to=BEN)
+    view = await desk.until_action(asked, lambda view: view.error is not None)
+    assert view.state == "executing"
+    assert "the level send" in (view.error or "")
+    desk.product.emulator.faults.clear()
+    assert (await desk.ended(asked)).state == "completed"
+
+
+async def test_files_that_are_too_large_are_left_out_and_that_is_said(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.outbound.attachments.LARGEST_TOGETHER", 1000)
+    _, id = await desk.receive(with_attachment("Big", "big.pdf", b"x" * 1001))
+    assert (await desk.do(id, "forward", to=BEN)).state == "completed"
+    _, mail = desk.one_sent()
+    assert list(mail.iter_attachments()) == []
+    assert "1 attachments are not sent along: too large" in text_of(mail)
+
+
+async def test_a_message_that_is_gone_cannot_be_forwarded(desk: Desk) -> None:
+    message, id = await desk.receive(letter("Hi", ADA))
+    desk.product.mailbox.delete(message.id)
+    done = await desk.do(id, "forward", to=BEN)
+    assert done.state == "failed"
+    assert "deleted" in (done.error or "")

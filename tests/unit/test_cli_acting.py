@@ -1,0 +1,141 @@
+"""The commands around actions: the kill switch, protection, what was done and why, undo, and deciding anew."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+from uuid import UUID
+
+import pytest
+
+from integration.product import decided_action
+from postroom.core.actions import label_change
+from postroom.core.undo import undo_hint
+from postroom.store import actions, jobs, pauses
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.sqlite import SqliteDatabase
+from support.shell import Shell
+
+T = TypeVar("T")
+INBOX = frozenset({"INBOX"})
+
+
+def on_database(shell: Shell, use: Callable[[Database], Coroutine[Any, Any, T]]) -> T:
+    async def run() -> T:
+        database = SqliteDatabase(shell.folder / "postroom-data" / "postroom.sqlite3")
+        try:
+            return await use(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def archived(shell: Shell) -> UUID:
+    """An archived message; the id of the action."""
+    assert shell("migrate") == 0
+
+    async def archive(database: Database) -> UUID:
+        action_id, _ = await decided_action(database, wall_clock, max_attempts=8)
+        token = new_id()
+        await database.run(jobs.open_lease(token, "worker", wall_clock(), wall_clock()))
+        (job,) = await database.run(jobs.claim(token, 1, wall_clock()))
+        await database.run(actions.begin_action(job, action_id, 20, wall_clock()))
+        hint = undo_hint("archive", INBOX, label_change("archive").effective(INBOX))
+        await database.run(actions.complete_action(job, action_id, frozenset(), hint, wall_clock()))
+        await database.run(jobs.close_lease(token, wall_clock()))
+        return action_id
+
+    return on_database(shell, archive)
+
+
+def undo_jobs(shell: Shell) -> list[str]:
+    assert shell("jobs", "list", "--type", "undo.action", "--json") == 0
+    return [row["payload"]["original_action_id"] for row in shell.json()]
+
+
+def test_what_was_done_is_listed_and_explained(shell: Shell, archived: UUID) -> None:
+    assert shell("actions", "list", "--json") == 0
+    (row,) = shell.json()
+    assert (row["id"], row["action_type"], row["state"], row["undone"]) == (str(archived), "archive", "completed", None)
+    assert shell("actions", "explain", row["message_id"], "--json") == 0
+    (told,) = shell.json()
+    assert [each["rationale"] for each in told["decisions"]] == ["a rule"]
+    assert [each["id"] for each in told["actions"]] == [str(archived)]
+    assert shell("actions", "list", "--state", "done") == 2
+    assert "use one of" in shell.err
+
+
+def test_one_action_is_undone(shell: Shell, archived: UUID) -> None:
+    assert shell("undo", str(archived), "--dry-run", "--json") == 0
+    assert shell.json() == [{"actions": 1, "messages": 1, "dry_run": True}]
+    assert undo_jobs(shell) == []
+    assert shell("undo", str(archived)) == 0
+    assert shell.out == "1 actions on 1 messages are being undone.\n"
+    assert undo_jobs(shell) == [str(archived)]
+
+
+def test_everything_of_a_time_is_undone(shell: Shell, archived: UUID) -> None:
+    assert shell("undo", "--since", "1h", "--until", "30m", "--json") == 0
+    assert shell.json()[0]["actions"] == 0
+    assert shell("undo", "--since", "7d", "--json") == 0
+    assert shell.json()[0]["actions"] == 1
+    assert undo_jobs(shell) == [str(archived)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "name an action"),
+        (("--since", "yesterday"), "--since"),
+        (("--rule", "nothing"), "there is no rule"),
+        ((str(UUID(int=7)),), "there is no action"),
+        ((str(UUID(int=7)), "--since", "7d"), "one or the other"),
+    ],
+)
+def test_what_cannot_be_undone_says_why(shell: Shell, arguments: tuple[str, ...], problem: str) -> None:
+    assert shell("migrate") == 0
+    assert shell("undo", *arguments) in (1, 2)
+    assert problem in shell.err
+
+
+def test_the_kill_switch_is_set_and_released(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    assert shell("pause", "--reason", "on holiday") == 0
+    assert "nothing is changed in any mailbox" in shell.out
+    (pause,) = on_database(shell, lambda database: database.run(pauses.standing_pauses()))
+    assert (pause.scope, pause.reason) == ("all", "on holiday")
+    assert shell("resume", "--json") == 0
+    assert shell.json() == [{"was_paused": True, "jobs_released": 0}]
+    assert shell("resume") == 0
+    assert shell.out == "Nothing was paused.\n"
+    assert shell("pause", "--account", "nobody@example.com") == 1
+    assert "nobody@example.com" in shell.err
+
+
+def test_senders_domains_and_labels_are_protected(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    assert shell("protect", "add", "sender", "Ann@Shop.example", "--reason", "a friend") == 0
+    assert shell("protect", "add", "label", "Keep") == 0
+    assert shell("protect", "list", "--json") == 0
+    assert [(row["kind"], row["value"]) for row in shell.json()] == [("label", "keep"), ("sender", "ann@shop.example")]
+    assert shell("protect", "remove", "sender", "ANN@shop.example") == 0
+    assert shell("protect", "remove", "sender", "ann@shop.example") == 1
+    assert shell("protect", "add", "sender", "no address") == 2
+    assert "sender" in shell.err
+
+
+def test_a_message_is_decided_about_anew(shell: Shell, archived: UUID) -> None:
+    assert shell("actions", "list", "--json") == 0
+    message = shell.json()[0]["message_id"]
+    assert shell("reclassify", message) == 0
+    assert shell.out == "1 messages are being decided about anew.\n"
+    assert shell("jobs", "list", "--type", "classify", "--state", "queued", "--json") == 0
+    (job,) = shell.json()
+    assert job["payload"]["again"] is True
+    assert job["idempotency_key"].endswith(":2")
+    assert shell("reclassify", "--since", "7d", "--json") == 0
+    assert shell.json() == [{"messages": 0}]
+    assert shell("reclassify") == 2

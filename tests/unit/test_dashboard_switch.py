@@ -1,0 +1,74 @@
+"""The kill switch on the page: only our own page may turn it, and what it does is in the store."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from postroom.dashboard.store_feed import StoreFeed, StoreSwitch
+from postroom.dashboard.switch import switch_routes
+from postroom.dashboard.web import create_dashboard
+from postroom.store.audit import list_audit
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.opening import open_database
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def page(database: Database) -> AsyncIterator[httpx2.AsyncClient]:
+    app = create_dashboard(
+        StoreFeed(database),
+        allowed_hosts=["127.0.0.1"],
+        account="me@example.com",
+        started_at=wall_clock(),
+        routes=switch_routes(StoreSwitch(database)),
+    )
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "headers", [{"sec-fetch-site": "same-origin"}, {"origin": "http://127.0.0.1:8025"}], ids=["fetch site", "origin"]
+)
+async def test_our_own_page_stops_everything_and_lets_it_go_on(
+    page: httpx2.AsyncClient, database: Database, headers: dict[str, str]
+) -> None:
+    answer = await page.post("/pause", headers=headers)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert (await StoreFeed(database).standing()).paused_because == "on the page"
+    await page.post("/resume", headers=headers)
+    assert (await StoreFeed(database).standing()).paused_since is None
+    assert [entry.action for entry in await database.run(list_audit(10))] == ["mutations.resume", "mutations.pause"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site", "origin": "http://127.0.0.1:8025"},
+        {"sec-fetch-site": "none"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://["},
+    ],
+    ids=str,
+)
+async def test_nobody_else_turns_it(page: httpx2.AsyncClient, database: Database, headers: dict[str, str]) -> None:
+    assert (await page.post("/resume", headers=headers)).status_code == 403
+    assert (await page.post("/pause", headers=headers)).status_code == 403
+    assert (await StoreFeed(database).standing()).paused_since is None
+
+
+async def test_it_is_not_turned_by_looking(page: httpx2.AsyncClient) -> None:
+    assert (await page.get("/pause", headers={"sec-fetch-site": "same-origin"})).status_code == 405

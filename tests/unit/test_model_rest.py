@@ -1,0 +1,71 @@
+"""A provider that fails is left alone for a while, and then asked by one for all."""
+
+from datetime import timedelta
+
+import pytest
+
+from conftest import ManualClock
+from postroom.core.errors import ModelUnavailable
+from postroom.decide.model_rest import LONGEST_REST, Rest
+
+
+@pytest.fixture
+def rest() -> Rest:
+    return Rest(timedelta(seconds=30))
+
+
+def may_ask(rest: Rest, clock: ManualClock) -> bool:
+    try:
+        rest.before_asking(clock())
+    except ModelUnavailable:
+        return False
+    return True
+
+
+def test_anyone_may_ask_while_it_answers(rest: Rest, clock: ManualClock) -> None:
+    assert all(may_ask(rest, clock) for _ in range(10))
+
+
+def test_the_rest_grows_with_each_failure_up_to_a_minute(rest: Rest, clock: ManualClock) -> None:
+    rests: list[float] = []
+    for _ in range(8):
+        rest.after_failing(clock(), None)
+        began = clock()
+        while not may_ask(rest, clock):
+            clock.forward(1)
+        rests.append((clock() - began).total_seconds())
+    assert rests == [2, 4, 8, 16, 32, 60, 60, 60]
+    assert timedelta(seconds=60) == LONGEST_REST
+
+
+def test_the_providers_own_time_counts_before_ours(rest: Rest, clock: ManualClock) -> None:
+    rest.after_failing(clock(), timedelta(seconds=90))
+    clock.forward(89)
+    with pytest.raises(ModelUnavailable) as left_alone:
+        rest.before_asking(clock())
+    assert left_alone.value.after == timedelta(seconds=1)
+    clock.forward(1)
+    assert may_ask(rest, clock)
+
+
+def test_a_rest_of_our_own_making_leaves_the_waiting_to_the_job(rest: Rest, clock: ManualClock) -> None:
+    rest.after_failing(clock(), None)
+    with pytest.raises(ModelUnavailable) as left_alone:
+        rest.before_asking(clock())
+    assert left_alone.value.after is None
+
+
+def test_after_the_rest_one_asks_and_the_others_wait_for_what_comes_of_it(rest: Rest, clock: ManualClock) -> None:
+    rest.after_failing(clock(), None)
+    clock.forward(2)
+    assert [may_ask(rest, clock) for _ in range(3)] == [True, False, False]
+    rest.after_an_answer()
+    assert [may_ask(rest, clock) for _ in range(3)] == [True, True, True]
+
+
+def test_when_the_one_who_asked_never_comes_back_another_may_ask(rest: Rest, clock: ManualClock) -> None:
+    rest.after_failing(clock(), None)
+    clock.forward(2)
+    assert may_ask(rest, clock)
+    clock.forward(30)
+    assert may_ask(rest, clock)
