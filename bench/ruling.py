@@ -23,14 +23,16 @@ RULES = 1_000
 DISTINCT = 400
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 ACCOUNT = UUID(int=1)
-WORDS = """invoice receipt order shipping flight booking password reset alert weekly digest newsletter offer sale meeting
-agenda report ticket build deploy failed success hotel train statement review release reminder payment contract""".split()
+WORDS = [
+    *("invoice", "receipt", "order", "shipping", "flight", "booking", "password", "reset", "alert", "weekly"),
+    *("digest", "newsletter", "offer", "sale", "meeting", "agenda", "report", "ticket", "build", "deploy"),
+    *("failed", "success", "hotel", "train", "statement", "review", "release", "reminder", "payment", "contract"),
+]
 
 
 def rules() -> list[Rule]:
     rng = random.Random(1977)
-    made = [_rule(rng, number) for number in range(RULES)]
-    return made
+    return [_rule(rng, number) for number in range(RULES)]
 
 
 def _rule(rng: random.Random, number: int) -> Rule:

@@ -17,9 +17,11 @@ from postroom.sandbox.drip import drip
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.loading import load
 from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.model_api import ModelApi, running_model_api
 from postroom.sandbox.quota import NEW_PROJECT
 from postroom.sandbox.sample import arrivals, fill_sample
 from postroom.sandbox.server import running_emulator
+from postroom.sections import ModelSettings, Section
 from postroom.settings import DEFAULT_DATA_DIR, Settings
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
@@ -30,15 +32,22 @@ SEED = 2026
 POLL_S = 1.0
 FOLDER = ".postroom-demo"
 MARKER = "this-is-a-demo"
+STAND_IN = {
+    "provider": "openai",
+    "name": "stand-in",
+    "input_cents_per_million": 0,
+    "output_cents_per_million": 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class DemoMailbox:
-    """Where the sandbox mailbox answers, and to whom."""
+    """Where the sandbox mailbox answers, and to whom; and where the stand-in of a language model does."""
 
     address: str
     token: str
     owner: str
+    model: str
 
 
 @contextlib.asynccontextmanager
@@ -48,10 +57,10 @@ async def demo_mailbox(seed: int = SEED) -> AsyncGenerator[DemoMailbox]:
     rng = Random(seed)  # noqa: S311 - a sample, not a secret
     mailbox = Mailbox(OWNER.address, rng)
     emulator = Emulator(mailbox, token, fill=lambda each: fill_sample(each, seed))
-    async with running_emulator(emulator) as address:
+    async with running_emulator(emulator) as address, running_model_api(ModelApi()) as model:
         dripping = asyncio.create_task(drip(mailbox, arrivals(rng)))
         try:
-            yield DemoMailbox(address, token, OWNER.address)
+            yield DemoMailbox(address, token, OWNER.address, f"{model}/v1")
         finally:
             dripping.cancel()
             await asyncio.gather(dripping, return_exceptions=True)
@@ -95,10 +104,14 @@ def demo_settings(settings: Settings, mailbox: DemoMailbox, port: int | None) ->
         update={"base_url": mailbox.address, "token": SecretStr(mailbox.token), "poll_s": POLL_S}
     )
     web = settings.web if port is None else settings.web.model_copy(update={"port": port})
-    account = settings.account.model_copy(update={"email": mailbox.owner})
-    return settings.model_copy(
-        update={"data_dir": folder, "database_url": None, "gmail": gmail, "web": web, "account": account}
-    )
+    changed: dict[str, Section] = {
+        "gmail": gmail,
+        "web": web,
+        "account": settings.account.model_copy(update={"email": mailbox.owner}),
+    }
+    if settings.model.provider == "none":
+        changed["model"] = ModelSettings.model_validate({**STAND_IN, "base_url": mailbox.model})
+    return settings.model_copy(update={"data_dir": folder, "database_url": None, **changed})
 
 
 def _own_folder(data_dir: Path) -> Path:

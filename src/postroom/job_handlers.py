@@ -1,12 +1,15 @@
 """The handler of each type of job, put together from the settings."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
+from postroom.act.approvals import Channel
 from postroom.act.executor import Executor
 from postroom.act.undo import Undoing
 from postroom.core.job_types import CATALOGUE
 from postroom.core.safety import Policy
 from postroom.handlers.action_gmail import ActionGmail
+from postroom.handlers.approval_notify import ApprovalNotify
 from postroom.handlers.classify import Adviser, Classify
 from postroom.handlers.history_sync import HistorySyncGmail
 from postroom.handlers.ingest_gmail import IngestGmail
@@ -38,7 +41,11 @@ def policy_of(safety: SafetySettings) -> Policy:
 
 
 def job_handlers(
-    settings: Settings, database: Database, mailboxes: Mailboxes, adviser: Adviser | None
+    settings: Settings,
+    database: Database,
+    mailboxes: Mailboxes,
+    adviser: Adviser | None,
+    channels: Sequence[Channel] = (),
 ) -> dict[str, Handler]:
     executor = Executor(database, CATALOGUE, wall_clock, settings.gmail.snooze_label)
     undoing = Undoing(database, CATALOGUE, wall_clock)
@@ -57,6 +64,7 @@ def job_handlers(
         "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.client_of),
         "history.sync.gmail": HistorySyncGmail(database),
         "ingest.gmail": IngestGmail(database),
+        "approval.notify": ApprovalNotify(database, channels),
         "outbound.send": OutboundSend(
             database,
             mailboxes.client_of,

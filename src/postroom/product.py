@@ -13,6 +13,7 @@ import httpx2
 from starlette.routing import Route
 
 from postroom.act.tending import tend_forever, usual_chores
+from postroom.approval_desk import ApprovalDesk, approval_routes, run_discord_bot
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.job_types import CATALOGUE
 from postroom.core.roles import Principal, Role
@@ -22,7 +23,7 @@ from postroom.dashboard.store_feed import StoreFeed, StoreSwitch
 from postroom.dashboard.switch import switch_routes
 from postroom.dashboard.web import create_dashboard
 from postroom.decide.adviser import ModelAdviser
-from postroom.decide.model import configured_model
+from postroom.decide.model import Model, configured_model, release_waiting
 from postroom.export.exporter import Exporter, exporting
 from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.quota import Quota
@@ -74,6 +75,7 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             _serving(settings, services, mcp, exporter, http, reserve) as address,
             background(keeper.run(), stop),
             background(dispatcher.run(), stop),
+            background(run_discord_bot(settings, database), stop),
             background(watch_accounts(settings, database, mailboxes, _watch(settings, services, http)), stop),
         ):
             settle_memory()
@@ -109,15 +111,19 @@ async def _run_jobs(
         "failed": timedelta(days=jobs.keep_failed_days),
         "canceled": timedelta(days=jobs.keep_canceled_days),
     }
+    await release_waiting(database, wall_clock())
     model = configured_model(database, settings.model)
-    adviser = None if model is None else ModelAdviser(database, model, settings.model.mode)
-    worker = Worker(database, CATALOGUE, job_handlers(settings, database, mailboxes, adviser), options)
+    adviser = None if model is None else _adviser(settings, database, model)
+    approval_desk = ApprovalDesk(settings, database)
+    handlers = job_handlers(settings, database, mailboxes, adviser, approval_desk.channels)
+    worker = Worker(database, CATALOGUE, handlers, options)
     leadership = Leadership(
         database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database, keep), poll=options.poll
     )
     chores = usual_chores(settings.safety.hourly_cap)
     sending = sender(settings, database, mailboxes).run()
     async with (
+        approval_desk,
         background(tend_forever(database, chores), stop),
         background(sending, stop),
         asyncio.TaskGroup() as group,
@@ -129,6 +135,10 @@ async def _run_jobs(
         leadership.stop()
     if model is not None:
         await model.close()
+
+
+def _adviser(settings: Settings, database: Database, model: Model) -> ModelAdviser:
+    return ModelAdviser(database, model, settings.model.mode, frozenset({settings.gmail.snooze_label}))
 
 
 def _reserve(settings: Settings, database: Database) -> DiskReserve | None:
@@ -201,6 +211,7 @@ async def _serving(
         Route("/metrics", exporter.metrics_endpoint),
         Route("/readyz", ready_endpoint(services.database, reserve)),
         *_hooks(settings, services, http),
+        *approval_routes(settings, services.database),
         *switch_routes(StoreSwitch(services.database)),
     ]
     dashboard = create_dashboard(

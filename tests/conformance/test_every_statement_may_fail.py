@@ -16,6 +16,7 @@ from conformance import (
     fault_cases_jobs,
     fault_cases_mail,
     fault_cases_model,
+    fault_cases_outbound,
     fault_cases_registry,
     fault_cases_rules,
 )
@@ -34,6 +35,7 @@ SUBJECTS = (
     fault_cases_inbox,
     fault_cases_mail,
     fault_cases_model,
+    fault_cases_outbound,
     fault_cases_registry,
     fault_cases_rules,
 )

@@ -14,10 +14,10 @@ from integration.model_desk import KEY, ModelDesk, opened_model_desk
 from postroom.core.errors import (
     BadModelAnswer,
     BudgetSpent,
-    Fatal,
     ModelError,
     ModelRefused,
     ModelUnavailable,
+    Parked,
     Retryable,
 )
 from postroom.decide.model import Usage, configured_model, job_error
@@ -324,7 +324,7 @@ async def test_a_model_of_unknown_price_is_not_asked_before_its_price_is_set(des
     [
         (ModelUnavailable("down", timedelta(seconds=9)), Retryable, timedelta(seconds=9)),
         (ModelUnavailable("down"), Retryable, None),
-        (ModelRefused("the key"), Fatal, None),
+        (ModelRefused("the key"), Parked, None),
         (BudgetSpent("spent", datetime(2026, 11, 16, tzinfo=UTC)), Retryable, timedelta(hours=16)),
     ],
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -76,9 +76,10 @@ class Desk:
 
         return await self._until(look)
 
-    async def until_delivery(self, state: str) -> outbound.DeliveryView:
+    async def until_delivery(self, *states: str) -> outbound.DeliveryView:
         async def look() -> outbound.DeliveryView | None:
-            return next(iter(await self.database.run(outbound.list_deliveries(10, state))), None)
+            found = await self.database.run(outbound.list_deliveries(10))
+            return next((each for each in found if each.state in states), None)
 
         return await self._until(look)
 
@@ -109,13 +110,13 @@ class Desk:
 
 
 def read(raw: bytes) -> EmailMessage:
-    return cast("EmailMessage", message_from_bytes(raw, policy=policy.default))
+    return message_from_bytes(raw, policy=policy.default)
 
 
 def text_of(mail: EmailMessage) -> str:
     part = mail.get_body(("plain",))
     assert part is not None
-    return part.get_content()
+    return part.get_content().replace("\r\n", "\n")
 
 
 @asynccontextmanager
@@ -310,12 +311,12 @@ async def test_the_kill_switch_stops_what_is_already_admitted(either_desk: Desk)
     desk = either_desk
     _, id = await desk.receive(letter("Hi", ADA))
     # The draft cannot be sent at first; meanwhile everything is stopped.
-    desk.product.emulator.faults.order(Fault(503, method="drafts.send", share=0.999))
+    desk.product.emulator.faults.order(Fault(503, method="drafts.send", times=10_000))
     asked = await desk.ask(id, "forward", to=BEN)
     await desk.until_delivery("deferred")
     await desk.database.run(pauses.pause(pauses.ALL, "a look", desk.signed(), wall_clock()))
+    waiting = await desk.until_delivery("queued", "deferred")
     desk.product.emulator.faults.clear()
-    waiting = (await desk.database.run(outbound.list_deliveries(1)))[0]
     assert (waiting.paused, desk.sent()) == ("a look", [])
     await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock()))
     assert (await desk.ended(asked)).state == "completed"
@@ -371,7 +372,7 @@ async def test_a_refused_recipient_bounces_and_fails_the_action(desk: Desk) -> N
 
 async def test_a_scope_that_was_not_granted_is_told_at_the_action_which_waits(desk: Desk) -> None:
     _, id = await desk.receive(letter("Hi", ADA))
-    desk.product.emulator.faults.order(Fault(403, "insufficientPermissions", method="drafts.create", share=0.999))
+    desk.product.emulator.faults.order(Fault(403, "insufficientPermissions", method="drafts.create", times=10_000))
     asked = await desk.ask(id, "forward", to=BEN)
     view = await desk.until_action(asked, lambda view: view.error is not None)
     assert view.state == "executing"

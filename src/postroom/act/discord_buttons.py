@@ -2,7 +2,7 @@
 
     postroom:a:<action>:<expiry>:<hash>:<signature>        at most 100 characters, as Discord has it
 
-`a` approves, `r` rejects; the action's id and the first 96 bits of its hash in base64, the expiry in seconds since 1970.
+`a` approves, `r` rejects; the action's id and the first 96 bits of its hash in base64, the expiry in seconds of Unix.
 The signature is HMAC-SHA256, cut to 192 bits, over all that stands before it. Keys come from the vault: whoever has
 the bot's token, and could have any button sent, cannot sign one.
 """
@@ -59,12 +59,21 @@ class Buttons:
         """Raises Refused, which quotes nothing, when it is not ours, was changed, or has expired."""
         content, _, signature = custom_id.rpartition(":")
         given = _bytes(signature)
-        if not any([hmac.compare_digest(_signature(key, content), given) for key in self.keys()]):
+        if not any(hmac.compare_digest(_signature(key, content), given) for key in self.keys()):
             raise Refused("this button is not signed by this Postroom; answer with `postroom approvals`")
         letter, action, expiry, beginning = content.removeprefix(PREFIX).split(":")
         if int(expiry) <= now.timestamp():
             raise Refused("this button has expired, and so has the action: it is not done")
         return Press(_VERDICTS[letter], UUID(bytes=_bytes(action)), _bytes(beginning).hex())
+
+
+def named_action(custom_id: str) -> str:
+    """The action that an id names, signed or not: for the audit log, which a signature has no place in."""
+    parts = custom_id.removeprefix(PREFIX).split(":")
+    try:
+        return str(UUID(bytes=_bytes(parts[1])))
+    except (IndexError, ValueError):
+        return "unknown"
 
 
 def _signature(key: bytes, content: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What actions need from time to time, so that none waits for ever: small chores, each one transaction."""
+"""What decisions and actions need from time to time, so that none waits for ever: small chores, each a transaction."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -8,8 +8,10 @@ import structlog
 
 from postroom.core.errors import StoreError
 from postroom.store.actions import end_orphans, release_capped
+from postroom.store.approvals import ask_to_close, expire_approvals
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database, Transaction
+from postroom.store.model_calls import fail_left_calls
 
 log = structlog.get_logger()
 
@@ -23,7 +25,10 @@ def usual_chores(hourly_cap: int) -> dict[str, Chore]:
     """By the name under which each is logged."""
     return {
         "actions.orphans_ended": end_orphans,
+        "approvals.expired": expire_approvals,
+        "approvals.notices_to_close": ask_to_close,
         "actions.capped_released": lambda now: release_capped(hourly_cap, now),
+        "model.calls_left": fail_left_calls,
     }
 
 

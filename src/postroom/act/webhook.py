@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 
 from postroom.act.approval_notice import notice_of
 from postroom.act.approvals import APPROVER, Approvals, in_words
-from postroom.core.errors import BadInput, Fatal, IllegalMove, NotFound, PostroomError, Refused, Retryable
+from postroom.core.errors import BadInput, Conflict, Fatal, IllegalMove, NotFound, PostroomError, Refused, Retryable
 from postroom.core.strict import Strict, problem_in
 from postroom.store.approvals import Approval
 from postroom.store.audit import Signature
@@ -48,7 +48,7 @@ def signature(secret: str, body: bytes, now: datetime) -> str:
 
 
 def check_signature(secret: str, header: str, body: bytes, now: datetime) -> None:
-    """Raises Refused unless it was signed with the secret, within the last five minutes or, by another clock, the next."""
+    """Raises Refused unless it was signed with the secret, and within five minutes of now."""
     found = _SIGNATURE.fullmatch(header)
     if found is None or not hmac.compare_digest(_digest(secret, int(found[1]), body), found[2]):
         raise Refused(f"{HEADER} is missing or wrong; sign `t.body` with approvals.webhook_secret")
@@ -176,9 +176,7 @@ def _refused(error: PostroomError) -> Response:
             status = 401
         case NotFound():
             status = 404
-        case IllegalMove():
-            status = 409
-        case BadInput(field="action"):
+        case IllegalMove() | Conflict():
             status = 409
         case BadInput(field="body"):
             status = 413 if "large" in error.problem else 400

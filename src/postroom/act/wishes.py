@@ -7,12 +7,13 @@ from typing import Any, Literal
 from uuid import UUID
 
 from postroom.core.actions import action_hash, check_parameters
-from postroom.core.errors import Refused
+from postroom.core.errors import SafetyRefused
 from postroom.core.job_types import ACTION_GMAIL, APPROVAL_NOTIFY, Catalogue
 from postroom.core.jobs import NewJob
 from postroom.core.safety import Policy, Proposed, Ruling, rule_on
 from postroom.core.snooze import wake_time
 from postroom.store import decisions
+from postroom.store.audit import Signature
 from postroom.store.clock import Clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
@@ -53,8 +54,12 @@ class Wishes:
         source: Literal["user", "agent"],
         asked_by: str,
         why: str,
+        signed: Signature | None = None,
     ) -> Asked:
-        """Records the action, to be done or to be approved. Raises BadInput, NotFound, or Refused with the reasons."""
+        """Records the action, to be done or to be approved; audited when it is signed.
+
+        Raises BadInput, NotFound, or SafetyRefused with the reasons.
+        """
         check_parameters(action_type, parameters)
         now = self.clock()
         if action_type == "snooze":
@@ -63,7 +68,7 @@ class Wishes:
         found = await self.database.run(restraints(message.account_id, now))
         ruling = rule_on(Proposed(action_type, parameters, 1.0, source), surroundings(message, found), self.policy)
         if ruling.verdict == "refuse":
-            raise Refused(f"{action_type} is not done: {'; '.join(ruling.reasons)}")
+            raise SafetyRefused(f"{action_type} is not done: {'; '.join(ruling.reasons)}")
         wish = decisions.Decision(
             new_id(),
             message.account_id,
@@ -77,7 +82,7 @@ class Wishes:
             safety=ruling.as_json(),
         )
         action, follow_up = next_of(self.catalogue, wish, ruling, source, now, self.approval_time, PRIORITY, asked_by)
-        await self.database.run(decisions.ask_for_action(wish, action, follow_up, now))
+        await self.database.run(decisions.ask_for_action(wish, action, follow_up, now, signed))
         return Asked(action.id, action.state, ruling)
 
 

@@ -5,6 +5,7 @@ PostroomError
 │   ├── UnknownJobType
 │   └── Conflict          the same key stands for something else; names both
 ├── Refused               whoever asks is not known, or may not do this
+│   └── SafetyRefused         nobody of this kind may have this done to this message
 ├── SettingsError         a setting is missing, unknown or out of range
 ├── NotFound              what was named does not exist
 ├── IllegalMove           the lifecycle does not allow this transition
@@ -64,6 +65,10 @@ class Conflict(BadInput):
 
 class Refused(PostroomError):
     """Whoever asks is not known, or may not do this."""
+
+
+class SafetyRefused(Refused):
+    """What is asked for is not done to this message, or not on the word of whoever asks. The message has the reasons."""
 
 
 class SettingsError(PostroomError):

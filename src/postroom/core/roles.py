@@ -1,6 +1,7 @@
 """Who may call what. A tool that is not listed for a role does not exist for it.
 
-A connector is bound to one endpoint identity: it hands in, and reports, for that one only.
+A connector is bound to one endpoint identity: it hands in, and reports, for that one only. An agent may be bound to one
+account: then all other mail does not exist for it. No tool approves anything: that is for people.
 """
 
 from dataclasses import dataclass
@@ -19,12 +20,14 @@ class Role(StrEnum):
 class Principal:
     """Whoever asks: a role, the endpoint it is bound to (connectors only), and the token that proves it.
 
-    `token_id` is None for parts of this very process, which need no token.
+    `token_id` is None for parts of this very process, which need no token. `account_id` is that of the only account
+    whose mail an agent may see; None when it may see all.
     """
 
     role: Role
     identity: str | None = None
     token_id: UUID | None = None
+    account_id: UUID | None = None
 
     @property
     def actor(self) -> str:
@@ -52,4 +55,13 @@ TOOLS: dict[str, frozenset[Role]] = {
     "queue.peek": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
     "queue.stats": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
     "queue.replay": frozenset({Role.ADMIN}),
+    "mail.search": frozenset({Role.AGENT, Role.ADMIN}),
+    "mail.read": frozenset({Role.AGENT, Role.ADMIN}),
+    "mail.propose_action": frozenset({Role.AGENT, Role.ADMIN}),
+    "actions.list": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
+    "actions.undo": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
+    "decisions.explain": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
+    "mutations.pause": frozenset({Role.DASHBOARD, Role.ADMIN}),
+    "mutations.resume": frozenset({Role.DASHBOARD, Role.ADMIN}),
+    "mutations.status": frozenset({Role.DASHBOARD, Role.ADMIN}),
 }

@@ -14,19 +14,23 @@ from postroom.store.model_rules import model_rules_for
 class ModelAdviser:
     """A model, with everything that it is to know."""
 
-    def __init__(self, database: Database, model: Model, mode: Mode) -> None:
+    def __init__(self, database: Database, model: Model, mode: Mode, own_labels: frozenset[str] = frozenset()) -> None:
+        """`own_labels` are names that Postroom uses itself, and no model."""
         self._database = database
         self._model = model
         self._mode: Mode = mode
+        self._own_labels = frozenset(name.casefold() for name in own_labels)
 
     async def advise(self, message: StoredMessage) -> Advice:
         """What the model decides. Raises a ModelError when it decides nothing."""
         account_id, sender = message.account_id, message.subject.sender
+        rules = await self._database.run(model_rules_for(account_id, sender))
+        labels = await self._database.run(list_labels(account_id))
         prompt = build_prompt(
             PromptMail(message.id, message.subject),
             await self._database.run(enabled_directions(account_id)),
-            await self._database.run(model_rules_for(account_id, sender)),
-            await self._database.run(list_labels(account_id)),
+            [each for each in rules if each.mode == "active"],
+            [each for each in labels if each.name.casefold() not in self._own_labels],
             self._mode,
         )
         answer = await self._model.decide(ModelRequest(account_id, message.id, prompt))

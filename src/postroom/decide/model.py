@@ -5,7 +5,7 @@ for once more, with what was wrong; after the second the message is left where i
 mail that makes it do so, costs two calls and no more. Nothing else is tried again here.
 
     ModelUnavailable    the job is tried again, after the provider's own waiting time
-    ModelRefused        the job fails, and says which setting to mend
+    ModelRefused        the job waits for other settings, and says which to mend; a start of Postroom releases it
     BudgetSpent         the job waits until the next day; when only a setting helps, the message is left where it is
     BadModelAnswer      the message is left where it is
 """
@@ -25,11 +25,11 @@ import structlog
 from postroom.core.errors import (
     BadModelAnswer,
     BudgetSpent,
-    Fatal,
     JobError,
     ModelError,
     ModelRefused,
     ModelUnavailable,
+    Parked,
     Retryable,
 )
 from postroom.core.model_decision import ModelDecision, decision_schema, read_decision
@@ -40,6 +40,7 @@ from postroom.decide.prompt import Prompt
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.store.jobs import unpark
 from postroom.store.model_calls import CallEnd, Caps, NewCall, end_call, reserve_call
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 TRIES = 2
+# Jobs that only other settings of the model can help wait under this key.
+WAITING = "model"
 LONGEST_PAUSE = timedelta(minutes=5)
 # What a provider adds of its own to a request.
 EXTRA_TOKENS = 500
@@ -196,6 +199,11 @@ class Model:
         log.info("model.called", call=str(call.id), state=end.state, latency_ms=end.latency_ms)
 
 
+async def release_waiting(database: Database, now: datetime) -> None:
+    """Jobs that waited for other settings go on: settings are read when a process starts."""
+    await database.run(unpark(WAITING, now))
+
+
 def configured_model(database: Database, settings: "ModelSettings", clock: Clock = wall_clock) -> Model | None:
     """The model, or None when none is configured: then rules alone decide."""
     return None if settings.provider == "none" else Model(database, settings, clock)
@@ -211,7 +219,7 @@ def job_error(error: ModelError, now: datetime, attempts: int = 0) -> JobError |
             grown = min(LONGEST_PAUSE, timedelta(seconds=2 ** min(attempts, 10)))
             return Retryable(str(error), None if error.after is None else max(error.after, grown))
         case ModelRefused():
-            return Fatal(str(error))
+            return Parked(WAITING, str(error))
         case BudgetSpent() if error.until is not None:
             return Retryable(str(error), error.until - now)
         case _:

@@ -1,7 +1,7 @@
 """The rules as they stand, compiled once and used until one of them changes."""
 
 from postroom.core.rulebook import Rulebook
-from postroom.store import rules, rules_in_use
+from postroom.store import rules
 from postroom.store.database import Database
 
 
@@ -14,7 +14,7 @@ class Rulebooks:
         self._book = Rulebook([])
 
     async def current(self) -> Rulebook:
-        mark = await self._database.run(rules_in_use.rules_mark())
+        mark = await self._database.run(rules.rules_mark())
         if mark != self._mark:
             self._book = Rulebook(await self._database.run(rules.enabled_rules()))
             self._mark = mark

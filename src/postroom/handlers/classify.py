@@ -20,8 +20,10 @@ from postroom.decide.rulebooks import Rulebooks
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
 from postroom.store import decisions, mail, rules
+from postroom.store.audit import Signature
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
+from postroom.store.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.new_jobs import new_job
 from postroom.store.protection import restraints
@@ -83,14 +85,15 @@ class Classify:
         try:
             return court.by_model(message, await self._adviser.advise(message), outcome)
         except ModelError as error:
-            ending: JobError | None = job_error(error, self._clock())
+            ending: JobError | None = job_error(error, self._clock(), run.job.attempts)
             if ending is not None and not (isinstance(ending, Retryable) and run.job.is_last_attempt):
                 raise ending from error
             return court.left_alone(message, str(error), outcome)
 
     async def _disable_broken(self, book: Rulebook) -> None:
         for rule, reason in book.broken:
-            await self._database.run(rules.disable_rule(rule.id, reason, self._clock()))
+            signed = Signature(new_id(), "process:classify", "worker", reason)
+            await self._database.run(rules.disable_rule(rule.id, reason, self._clock(), signed))
             log.warning("rule.disabled", rule=str(rule.id))
 
     async def _record(self, run: JobRun, verdict: Verdict) -> None:

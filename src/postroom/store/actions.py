@@ -229,9 +229,10 @@ def list_actions(
     state: str | None = None,
     message_id: UUID | None = None,
     before: datetime = FAR_AHEAD,
+    before_id: UUID = UUID(int=0),
 ) -> Script[list[ActionView]]:
-    """The newest first."""
-    rows = yield sql("select_actions", _text(account_id), state, _text(message_id), before, most)
+    """The newest first; with `before_id`, also those of the same moment whose ids are smaller."""
+    rows = yield sql("select_actions", _text(account_id), state, _text(message_id), before, before_id, most)
     return [_view(row) for row in rows]
 
 

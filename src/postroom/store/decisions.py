@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.jobs import Job, NewJob
+from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.database import Notify, Script, query, sql, transaction
 from postroom.store.jobs import completing_one, enqueue_many
@@ -121,9 +122,14 @@ def inserting_action(wish: Decision, action: NewAction, decision_id: UUID | None
 
 
 @transaction
-def ask_for_action(wish: Decision, action: NewAction, follow_up: NewJob | None, now: datetime) -> Script[None]:
+def ask_for_action(
+    wish: Decision, action: NewAction, follow_up: NewJob | None, now: datetime, signed: Signature | None = None
+) -> Script[None]:
     """An action that a person or an agent asked for; `follow_up` carries it out, or asks for the approval it needs."""
     yield from inserting_action(wish, action, None, now)
+    if signed is not None:
+        after = {"message_id": str(wish.message_id), "action_type": wish.action_type, "state": action.state}
+        yield from auditing(signed.under("action.ask", "action", str(action.id), after=after), now)
     if follow_up is not None:
         yield from enqueue_many.script([follow_up], now)
     yield Notify(CHANNEL, "asked")

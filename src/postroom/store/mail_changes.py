@@ -1,12 +1,15 @@
-"""What the user did in the mailbox itself: labels put on and taken off, messages deleted."""
+"""What the user did in the mailbox itself: labels put on or taken off, messages deleted. Decisions are judged by it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
+from postroom.core.agreement import Moved
 from postroom.store import decisions
 from postroom.store.codecs import as_uuid, from_json, json_text
 from postroom.store.database import Notify, Script, sql, transaction
+from postroom.store.outcomes import learning_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: dateti
     To be told twice does no harm: what is on already is not put on again.
     """
     rows = yield sql("select_messages_of", endpoint_identity, sorted({each.message_id for each in changes}))
-    changed = 0
+    moves: dict[UUID, Moved] = {}
     for id, provider_id, labels_json, deleted_at in rows:
         before = frozenset[str](from_json(labels_json))
         after, deleted = before, deleted_at is not None
@@ -38,7 +41,10 @@ def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: dateti
             yield sql("update_message_labels", as_uuid(id), json_text(sorted(after)), now)
         if deleted and deleted_at is None:
             yield sql("mark_message_deleted", as_uuid(id), now)
-        changed += after != before or (deleted and deleted_at is None)
-    if changed:
+        moved = Moved(after - before, before - after, deleted and deleted_at is None)
+        if moved != Moved():
+            moves[as_uuid(id)] = moved
+    if moves:
+        yield from learning_from(moves, now)
         yield Notify(decisions.CHANNEL, "changed")
-    return changed
+    return len(moves)

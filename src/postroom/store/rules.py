@@ -207,6 +207,13 @@ def disable_rule(id: UUID, reason: str, now: datetime, signed: Signature | None 
 
 
 @query
+def rules_mark() -> Script[tuple[object, ...]]:
+    """Differs whenever the rules in use do."""
+    rows = yield sql("select_rules_mark")
+    return tuple(rows[0])
+
+
+@query
 def enabled_rules() -> Script[list[Rule]]:
     """What the engine evaluates, in its order."""
     rows = yield sql("select_enabled_rules")

@@ -37,6 +37,7 @@ class NewToken:
     identity: str | None = None
     name: str | None = None
     expires_at: datetime | None = None
+    account_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Token:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    account_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +78,27 @@ class Claimed(NamedTuple):
 
 
 def mint(
-    role: Role, identity: str | None = None, name: str | None = None, expires_at: datetime | None = None
+    role: Role,
+    identity: str | None = None,
+    name: str | None = None,
+    expires_at: datetime | None = None,
+    account_id: UUID | None = None,
 ) -> Minted:
-    """A new token with a secret of its own. A connector is bound to an endpoint identity, and nobody else is."""
+    """A new token with a secret of its own. A connector is bound to an endpoint identity; an agent may be bound to an
+    account, and then sees the mail of that one only.
+    """
     if role is Role.CONNECTOR and identity is None:
         remedy = "give the endpoint it serves with --identity, such as gmail:user:me@example.com"
         raise BadInput("identity", "is missing, and a connector is bound to one endpoint", remedy)
     if role is not Role.CONNECTOR and identity is not None:
         raise BadInput("identity", f"does not go with the role {role}", "leave it out, or use --role connector")
+    if role is not Role.AGENT and account_id is not None:
+        raise BadInput("account", f"does not go with the role {role}", "leave it out, or use --role agent")
     _check_text("identity", identity, LONGEST_IDENTITY)
     _check_text("name", name, LONGEST_NAME)
     id, secret = new_id(), secrets.token_urlsafe(SECRET_BYTES)
-    return Minted(NewToken(id, role, _hash(secret), identity, name, expires_at), f"postroom_{id.hex}_{secret}")
+    token = NewToken(id, role, _hash(secret), identity, name, expires_at, account_id)
+    return Minted(token, f"postroom_{id.hex}_{secret}")
 
 
 def read_token(text: str) -> Claimed | None:
@@ -104,6 +115,7 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
         token.id,
         token.role.value,
         token.identity,
+        token.account_id,
         token.name,
         token.secret_sha256,
         token.expires_at,
@@ -111,8 +123,10 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
     )
     expires = None if token.expires_at is None else token.expires_at.isoformat()
     after = {"role": token.role.value, "identity": token.identity, "name": token.name, "expires_at": expires}
+    if token.account_id is not None:
+        after["account_id"] = str(token.account_id)
     yield from auditing(signed.under("token.create", "token", str(token.id), after=after), now)
-    return Token(token.id, token.role, token.identity, token.name, now, token.expires_at, None, None)
+    return Token(token.id, token.role, token.identity, token.name, now, token.expires_at, None, None, token.account_id)
 
 
 @transaction
@@ -144,11 +158,11 @@ def list_tokens() -> Script[list[Token]]:
 @query
 def find_token(id: UUID) -> Script[KeptToken | None]:
     rows = yield sql("select_token", id)
-    return KeptToken(_token(rows[0][:8]), rows[0][8]) if rows else None
+    return KeptToken(_token(rows[0][:9]), rows[0][9]) if rows else None
 
 
 def _token(row: Sequence[Any]) -> Token:
-    id, role, identity, name, created_at, expires_at, revoked_at, last_used_at = row
+    id, role, identity, account_id, name, created_at, expires_at, revoked_at, last_used_at = row
     return Token(
         as_uuid(id),
         Role(role),
@@ -158,6 +172,7 @@ def _token(row: Sequence[Any]) -> Token:
         as_optional_time(expires_at),
         as_optional_time(revoked_at),
         as_optional_time(last_used_at),
+        None if account_id is None else as_uuid(account_id),
     )
 
 

@@ -1,16 +1,18 @@
 """Undoing: one action, or all that a rule, a batch or a time did. An action is undone once; a failed undo may be tried
 again, under the same link."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import Fatal
 from postroom.core.jobs import Job, NewJob
 from postroom.core.undo import INVERSES, why_not
 from postroom.store.actions import FAR_AHEAD, Action, completing_action, loading
-from postroom.store.codecs import as_uuid
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_uuid, from_json
 from postroom.store.database import Script, query, sql, transaction
 from postroom.store.decisions import Decision, NewAction, inserting_action
 from postroom.store.ids import new_id
@@ -116,6 +118,35 @@ def complete_undo(
     yield from completing_action(undo, labels, hint, now)
     if next_undo is not None:
         yield from enqueue_many.script([next_undo], now)
+
+
+class UndoCandidate(NamedTuple):
+    """An action that somebody would like to undo. `undone` is the state of its undo, if there was one."""
+
+    account_id: UUID
+    message_id: UUID
+    actor: str
+    action_type: str
+    state: str
+    hint: Mapping[str, Any] | None
+    undone: str | None
+
+
+@query
+def undo_candidate(id: UUID) -> Script[UndoCandidate | None]:
+    rows = yield sql("select_undo_candidate", id)
+    for account, message, actor, action_type, state, hint, undone in rows:
+        read = None if hint is None else from_json(hint)
+        return UndoCandidate(as_uuid(account), as_uuid(message), actor, action_type, state, read, undone)
+    return None
+
+
+@transaction
+def enqueue_undo(job: NewJob, action_id: UUID, signed: Signature, now: datetime) -> Script[bool]:
+    """Begins the undo of one action, with an entry in the audit log. False when the same job was there before."""
+    (accepted,) = yield from enqueue_many.script([job], now)
+    yield from auditing(signed.under("action.undo", "action", str(action_id)), now)
+    return not accepted.duplicate
 
 
 @transaction

@@ -17,6 +17,7 @@ from postroom.core.errors import (
     NotFound,
     PostroomError,
     Refused,
+    SafetyRefused,
     StoreError,
     VaultError,
 )
@@ -102,6 +103,8 @@ def problem_of(error: Exception) -> Problem:
         case BadInput():
             code = "conflict" if isinstance(error, Conflict) else "bad_input"
             return Problem(code, error.field, error.problem, error.remedy)
+        case SafetyRefused():
+            return Problem("refused", "action", str(error), "leave it, or ask the user; nothing was recorded")
         case Refused():
             return Problem("refused", "token", str(error), "use a token that may do this")
         case NotFound():

@@ -7,6 +7,7 @@ from postroom.core.queues import Queues
 from postroom.core.tally import Tally
 from postroom.store.clock import Clock
 from postroom.store.database import Database
+from postroom.switchboard.agents import AgentDesk
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.connector_requests import ConnectorRequests
 from postroom.switchboard.credentials import AccessTokens
@@ -14,8 +15,8 @@ from postroom.switchboard.intake import Intake
 from postroom.switchboard.token_check import TokenCheck
 
 
-class Refusals:
-    """Who was refused what a moment ago, so that a caller who does not stop cannot fill the audit log."""
+class Repeats:
+    """Who was refused, or looked at, what a moment ago, so that a caller who does not stop cannot fill the audit log."""
 
     def __init__(self, quiet: timedelta = timedelta(minutes=1), most: int = 10_000) -> None:
         self._quiet = quiet
@@ -45,8 +46,10 @@ class Services:
     token_check: TokenCheck
     tally: Tally
     clock: Clock
-    refusals: Refusals = field(default_factory=Refusals)
+    refusals: Repeats = field(default_factory=Repeats)
+    looks: Repeats = field(default_factory=Repeats)
     credentials: AccessTokens | None = None
+    agents: AgentDesk | None = None
     requests: ConnectorRequests = field(init=False)
 
     def __post_init__(self) -> None:

@@ -69,7 +69,7 @@ class TokenCheck:
         if token.expires_at is not None and token.expires_at <= now:
             raise _ended("expired", token)
         self._note_use(token, now)
-        return Principal(token.role, token.identity, token.id)
+        return Principal(token.role, token.identity, token.id, token.account_id)
 
     async def close(self) -> None:
         """Waits for the notes under way; call it before the database is closed."""

@@ -85,3 +85,6 @@ SELECT id, scope, scope_ref, position, content, enabled, created_at, updated_at 
 -- name: select_enabled_directions(account)
 SELECT id, scope, scope_ref, position, content, enabled, created_at, updated_at FROM directions
 WHERE enabled AND (scope = 'global' OR scope_ref = :account) ORDER BY position, id
+
+-- name: select_rules_mark()
+SELECT count(*), COALESCE(sum(version), 0), max(updated_at) FROM rules WHERE enabled

@@ -6,9 +6,6 @@ FROM messages m JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
 -- name: select_account_of(message_id)
 SELECT account_id FROM messages WHERE id = :message_id
 
--- name: select_accounts()
-SELECT id, email FROM accounts ORDER BY created_at, id
-
 -- name: select_open_wishes(asked_by, most)
 SELECT id, state, action_hash, safety_json FROM actions
 WHERE asked_by = :asked_by AND state IN ('queued', 'approved_pending', 'executing') LIMIT :most

@@ -1,0 +1,65 @@
+"""What agents have done on their word: actions proposed, which mostly wait for a person, and actions undone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from postroom.act.undo import undo_job
+from postroom.act.wishes import PRIORITY, Asked, Wishes
+from postroom.core.actions import action_hash, check_parameters
+from postroom.core.errors import BadInput, NotFound, SafetyRefused
+from postroom.core.roles import Role
+from postroom.core.safety import Ruling
+from postroom.core.undo import why_not
+from postroom.store import undos, wishes
+from postroom.store.audit import Signature
+
+MOST_OPEN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """Serves whoever signs, as a role. Nothing here approves anything."""
+
+    wishes: Wishes
+
+    async def propose(
+        self, message_id: UUID, action_type: str, parameters: Mapping[str, Any], why: str, signed: Signature
+    ) -> Asked:
+        """Records the proposal. The same once more, while the first is open, is the first.
+
+        Raises BadInput, NotFound, or SafetyRefused with the reasons.
+        """
+        check_parameters(action_type, parameters)
+        hashed = action_hash(message_id, action_type, parameters)
+        opened = await self.wishes.database.run(wishes.open_wishes(signed.actor, MOST_OPEN))
+        for each in opened:
+            if each.action_hash == hashed:
+                return Asked(each.id, each.state, Ruling(each.safety["verdict"], tuple(each.safety["reasons"])))
+        if len(opened) >= MOST_OPEN:
+            problem = f"there are {MOST_OPEN} of your proposals that nobody has answered or carried out yet"
+            raise BadInput("mail.propose_action", problem, "wait until some are; actions.list shows them")
+        return await self.wishes.ask(
+            message_id, action_type, parameters, source="agent", asked_by=signed.actor, why=why, signed=signed
+        )
+
+    async def undo(self, action_id: UUID, account_id: UUID | None, signed: Signature) -> str:
+        """The state of the undo, which is begun unless it was before.
+
+        What the user did himself no agent undoes. Raises NotFound, also for an action of another account than this one.
+        """
+        found = await self.wishes.database.run(undos.undo_candidate(action_id))
+        if found is None or account_id not in (None, found.account_id):
+            raise NotFound(f"there is no action {action_id}")
+        if found.actor == "user" and signed.role == Role.AGENT:
+            raise SafetyRefused("the user asked for this action; it is undone by people only")
+        if (reason := why_not(found.action_type, found.state, found.hint)) is not None:
+            raise BadInput("action_id", f"cannot be undone: {reason}", "actions.list shows what is reversible")
+        if found.undone in ("queued", "executing", "completed"):
+            return found.undone
+        now = self.wishes.clock()
+        again = 0 if found.undone is None else int(now.timestamp() * 1_000_000)
+        job = undo_job(self.wishes.catalogue, found.account_id, (action_id,), PRIORITY, again)
+        await self.wishes.database.run(undos.enqueue_undo(job, action_id, signed, now))
+        return "queued"

@@ -1,0 +1,121 @@
+"""Asks for approvals in a Discord channel, over Discord's HTTP interface alone: any process that runs jobs can."""
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+import aiohttp
+
+from postroom.act.approval_notice import one_line
+from postroom.act.discord_buttons import Buttons
+from postroom.act.discord_library import TIMEOUT_S, discord, new_client
+from postroom.act.discord_message import footer, message_embed, message_view
+from postroom.core.errors import Fatal, JobError, Retryable
+from postroom.store.approvals import Approval
+
+MOST_LOOKED_THROUGH = 100
+# Discord's own number for a message that is not there.
+UNKNOWN_MESSAGE = 10008
+
+
+@dataclass(frozen=True, slots=True)
+class DiscordTerms:
+    """The bot's token, and the channel in which it asks."""
+
+    token: str
+    channel_id: int
+    public_url: str | None = None
+
+
+class DiscordChannel:
+    """Posts notices, and edits them when they have their answer. Logs in when it is first needed."""
+
+    name: Literal["discord"] = "discord"
+
+    def __init__(self, terms: DiscordTerms, buttons: Buttons) -> None:
+        self._terms = terms
+        self._buttons = buttons
+        self._client: discord.Client | None = None
+        self._logging_in = asyncio.Lock()
+
+    async def post(self, approval: Approval, *, again: bool) -> str:
+        """The same action is the same nonce: Discord posts it once within minutes. Later we look for it ourselves."""
+        embed, view = message_embed(approval), message_view(approval, self._buttons, self._terms.public_url)
+        async with self._channel() as channel:
+            if again and (found := await _found(channel, approval)) is not None:
+                return str(found)
+            sent = await channel.send(embed=embed, view=view, nonce=nonce_of(approval))
+        return str(sent.id)
+
+    async def close(self, approval: Approval, reference: str) -> None:
+        embed, view = message_embed(approval), message_view(approval, self._buttons, self._terms.public_url)
+        async with self._channel() as channel:
+            try:
+                await channel.get_partial_message(int(reference)).edit(embed=embed, view=view)
+            except discord.NotFound as error:
+                if error.code != UNKNOWN_MESSAGE:
+                    raise
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    @contextlib.asynccontextmanager
+    async def _channel(self) -> AsyncGenerator[discord.PartialMessageable]:
+        """The channel; what Discord refuses or fails at becomes the error of a job."""
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                client = await self._logged_in()
+                yield client.get_partial_messageable(self._terms.channel_id)
+        except (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise job_error(error) from None
+
+    async def _logged_in(self) -> discord.Client:
+        async with self._logging_in:
+            if self._client is None:
+                client = new_client()
+                try:
+                    await client.login(self._terms.token)
+                except BaseException:
+                    await client.close()
+                    raise
+                self._client = client
+            return self._client
+
+
+def nonce_of(approval: Approval) -> str:
+    """At most 25 characters: the action's id in base64."""
+    return base64.urlsafe_b64encode(approval.id.bytes).rstrip(b"=").decode()
+
+
+async def _found(channel: discord.PartialMessageable, approval: Approval) -> int | None:
+    """The notice that an earlier attempt has posted, if it did. Without leave to read, nobody knows."""
+    try:
+        async for message in channel.history(limit=MOST_LOOKED_THROUGH):
+            if any(embed.footer.text == footer(approval) for embed in message.embeds):
+                return message.id
+    except discord.Forbidden:
+        return None
+    return None
+
+
+def job_error(error: Exception) -> JobError:
+    """What no retry mends is what the user has to: the token, the channel, the bot's rights there."""
+    match error:
+        case discord.LoginFailure():
+            return Fatal("Discord does not know the bot's token; check discord.token")
+        case discord.Forbidden():
+            return Fatal("Discord refuses the bot; let it view the channel of discord.channel and send messages there")
+        case discord.NotFound():
+            return Fatal("Discord knows no such channel, or the bot does not see it; check discord.channel")
+        case discord.RateLimited():
+            return Retryable("Discord asks to wait", timedelta(seconds=error.retry_after))
+        case discord.HTTPException() if error.status < 500 and error.status != 429:
+            return Fatal(f"Discord refuses the notice ({error.status}: {one_line(error.text, 100)})")
+        case _:
+            return Retryable(f"Discord cannot be reached ({type(error).__name__})")

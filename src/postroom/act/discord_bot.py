@@ -1,0 +1,105 @@
+"""The Discord bot: connects out to Discord, so that it works behind any router, and takes the presses of buttons.
+
+A press counts when its button is signed by us and has not expired, when whoever pressed it is on the allow-list, and
+when the action still waits and is the one that was shown. Each refusal is told to whoever pressed, and audited.
+"""
+
+import asyncio
+from collections.abc import Collection
+from datetime import timedelta
+
+import structlog
+
+from postroom.act.approvals import APPROVER, Approvals, in_words
+from postroom.act.discord_buttons import PREFIX, Buttons, Press, named_action
+from postroom.act.discord_library import discord, new_client
+from postroom.core.errors import PostroomError, Refused, StoreError
+from postroom.store.audit import Signature
+from postroom.store.ids import new_id
+
+log = structlog.get_logger()
+
+AGAIN_AFTER = timedelta(seconds=30)
+
+
+class DiscordBot:
+    """Listens for presses, and answers each to the one who pressed."""
+
+    def __init__(self, token: str, approvals: Approvals, buttons: Buttons, approvers: Collection[str]) -> None:
+        self._token = token
+        self._approvals = approvals
+        self._buttons = buttons
+        self._approvers = frozenset(approvers)
+
+    async def run(self, again_after: timedelta = AGAIN_AFTER) -> None:
+        """Until canceled. Postroom works without Discord: no trouble there ends anything here."""
+        while True:
+            try:
+                await self._listen()
+            except discord.LoginFailure:
+                log.error("discord.token_refused", remedy="check discord.token, and start Postroom again")
+                await asyncio.Event().wait()
+            except Exception as error:
+                # The library lets through what its connection meets; whatever it is, the next try may go better.
+                log.warning("discord.disconnected", error=type(error).__name__)
+            await asyncio.sleep(again_after.total_seconds())
+
+    async def _listen(self) -> None:
+        client = new_client()
+
+        @client.event
+        async def on_interaction(interaction: discord.Interaction) -> None:  # pyright: ignore[reportUnusedFunction]
+            await self._take(interaction)
+
+        async with client:
+            await client.start(self._token)
+
+    async def _take(self, interaction: discord.Interaction) -> None:
+        custom_id = _custom_id(interaction)
+        if custom_id is None:
+            return
+        try:
+            # Discord waits three seconds for the first word.
+            await interaction.response.defer(ephemeral=True, thinking=True)
+            said = await self._answer(str(interaction.user.id), custom_id)
+            await interaction.edit_original_response(content=said)
+        except discord.HTTPException as error:
+            log.warning("discord.press_unanswered", status=error.status)
+
+    async def _answer(self, user_id: str, custom_id: str) -> str:
+        """What became of it, in words for whoever pressed."""
+        actor = f"discord:{user_id}"
+        try:
+            press = self._press(user_id, custom_id)
+        except Refused as refused:
+            log.warning("approval.press_refused", actor=actor)
+            await self._note(actor, custom_id, str(refused))
+            return f"Refused: {refused}."
+        try:
+            signed = Signature(new_id(), actor, APPROVER)
+            became = await self._approvals.answer(press.verdict, press.action_id, press.hash_beginning, signed)
+        except StoreError as error:
+            log.warning("approval.press_failed", error=type(error).__name__)
+            return "Postroom cannot reach its database: nothing was changed; try again later."
+        except PostroomError as error:
+            return f"Refused: {error}."
+        return in_words(became)
+
+    def _press(self, user_id: str, custom_id: str) -> Press:
+        if user_id not in self._approvers:
+            raise Refused("you are not among those who may answer; discord.approvers names them")
+        return self._buttons.read(custom_id, self._approvals.clock())
+
+    async def _note(self, actor: str, custom_id: str, reason: str) -> None:
+        try:
+            await self._approvals.note_refusal(actor, named_action(custom_id), reason)
+        except StoreError as error:
+            log.warning("approval.refusal_not_kept", error=type(error).__name__)
+
+
+def _custom_id(interaction: discord.Interaction) -> str | None:
+    """That of the pressed button; None for everything else that interacts, and for buttons of others."""
+    if interaction.type is not discord.InteractionType.component or interaction.data is None:
+        return None
+    custom_id = interaction.data.get("custom_id")
+    return custom_id if isinstance(custom_id, str) and custom_id.startswith(PREFIX) else None

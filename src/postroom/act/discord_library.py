@@ -1,0 +1,44 @@
+"""The library `discord.py`, which is an optional part: loaded when a bot is set up, and pointed at where Discord is."""
+
+import warnings
+
+from postroom.core.errors import SettingsError
+
+try:
+    with warnings.catch_warnings():
+        # It can play sound, by a module of Python's that is going to be removed. We have it play none.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import discord as discord
+        import discord.gateway
+        import discord.http
+except ImportError:
+    raise SettingsError(
+        "discord.token is set, but discord.py is not installed; run `pip install 'postroom[discord]'`, or unset it"
+    ) from None
+
+__all__ = ["LONGEST_WAIT_S", "TIMEOUT_S", "discord", "new_client", "point_at"]
+
+TIMEOUT_S = 60.0
+# A longer wait for Discord's limits is left to the job, which then comes back by itself.
+LONGEST_WAIT_S = 30.0
+
+
+def point_at(base_url: str, gateway_url: str) -> None:
+    """Where Discord answers, for every client of this process."""
+    import yarl
+
+    discord.http.Route.BASE = base_url
+    discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(f"{gateway_url}/")
+
+
+def new_client() -> discord.Client:
+    """One that is told nothing but interactions, caches nothing and mentions nobody."""
+    return discord.Client(
+        intents=discord.Intents.none(),
+        allowed_mentions=discord.AllowedMentions.none(),
+        max_messages=None,
+        member_cache_flags=discord.MemberCacheFlags.none(),
+        chunk_guilds_at_startup=False,
+        guild_ready_timeout=0,
+        max_ratelimit_timeout=LONGEST_WAIT_S,
+    )

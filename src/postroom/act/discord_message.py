@@ -1,0 +1,87 @@
+"""The message in which Discord asks: an embed that says what, to whom and why, and the buttons below it.
+
+What comes from mail, or from a model that read it, stands in code quotes: Discord shows that as it is, without links,
+mentions and formatting.
+"""
+
+from postroom.act.approval_notice import ApprovalNotice, notice_of
+from postroom.act.discord_buttons import Buttons
+from postroom.act.discord_library import discord
+from postroom.act.webhook import page_of
+from postroom.store.approvals import Approval
+
+_ASKS = 0xE0A030
+_DONE = 0x3BA55D
+_NOT_DONE = 0x8A8A8A
+MOST_RECIPIENTS = 10
+MOST_REASONS = 5
+
+
+def message_embed(approval: Approval) -> discord.Embed:
+    """Asks while the action waits; shows the answer afterwards."""
+    notice = notice_of(approval)
+    if notice.answer is None:
+        title, colour = "May Postroom do this?", _ASKS
+    else:
+        title, colour = "Answered", _DONE if approval.approved_by is not None else _NOT_DONE
+    embed = discord.Embed(title=title, colour=colour)
+    embed.add_field(name="What", value=quoted(notice.what), inline=False)
+    embed.add_field(name="Mail", value=f"From {quoted(notice.sender)}\nSubject {quoted(notice.subject)}", inline=False)
+    if notice.to_whom:
+        embed.add_field(name="Goes to", value=_recipients(notice), inline=False)
+    if notice.content is not None:
+        embed.add_field(name="With", value=quoted_block(notice.content), inline=False)
+    embed.add_field(name="Why", value=_why(notice), inline=False)
+    if notice.answer is not None:
+        embed.add_field(name="Answer", value=quoted(notice.answer), inline=False)
+    elif notice.expires_at is not None:
+        embed.add_field(name="Expires", value=f"<t:{int(notice.expires_at.timestamp())}:R>", inline=False)
+    embed.add_field(name="Mailbox", value=quoted(approval.account), inline=False)
+    embed.set_footer(text=footer(approval))
+    return embed
+
+
+def footer(approval: Approval) -> str:
+    """By which the notice of an action is found again."""
+    return f"Action {approval.id}"
+
+
+def message_view(approval: Approval, buttons: Buttons, public_url: str | None) -> discord.ui.View:
+    """Approve, Reject and Open; the first two are out of use when there is an answer."""
+    view = discord.ui.View(timeout=None)
+    answered = not approval.is_waiting
+    for label, custom_id, style in (
+        ("Approve", buttons.sign("approve", approval), discord.ButtonStyle.success),
+        ("Reject", buttons.sign("reject", approval), discord.ButtonStyle.danger),
+    ):
+        view.add_item(discord.ui.Button(label=label, style=style, custom_id=custom_id, disabled=answered))
+    if (page := page_of(public_url, approval.id)) is not None:
+        view.add_item(discord.ui.Button(label="Open", url=page))
+    # The library is not to remember the buttons: presses are understood by their ids, also after a restart.
+    view.stop()
+    return view
+
+
+def quoted(text: str, longest: int = 300) -> str:
+    """On one line, in code quotes out of which nothing leads."""
+    return f"`{_plain(text, longest) or ' '}`"
+
+
+def quoted_block(text: str, longest: int = 900) -> str:
+    return f"```\n{_plain(text, longest)}\n```"
+
+
+def _plain(text: str, longest: int) -> str:
+    plain = text.replace("`", "\N{MODIFIER LETTER GRAVE ACCENT}")
+    return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
+
+
+def _recipients(notice: ApprovalNotice) -> str:
+    shown = [quoted(each, 80) for each in notice.to_whom[:MOST_RECIPIENTS]]
+    left = len(notice.to_whom) - MOST_RECIPIENTS
+    return "\n".join([*shown, f"and {left} more"] if left > 0 else shown)
+
+
+def _why(notice: ApprovalNotice) -> str:
+    lines = [f"Decided by {quoted(notice.decided_by, 150)}", *(quoted(each, 140) for each in notice.why[:MOST_REASONS])]
+    return "\n".join(lines)

@@ -1,0 +1,190 @@
+"""`postroom simulate`: what a change of rules would have done to the mail that is here. It touches nothing."""
+
+import sys
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from postroom.cli.application import application_of
+from postroom.cli.moments import read_moment
+from postroom.cli.options import AsJson, DataDir, one_command, settings_for
+from postroom.cli.output import cell, show_json, show_list
+from postroom.cli.rule_places import placed, read_text
+from postroom.cli.running import with_database
+from postroom.core.errors import BadInput, ModelRefused
+
+if TYPE_CHECKING:
+    from postroom.decide.simulated import ChangeOfRules, Question, Simulated
+    from postroom.sections import ModelSettings
+    from postroom.settings import Settings
+    from postroom.store.database import Database
+    from postroom.store.simulation import Wanted
+
+app = one_command()
+
+EVERYTHING = timedelta(days=36_500)
+QUIET_S = 2.0
+MICROS_PER_CENT = 10_000
+# What a call sends and gets back when nothing is known: a message of a page, and a decision.
+TYPICAL_TOKENS = (2_500, 150)
+
+
+@app.command()
+def simulate(
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="RULES_FILE", help="Rules in YAML or JSON, as `postroom rules add` takes.")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Let the file take the place of all rules.")] = False,
+    add: Annotated[
+        bool, typer.Option("--add", help="Add the rules of the file; those with a known name take its place (default).")
+    ] = False,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", metavar="NAME", help="Leave this rule out; may be repeated.")
+    ] = None,
+    enable: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--enable", metavar="NAME", help="Use this rule, which is disabled or in shadow; may be repeated."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help="Only mail taken in since then: 30d, 12h, or a time.")
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only mail of this account.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000_000, help="At most so many messages, the newest.")
+    ] = 50_000,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which decisions a change of rules would have made otherwise, replaying the mail that is here in its order.
+
+    Nothing is changed, and no model is asked: how often it would be, and at what cost, is part of the answer.
+    """
+    if replace and (add or file is None):
+        raise BadInput("--replace", "needs a file and excludes --add", "give RULES_FILE, and one of the two")
+    if file is None and not without and not enable:
+        raise BadInput("simulate", "is told no change", "give RULES_FILE, --without NAME or --enable NAME")
+    settings, now = settings_for(data_dir), datetime.now(UTC)
+    start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
+
+    async def asking(database: "Database") -> "Simulated":
+        from postroom.decide.simulated import ChangeOfRules, simulate
+        from postroom.store.simulation import Wanted
+        from postroom.switchboard.accounts import find_account
+
+        owner = None if account is None else (await find_account(database, account)).id
+        drafts = [] if file is None else await placed(database, _read(file))
+        change = ChangeOfRules(drafts, replace, without or (), enable or ())
+        question = await _question(database, settings, change, Wanted(start, limit, owner))
+        return await simulate(database, question, now, _Progress())
+
+    _show(with_database(application_of(context), settings, asking), settings.model, as_json)
+
+
+def _read(file: Path) -> Any:
+    from postroom.core.rule_documents import read_documents
+
+    return read_documents(read_text(file))
+
+
+async def _question(
+    database: "Database", settings: "Settings", change: "ChangeOfRules", wanted: "Wanted"
+) -> "Question":
+    from postroom.decide.simulated import Question
+    from postroom.job_handlers import policy_of
+    from postroom.store.rules import list_rules
+
+    stored = await database.run(list_rules())
+    before = [view.rule for view in stored if view.enabled]
+    has_model = settings.model.provider != "none"
+    return Question(before, change.applied_to(stored), wanted, policy_of(settings.safety), has_model)
+
+
+class _Progress:
+    """A word on stderr now and then, once it takes longer than one likes to wait."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if (now := time.monotonic()) - self._told >= QUIET_S:
+            self._told = now
+            end = "\r" if sys.stderr.isatty() and done < total else "\n"
+            typer.echo(f"{done:,} of {total:,} messages replayed{end}", err=True, nl=False)
+
+
+def _show(found: "Simulated", model: "ModelSettings", as_json: bool) -> None:
+    micros, basis = _call_cost(found, model)
+    more = found.after.model_calls - found.before.model_calls
+    cents = None if micros is None else round(more * micros / MICROS_PER_CENT, 4)
+    if as_json:
+        show_json({**_document(found), "model_cost_cents": cents, "cost_basis": basis})
+        return
+    typer.echo(f"{found.messages:,} messages replayed; {found.changed:,} would be decided otherwise")
+    if found.other_rule:
+        typer.echo(f"{found.other_rule:,} more would be decided the same, by another rule")
+    for name, why in found.broken:
+        typer.echo(f"broken: {cell(name)}: {cell(why)}", err=True)
+    if found.changes:
+        typer.echo()
+        show_list([asdict(change) for change in found.changes], ("before", "after", "count"), as_json=False)
+        _show_samples(found)
+    typer.echo()
+    show_list(_sides(found), ("", "before", "after"), as_json=False)
+    if cents is not None:
+        typer.echo(f"\nmodel calls: {more:+,}, {cents:+,.2f} cents ({basis})")
+
+
+def _sides(found: "Simulated") -> list[dict[str, object]]:
+    names = {
+        "model_calls": "asks the model",
+        "approvals": "asks for approval",
+        "refused": "refused by safety",
+        "answers_held_back": "answers held back",
+    }
+    return [
+        {"": said, "before": getattr(found.before, name), "after": getattr(found.after, name)}
+        for name, said in names.items()
+    ]
+
+
+def _show_samples(found: "Simulated") -> None:
+    for change in found.changes:
+        typer.echo(f"\n{cell(change.before)} → {cell(change.after)}")
+        for each in change.samples:
+            rules = f"{cell(each.rule_before)} → {cell(each.rule_after)}"
+            typer.echo(f"  {cell(each.sent_at)}  {cell(each.sender)}  {cell(each.subject)}  [{rules}]")
+
+
+def _call_cost(found: "Simulated", model: "ModelSettings") -> tuple[float | None, str]:
+    """What one call costs, and how that is known."""
+    if model.provider == "none":
+        return None, "there is no model"
+    if found.call_micros is not None:
+        return found.call_micros, "by what calls have cost of late"
+    from postroom.decide.model_prices import prices_of
+
+    try:
+        return prices_of(model).cost(*TYPICAL_TOKENS), f"by the price, at {TYPICAL_TOKENS[0]:,} tokens a call"
+    except ModelRefused:
+        return None, "the price of the model is not known"
+
+
+def _document(found: "Simulated") -> dict[str, object]:
+    return {
+        "messages": found.messages,
+        "changed": found.changed,
+        "other_rule": found.other_rule,
+        "changes": [asdict(change) for change in found.changes],
+        "before": asdict(found.before),
+        "after": asdict(found.after),
+        "broken": [{"rule": name, "reason": why} for name, why in found.broken],
+    }

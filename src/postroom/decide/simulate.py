@@ -1,0 +1,183 @@
+"""What a change of rules would have done: stored mail is decided once more by the rules before and after the change.
+
+The messages come in the order in which they were accepted, each as it was on arrival and at the time of its arrival.
+Both sets of rules have a world of their own, in which a decision has its effects on the ones after it: the labels that
+it leaves on a message, the irreversible actions that the hour has seen, and who was answered of late. Everything is
+judged by the same court as live mail. Nothing is written, and no model is asked: that it would be is the prediction.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from postroom.core.actions import IRREVERSIBLE, LabelChange, label_change
+from postroom.core.rulebook import Rulebook
+from postroom.core.rules import Rule, kinds_used
+from postroom.core.safety import Policy
+from postroom.decide.engine import Court, Verdict, what_rules_say
+from postroom.store.database import Database
+from postroom.store.mail import StoredMessage
+from postroom.store.protection import HOUR, Restraints, restraints
+from postroom.store.simulation import Needed, Past, Wanted, label_names, past_after, start_of
+
+PAGE = 500
+ANSWERED_AGAIN = timedelta(days=7)
+NO_LABELS: Mapping[str, str] = {}
+
+Progress = Callable[[int, int], None]
+"""Is told how many messages were replayed, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What would be decided about a message, as the decision would be recorded. `ruling` is safety's verdict on it."""
+
+    source: str
+    action_type: str
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    ruling: str | None = None
+    safety: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    rule_name: str | None = None
+    held_back: bool = False
+
+    @property
+    def said(self) -> str:
+        """In a few words."""
+        if self.source == "llm":
+            return "ask the model"
+        wanted = self.safety["proposed"] if self.ruling == "refuse" else None
+        action = self.action_type if wanted is None else wanted["action"]
+        parameters = self.parameters if wanted is None else wanted["parameters"]
+        named = f"{action} {parameters['label']}" if "label" in parameters else action
+        match self.ruling:
+            case "approve":
+                return f"{named} (needs approval)"
+            case "refuse":
+                return f"{named} (refused)"
+            case _:
+                return "stay" if action == "none" else named
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What decides besides rules: restraints, the user's policy, and whether there is a model."""
+
+    restraints: Restraints
+    labels: Mapping[UUID, Mapping[str, str]]
+    policy: Policy
+    has_model: bool
+    answered_again: timedelta = ANSWERED_AGAIN
+
+
+class World:
+    """One set of rules, and what its decisions have brought about so far."""
+
+    def __init__(self, rules: Sequence[Rule], setting: Setting) -> None:
+        self.book = Rulebook(rules)
+        self._setting = setting
+        self._looks_at_labels = any("label_present" in kinds_used(rule.conditions) for rule in rules)
+        self._labels: dict[UUID, frozenset[str]] = {}
+        self._begun: defaultdict[UUID, deque[datetime]] = defaultdict(deque)
+        self._answered: dict[tuple[UUID, str], datetime] = {}
+
+    def decide(self, past: Past) -> Foreseen:
+        """What would be decided about the next message; its effects are there for those that follow."""
+        message = self._as_it_is(past.message)
+        outcome = what_rules_say(message, self.book, past.at)
+        if outcome.matched is None and self._setting.has_model and message.ingestion_tier == "full":
+            return Foreseen("llm", "none")
+        court = Court(self._restraints(message.account_id, past.at), self._setting.policy)
+        verdict = court.by_rules(message, outcome)
+        is_done = verdict.ruling is not None and verdict.ruling.verdict == "allow"
+        held_back = is_done and not self._take_effect(message, verdict, past.at)
+        return Foreseen(
+            verdict.decision.source,
+            verdict.decision.action_type,
+            verdict.decision.parameters,
+            None if verdict.ruling is None else verdict.ruling.verdict,
+            verdict.decision.safety or {},
+            verdict.decision.rule_name,
+            held_back,
+        )
+
+    def _as_it_is(self, message: StoredMessage) -> StoredMessage:
+        held = self._labels.get(message.id, message.subject.labels)
+        names = self._setting.labels.get(message.account_id, NO_LABELS)
+        known = held | {names[id].casefold() for id in held if id in names}
+        return replace(message, subject=replace(message.subject, labels=known))
+
+    def _restraints(self, account_id: UUID, at: datetime) -> Restraints:
+        begun = self._begun[account_id]
+        while begun and begun[0] <= at - HOUR:
+            begun.popleft()
+        return replace(self._setting.restraints, irreversible_this_hour=len(begun))
+
+    def _take_effect(self, message: StoredMessage, verdict: Verdict, at: datetime) -> bool:
+        """False for an answer that is not sent, since the sender was answered of late."""
+        action = verdict.decision.action_type
+        if action in IRREVERSIBLE:
+            self._begun[message.account_id].append(at)
+        elif self._looks_at_labels or self._setting.restraints.protected.labels:
+            before = self._labels.get(message.id, message.subject.labels)
+            self._labels[message.id] = self._change(message, verdict).applied_to(before)
+        if action != "auto_reply":
+            return True
+        whom = (message.account_id, message.subject.sender)
+        last = self._answered.get(whom)
+        if last is not None and last > at - self._setting.answered_again:
+            return False
+        self._answered[whom] = at
+        return True
+
+    def _change(self, message: StoredMessage, verdict: Verdict) -> LabelChange:
+        """A label that is not there yet is known by its name."""
+        label = str(verdict.decision.parameters.get("label", "a snooze"))
+        names = self._setting.labels.get(message.account_id, NO_LABELS)
+        id = next((id for id, name in names.items() if label == id or name.casefold() == label.casefold()), label)
+        return label_change(verdict.decision.action_type, id)
+
+
+Told = Callable[[Past, Foreseen, Foreseen], None]
+
+
+async def setting_of(database: Database, policy: Policy, has_model: bool, now: datetime) -> Setting:
+    """As it is now. The hour of a simulation begins empty, whatever has happened in this one."""
+    labels = await database.run(label_names())
+    # They are the same for every account, but for what its hour has seen.
+    found = await database.run(restraints(UUID(int=0), now))
+    return Setting(found, labels, policy, has_model)
+
+
+async def replay(
+    database: Database,
+    worlds: tuple[World, World],
+    wanted: Wanted,
+    needed: Needed,
+    tell: Told,
+    progress: Progress = lambda _done, _total: None,
+) -> int:
+    """Decides about each message in both worlds, and tells what each foresees; returns how many messages there were."""
+    place, total = await database.run(start_of(wanted))
+    done = 0
+    while page := await database.run(past_after(place, wanted, needed, PAGE)):
+        # In a thread, so that a server that simulates still answers.
+        await asyncio.to_thread(_replay_page, page, worlds, tell)
+        place, done = page[-1].place, done + len(page)
+        progress(done, max(total, done))
+    return done
+
+
+def _replay_page(page: Sequence[Past], worlds: tuple[World, World], tell: Told) -> None:
+    before, after = worlds
+    for past in page:
+        tell(past, before.decide(past), after.decide(past))
+
+
+def needed_by(*sets: Sequence[Rule]) -> Needed:
+    """What of messages any of the rules looks at."""
+    kinds = frozenset(kind for rules in sets for rule in rules for kind in kinds_used(rule.conditions))
+    return Needed(text="body_contains" in kinds, recipients="to" in kinds)

@@ -1,0 +1,186 @@
+"""How the user answered decisions, by what he then did in the mailbox: judged, kept, and learned from.
+
+All of it happens in the transaction that takes over what the user did, in a number of statements that does not depend
+on how much there is. What we did ourselves is told apart first: it is never taken for the user's doing.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postroom.core.agreement import SETTLING, Done, Judgement, Moved, agreement, is_ours, taken_back
+from postroom.core.learning import WITHIN, Handled, Origin, Reversed, Suggested, deeds_of, exception_for, repeated
+from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
+from postroom.store.database import Rows, Script, query, sql
+from postroom.store.proposals import proposing
+
+# Of each kind of origin, the newest are looked at.
+MOST_RECENT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """A decision about a message that the user has just changed."""
+
+    id: UUID
+    message_id: UUID
+    shadow: bool
+    action_type: str
+    parameters: Mapping[str, Any]
+    rule_name: str | None
+    conditions: Mapping[str, Any] | None
+    priority: int | None
+    done: Done | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeView:
+    """How the user answered a decision."""
+
+    decision_id: UUID
+    agreed: bool
+    what: str
+    observed_at: datetime
+
+
+def learning_from(moves: Mapping[UUID, Moved], now: datetime) -> Script[None]:
+    """Part of a transaction: messages of one account, and what changed about each in its mailbox."""
+    theirs = yield from _not_ours(moves, now)
+    if not theirs:
+        return
+    account_id, origins = _origins((yield sql("select_origins", list(theirs))))
+    labels = {id: (name, kind) for id, name, kind, *_ in (yield sql("select_labels", account_id))}
+    own = {id: name for id, (name, kind) in labels.items() if kind == "user"}
+    ids = {name.casefold(): id for id, (name, _) in labels.items()} | {id: id for id in labels}
+    decided = [_decided(row) for row in (yield sql("select_decided", list(theirs)))]
+    reversals = yield from _judging(decided, theirs, origins, ids, own, now)
+    found = [exception_for(account_id, each, own) for each in reversals]
+    found += yield from _repetitions(account_id, theirs, origins, own, now)
+    yield from proposing([each for each in found if each is not None], now)
+
+
+def _not_ours(moves: Mapping[UUID, Moved], now: datetime) -> Script[dict[UUID, Moved]]:
+    hands: defaultdict[UUID, list[Done]] = defaultdict(list)
+    for message_id, action_type, executed_at, hint in (yield sql("select_hands_on", list(moves), now - SETTLING)):
+        hands[as_uuid(message_id)].append(_done(action_type, executed_at, hint))
+    return {id: moved for id, moved in moves.items() if not is_ours(moved, hands[id], now)}
+
+
+def _origins(rows: Rows) -> tuple[UUID, dict[UUID, Origin]]:
+    found = {as_uuid(id): Origin(sender, domain, list_id) for id, _, sender, domain, list_id in rows}
+    return as_uuid(rows[0][1]), found
+
+
+def _judging(
+    decided: Sequence[_Decided],
+    moves: Mapping[UUID, Moved],
+    origins: Mapping[UUID, Origin],
+    label_ids: Mapping[str, str],
+    own_labels: Mapping[str, str],
+    now: datetime,
+) -> Script[list[Reversed]]:
+    """Keeps what the user's moves say about decisions; returns those that he took back."""
+    rows: list[tuple[object, ...]] = []
+    reversals: list[Reversed] = []
+    for each in decided:
+        moved = moves[each.message_id]
+        if each.shadow:
+            judgement = agreement(each.action_type, _named(each.parameters, label_ids), moved, own_labels)
+        else:
+            judgement = _answer(each, moved, now)
+        if judgement is not None:
+            rows.append((each.id, judgement.agreed, judgement.what))
+            if not each.shadow:
+                reversals.append(_reversed(each, origins[each.message_id], moved, judgement.what))
+    if rows:
+        yield sql("upsert_outcomes", rows_text(sorted(rows, key=lambda row: str(row[0]))), now)
+    return reversals
+
+
+def _answer(decided: _Decided, moved: Moved, now: datetime) -> Judgement | None:
+    """To what was really done there is one answer that can be told: to take it back."""
+    what = None if decided.done is None else taken_back(decided.done, moved, now)
+    return None if what is None else Judgement(False, what)
+
+
+def _repetitions(
+    account_id: UUID,
+    moves: Mapping[UUID, Moved],
+    origins: Mapping[UUID, Origin],
+    own_labels: Mapping[str, str],
+    now: datetime,
+) -> Script[list[Suggested | None]]:
+    deeds = {id: done for id, moved in moves.items() if (done := deeds_of(moved, own_labels))}
+    if not deeds:
+        return []
+    wanted = [origins[id] for id in deeds]
+    keys = [sorted({key for each in wanted if (key := each.of(kind))}) for kind in ("sender", "domain", "list")]
+    rows = yield sql("select_same_origin", account_id, *keys, now - WITHIN, MOST_RECENT)
+    recent = [_handled(row) for row in rows]
+    found: dict[Origin, Suggested | None] = {}
+    for id, done in deeds.items():
+        for deed in done:
+            # One rule at a time for mail of one origin: of two, the second would never be reached.
+            if found.get(origins[id]) is None:
+                found[origins[id]] = repeated(account_id, deed, origins[id], recent, own_labels)
+    return list(found.values())
+
+
+def _named(parameters: Mapping[str, Any], label_ids: Mapping[str, str]) -> str | None:
+    label = str(parameters.get("label", ""))
+    return label_ids.get(label) or label_ids.get(label.casefold())
+
+
+def _reversed(each: _Decided, origin: Origin, moved: Moved, what: str) -> Reversed:
+    return Reversed(
+        each.id,
+        each.message_id,
+        origin,
+        each.action_type,
+        what,
+        moved,
+        each.rule_name,
+        each.conditions,
+        each.priority,
+    )
+
+
+def _decided(row: Sequence[Any]) -> _Decided:
+    id, message_id, shadow, action_type, parameters, rule_name, conditions, priority, executed_at, hint = row
+    return _Decided(
+        as_uuid(id),
+        as_uuid(message_id),
+        bool(shadow),
+        action_type,
+        from_json(parameters),
+        rule_name,
+        None if conditions is None else from_json(conditions),
+        priority,
+        None if executed_at is None else _done(action_type, executed_at, hint),
+    )
+
+
+def _done(action_type: str, executed_at: Any, hint: str | None) -> Done:
+    return Done(action_type, as_optional_time(executed_at), {} if hint is None else from_json(hint))
+
+
+def _handled(row: Sequence[Any]) -> Handled:
+    id, sender, domain, list_id, arrived, labels, deleted_at, touched = row
+    return Handled(
+        as_uuid(id),
+        Origin(sender, domain, list_id),
+        frozenset(from_json(arrived)),
+        frozenset(from_json(labels)),
+        deleted_at is not None,
+        bool(touched),
+    )
+
+
+@query
+def outcomes_of(message_id: UUID) -> Script[list[OutcomeView]]:
+    """The oldest first."""
+    rows = yield sql("select_outcomes", message_id)
+    return [OutcomeView(as_uuid(id), bool(agreed), what, as_time(at)) for id, agreed, what, at in rows]

@@ -1,0 +1,123 @@
+"""Rules that Postroom proposes, and what the user answered. Only an answer makes a rule of one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from postroom.core.errors import Conflict, NotFound
+from postroom.core.learning import Suggested, merged
+from postroom.core.rule_draft import LONGEST_NAME, RuleDraft, as_document, read_draft
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.database import Script, query, sql, transaction
+from postroom.store.ids import new_id
+from postroom.store.rules import keep_rules
+
+# More open questions than this help nobody: until some are answered, no new ones are asked.
+MOST_OPEN = 100
+MOST_AT_ONCE = 10
+
+State = Literal["open", "accepted", "dismissed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalView:
+    """A proposal as it is shown."""
+
+    id: UUID
+    account_id: UUID
+    account: str
+    rule: Mapping[str, Any]
+    evidence: Mapping[str, Any]
+    state: str
+    rule_id: UUID | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def draft(self) -> RuleDraft:
+        return read_draft(self.rule)
+
+
+def proposing(suggested: Sequence[Suggested], now: datetime) -> Script[None]:
+    """Part of a transaction: asks once for each rule; what is still open gets the new evidence."""
+    wanted = {each.fingerprint: each for each in suggested[:MOST_AT_ONCE]}
+    if not wanted:
+        return
+    rows = yield sql("select_proposals_like", sorted(wanted))
+    known = {fingerprint: (state, from_json(evidence)) for fingerprint, state, evidence in rows}
+    [[opened]] = yield sql("count_open_proposals")
+    for fingerprint, each in sorted(wanted.items()):
+        state, before = known.get(fingerprint, (None, {}))
+        if state is None:
+            opened += 1
+        if state in ("accepted", "dismissed") or (state is None and opened > MOST_OPEN):
+            continue
+        rule, evidence = json_text(as_document(each.draft)), json_text(merged(before, each.evidence))
+        yield sql("upsert_proposal", new_id(), each.account_id, fingerprint, rule, evidence, now)
+
+
+@query
+def list_proposals(state: State | None, most: int) -> Script[list[ProposalView]]:
+    """The newest first."""
+    rows = yield sql("select_proposals", state, most)
+    return [_view(row) for row in rows]
+
+
+@query
+def load_proposal(id: UUID) -> Script[ProposalView]:
+    return (yield from _loading(id))
+
+
+@transaction
+def accept_proposal(
+    id: UUID, rule_id: UUID, shadow: bool, signed: Signature, now: datetime
+) -> Script[tuple[ProposalView, str]]:
+    """Makes the rule, in shadow or in use; returns the proposal and the rule's name. `rule_id` is that of the rule."""
+    view = yield from _open(id)
+    draft = replace(view.draft, shadow=shadow)
+    if (yield sql("select_rule_named", draft.name)):
+        draft = replace(draft, name=f"{draft.name[: LONGEST_NAME - 9]} {id.hex[-8:]}")
+    yield from keep_rules.script([(rule_id, draft)], "refuse", "learned", signed, now)
+    yield sql("end_proposal", id, "accepted", rule_id, now)
+    return (yield from _loading(id)), draft.name
+
+
+@transaction
+def dismiss_proposal(id: UUID, signed: Signature, now: datetime) -> Script[ProposalView]:
+    """It is not made again."""
+    yield from _open(id)
+    yield sql("end_proposal", id, "dismissed", None, now)
+    yield from auditing(signed.under("proposals.dismiss", "proposal", str(id)), now)
+    return (yield from _loading(id))
+
+
+def _open(id: UUID) -> Script[ProposalView]:
+    view = yield from _loading(id)
+    if view.state != "open":
+        raise Conflict("proposal", f"it was {view.state} already", "see `postroom proposals list`")
+    return view
+
+
+def _loading(id: UUID) -> Script[ProposalView]:
+    rows = yield sql("select_proposal", id)
+    if not rows:
+        raise NotFound(f"there is no proposal {id}; `postroom proposals list` shows those there are")
+    return _view(rows[0])
+
+
+def _view(row: Sequence[Any]) -> ProposalView:
+    id, account_id, account, rule, evidence, state, rule_id, created_at, updated_at = row
+    return ProposalView(
+        as_uuid(id),
+        as_uuid(account_id),
+        account,
+        from_json(rule),
+        from_json(evidence),
+        state,
+        None if rule_id is None else as_uuid(rule_id),
+        as_time(created_at),
+        as_time(updated_at),
+    )

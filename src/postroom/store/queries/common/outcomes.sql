@@ -1,0 +1,54 @@
+-- name: select_shadow_counts()
+-- What was decided in shadow, by whom, and how the user then answered.
+SELECT d.source, d.rule_id, count(*), sum(CASE WHEN o.agreed THEN 1 ELSE 0 END),
+    sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END)
+FROM decisions d LEFT JOIN decision_outcomes o ON o.decision_id = d.id
+WHERE d.shadow GROUP BY d.source, d.rule_id
+
+-- name: count_shadow(source, rule_id, reason, since)
+SELECT count(*), COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0),
+    COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0), max(d.created_at)
+FROM decisions d LEFT JOIN decision_outcomes o ON o.decision_id = d.id
+WHERE d.shadow AND d.created_at >= :since
+    AND (CAST(:source AS text) IS NULL OR d.source = :source)
+    AND (CAST(:rule_id AS text) IS NULL OR CAST(d.rule_id AS text) = CAST(:rule_id AS text))
+    AND (CAST(:reason AS text) IS NULL OR EXISTS (SELECT 1 FROM decisions l WHERE l.message_id = d.message_id
+        AND l.generation = d.generation AND NOT l.shadow AND l.rationale = :reason))
+
+-- name: select_shadow_samples(source, rule_id, reason, since, agreed, most)
+SELECT d.message_id, m.sender, m.subject, d.created_at, d.action_type, d.parameters_json, d.rule_name, o.what
+FROM decisions d JOIN decision_outcomes o ON o.decision_id = d.id JOIN messages m ON m.id = d.message_id
+WHERE d.shadow AND d.created_at >= :since AND o.agreed = :agreed
+    AND (CAST(:source AS text) IS NULL OR d.source = :source)
+    AND (CAST(:rule_id AS text) IS NULL OR CAST(d.rule_id AS text) = CAST(:rule_id AS text))
+    AND (CAST(:reason AS text) IS NULL OR EXISTS (SELECT 1 FROM decisions l WHERE l.message_id = d.message_id
+        AND l.generation = d.generation AND NOT l.shadow AND l.rationale = :reason))
+ORDER BY o.observed_at DESC, d.id DESC LIMIT :most
+
+-- name: select_outcomes(message_id)
+SELECT o.decision_id, o.agreed, o.what, o.observed_at FROM decision_outcomes o
+JOIN decisions d ON d.id = o.decision_id WHERE d.message_id = :message_id ORDER BY o.observed_at, o.decision_id
+
+-- name: upsert_proposal(id, account_id, fingerprint, rule_json, evidence_json, now)
+-- What was accepted or dismissed stays so, however often it is found again.
+INSERT INTO proposals (id, account_id, fingerprint, rule_json, evidence_json, state, created_at, updated_at)
+VALUES (:id, :account_id, :fingerprint, :rule_json, :evidence_json, 'open', :now, :now)
+ON CONFLICT (fingerprint) DO UPDATE SET evidence_json = excluded.evidence_json, updated_at = excluded.updated_at
+WHERE proposals.state = 'open'
+
+-- name: count_open_proposals()
+SELECT count(*) FROM proposals WHERE state = 'open'
+
+-- name: select_proposals(state, most)
+SELECT p.id, p.account_id, a.email, p.rule_json, p.evidence_json, p.state, p.rule_id, p.created_at, p.updated_at
+FROM proposals p JOIN accounts a ON a.id = p.account_id
+WHERE CAST(:state AS text) IS NULL OR p.state = :state
+ORDER BY p.created_at DESC, p.id DESC LIMIT :most
+
+-- name: select_proposal(id)
+SELECT p.id, p.account_id, a.email, p.rule_json, p.evidence_json, p.state, p.rule_id, p.created_at, p.updated_at
+FROM proposals p JOIN accounts a ON a.id = p.account_id WHERE p.id = :id
+
+-- name: end_proposal(id, state, rule_id, now)
+UPDATE proposals SET state = :state, rule_id = :rule_id, updated_at = :now WHERE id = :id AND state = 'open'
+RETURNING id

@@ -1,0 +1,38 @@
+-- name: select_hands_on(ids, since)
+-- What we do to these messages, have just done, or made them sleep by.
+SELECT a.message_id, a.action_type, a.executed_at, a.undo_hint_json FROM actions a
+WHERE a.message_id IN (SELECT value FROM json_each(:ids)) AND (a.state = 'executing'
+    OR (a.state = 'completed' AND (a.executed_at > :since OR a.action_type = 'snooze')))
+
+-- name: select_decided(ids)
+-- Of the decisions that stand, and those made beside them in shadow: what was to be done, and what came of it.
+SELECT d.id, d.message_id, d.shadow, d.action_type, d.parameters_json, d.rule_name, r.conditions_json, r.priority,
+    a.executed_at, a.undo_hint_json
+FROM decisions d LEFT JOIN actions a ON a.decision_id = d.id AND a.state = 'completed' LEFT JOIN rules r ON r.id = d.rule_id
+WHERE d.message_id IN (SELECT value FROM json_each(:ids)) AND d.action_type <> 'none'
+    AND d.generation = (SELECT max(x.generation) FROM decisions x WHERE x.message_id = d.message_id AND NOT x.shadow)
+ORDER BY d.created_at, d.id
+
+-- name: select_origins(ids)
+SELECT id, account_id, sender, sender_domain, list_id FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
+
+-- name: select_same_origin(account_id, senders, domains, lists, since, most)
+-- Recent mail from any of these, and whether we have acted on it.
+SELECT m.id, m.sender, m.sender_domain, m.list_id, m.arrival_labels_json, m.labels_json, m.deleted_at,
+    EXISTS (SELECT 1 FROM actions a WHERE a.message_id = m.id AND a.state IN ('executing', 'completed'))
+FROM messages m WHERE m.id IN (
+    SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND sender IN (SELECT value FROM json_each(:senders))
+        AND sent_at >= :since ORDER BY sent_at DESC LIMIT :most) AS s
+    UNION SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND sender_domain IN (SELECT value FROM json_each(:domains))
+        AND sent_at >= :since ORDER BY sent_at DESC LIMIT :most) AS d
+    UNION SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND list_id IN (SELECT value FROM json_each(:lists))
+        AND list_id <> '' AND sent_at >= :since ORDER BY sent_at DESC LIMIT :most) AS l)
+
+-- name: select_proposals_like(fingerprints)
+SELECT fingerprint, state, evidence_json FROM proposals WHERE fingerprint IN (SELECT value FROM json_each(:fingerprints))
+
+-- name: upsert_outcomes(rows, now)
+INSERT INTO decision_outcomes (decision_id, agreed, what, observed_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, :now FROM json_each(:rows) WHERE true
+ON CONFLICT (decision_id) DO UPDATE
+SET agreed = excluded.agreed, what = excluded.what, observed_at = excluded.observed_at

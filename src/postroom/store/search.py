@@ -1,0 +1,179 @@
+"""Stored mail as it is searched and read by those who did not receive it. What the mailbox has lost is not found.
+
+Each database has an index of the words of subject, sender and text. A query comes as words only (`core/search.py`),
+and is written here in the language of the index, in which words of letters and digits can mean nothing else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from postroom.core.accounts import same_mailbox
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.search import FIELD, SearchQuery, Term, excerpt
+from postroom.store.accounts import AccountView, list_accounts
+from postroom.store.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.cursors import Cursor
+from postroom.store.database import Dialect, Script, query, sql
+from postroom.store.labels import AccountLabel, list_all_labels
+
+MOST_FOUND = 50
+LONGEST_TEXT = 20_000
+EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+NEWEST = Cursor(LATEST, UUID(int=2**128 - 1))
+_WEIGHTS = {"subject": "A", "sender": "B", None: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMail:
+    """A message that fits a query."""
+
+    id: UUID
+    account: str
+    sender: str
+    subject: str
+    sent_at: datetime
+    labels: tuple[str, ...]
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """The newest first; `following` is where the next page begins, None on the last."""
+
+    found: list[FoundMail]
+    following: Cursor | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMail:
+    """A message with its text, which is cut when it is long. `metadata` is known without its text."""
+
+    id: UUID
+    account: str
+    sender: str
+    subject: str
+    sent_at: datetime
+    labels: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...]
+    ingestion_tier: str
+    is_gone: bool
+    text: str
+    is_cut: bool
+
+
+@query
+def search_mail(
+    asked: SearchQuery, dialect: Dialect, most: int, before: Cursor = NEWEST, account_id: UUID | None = None
+) -> Script[FoundPage]:
+    """A page of what fits, in one account's mail or in all."""
+    accounts = yield from list_accounts.script()
+    ids = _accounts_meant(accounts, asked.account, account_id)
+    labels = yield from list_all_labels.script()
+    wanted = json_text([_keys(label, labels) for label in asked.labels])
+    rest = (ids, wanted, asked.after or EARLIEST, asked.before or LATEST, before.at, before.id, most + 1)
+    if asked.terms:
+        rows = yield sql("search_words", written_for(dialect, asked.terms), *rest)
+    else:
+        rows = yield sql("search_filters", *rest)
+    names = _names(labels)
+    page = [_found(row, names, asked.terms) for row in rows[:most]]
+    return FoundPage(page, Cursor(page[-1].sent_at, page[-1].id) if len(rows) > most else None)
+
+
+@query
+def read_mail(id: UUID, account_id: UUID | None = None) -> Script[ReadMail]:
+    """Raises NotFound, also for a message of another account than this one."""
+    rows = yield sql("select_mail", id)
+    if not rows or account_id not in (None, as_uuid(rows[0][1])):
+        raise no_such_message(id)
+    (id, account, email, sender, subject, sent_at, labels, headers, tier, deleted_at, text, length) = rows[0]
+    names = _names((yield from list_all_labels.script()))
+    return ReadMail(
+        as_uuid(id),
+        email,
+        sender,
+        subject,
+        as_time(sent_at),
+        _named(labels, as_uuid(account), names),
+        tuple((name, value) for name, value in from_json(headers)),
+        tier,
+        deleted_at is not None,
+        text,
+        length > LONGEST_TEXT,
+    )
+
+
+@query
+def check_message(id: UUID, account_id: UUID | None = None) -> Script[None]:
+    """Raises NotFound, also for a message of another account than this one."""
+    rows = yield sql("select_account_of", id)
+    if not rows or account_id not in (None, as_uuid(rows[0][0])):
+        raise no_such_message(id)
+
+
+def no_such_message(id: UUID) -> NotFound:
+    return NotFound(f"there is no message {id}")
+
+
+def written_for(dialect: Dialect, terms: Sequence[Term]) -> str:
+    """The terms in the language of the database's index."""
+    return " AND ".join(map(_for_fts5, terms)) if dialect == "sqlite" else " & ".join(map(_for_tsquery, terms))
+
+
+def _for_fts5(term: Term) -> str:
+    phrase = f'"{" ".join(term.words)}"{" *" if term.prefix else ""}'
+    return phrase if term.place is None else f"{{{term.place}}} : {phrase}"
+
+
+def _for_tsquery(term: Term) -> str:
+    """A server whose locale is C knows upper and lower case in ASCII only: other words are looked for as both."""
+    weight, last = _WEIGHTS[term.place], len(term.words) - 1
+    parts: list[str] = []
+    for index, word in enumerate(term.words):
+        suffix = f":*{weight}" if term.prefix and index == last else f":{weight}" if weight else ""
+        spellings = {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
+        parts.append(" | ".join(f"'{each}'{suffix}" for each in sorted(spellings)))
+    return f"({' <-> '.join(f'({part})' for part in parts)})"
+
+
+def _accounts_meant(accounts: Sequence[AccountView], named: str | None, only: UUID | None) -> list[UUID]:
+    seen = [each for each in accounts if only is None or each.id == only]
+    if named is None:
+        return [each.id for each in seen]
+    meant = [each.id for each in seen if named == str(each.id) or same_mailbox(each.email, named)]
+    if not meant:
+        raise BadInput(FIELD, "account: names no account here", "leave it out, or name the account by its address")
+    return meant
+
+
+def _keys(label: str, known: Sequence[AccountLabel]) -> list[str]:
+    """How a message may hold this label: by an id that stands for it everywhere, or in one account."""
+    plain = label.casefold()
+    return [plain, *(f"{each.account_id}/{each.provider_label_id}" for each in known if each.name.casefold() == plain)]
+
+
+Names = dict[tuple[UUID, str], str]
+
+
+def _names(labels: Sequence[AccountLabel]) -> Names:
+    return {(each.account_id, each.provider_label_id): each.name for each in labels}
+
+
+def _named(labels_json: str, account_id: UUID, names: Names) -> tuple[str, ...]:
+    return tuple(sorted(names.get((account_id, id), id) for id in from_json(labels_json)))
+
+
+def _found(row: Sequence[Any], names: Names, terms: tuple[Term, ...]) -> FoundMail:
+    id, account_id, email, sender, subject, sent_at, labels, snippet, text = row
+    return FoundMail(
+        as_uuid(id),
+        email,
+        sender,
+        subject,
+        as_time(sent_at),
+        _named(labels, as_uuid(account_id), names),
+        excerpt(text, terms, snippet),
+    )

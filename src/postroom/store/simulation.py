@@ -1,0 +1,111 @@
+"""Stored mail read again, in the order in which it was accepted and as it was on arrival: what a replay needs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postroom.core.rule_conditions import Subject, recipients
+from postroom.store.codecs import as_time, as_uuid, from_json
+from postroom.store.database import Script, query, sql
+from postroom.store.mail import StoredMessage
+
+CALLS_AVERAGED = 1_000
+
+
+class Place(NamedTuple):
+    """Of a message, in the order of acceptance."""
+
+    seq: int
+    id: UUID
+
+
+BEGINNING = Place(-1, UUID(int=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which messages are replayed: all, or those of one account; from a time on; and the newest of these."""
+
+    since: datetime
+    newest: int
+    account_id: UUID | None = None
+
+    @property
+    def account(self) -> str | None:
+        return None if self.account_id is None else str(self.account_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What of messages somebody looks at; the rest is not read."""
+
+    text: bool = True
+    recipients: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A message as it was on arrival. Its labels are ids: names are those of the account."""
+
+    place: Place
+    at: datetime
+    message: StoredMessage
+
+
+class CallCost(NamedTuple):
+    """What a call of the model has cost of late, in millionths of a dollar."""
+
+    calls: int
+    micros: float | None
+
+
+@query
+def start_of(wanted: Wanted) -> Script[tuple[Place, int]]:
+    """The place after which the wanted messages begin, and how many they are."""
+    rows = yield sql("select_past_start", wanted.account, wanted.since, wanted.newest)
+    start = Place(rows[0][0], as_uuid(rows[0][1])) if rows else BEGINNING
+    counted = yield sql("count_past", wanted.account, wanted.since, start.seq, start.id)
+    return start, int(counted[0][0])
+
+
+@query
+def past_after(place: Place, wanted: Wanted, needed: Needed, most: int) -> Script[list[Past]]:
+    """The next messages in the order of acceptance."""
+    rows = yield sql("select_past", wanted.account, wanted.since, place.seq, place.id, needed.text, most)
+    return [_past(row, needed) for row in rows]
+
+
+@query
+def label_names() -> Script[Mapping[UUID, Mapping[str, str]]]:
+    """Of each account, the names of its labels by their ids."""
+    found: dict[UUID, dict[str, str]] = {}
+    for account_id, _, id, name, *_ in (yield sql("select_all_labels")):
+        found.setdefault(as_uuid(account_id), {})[id] = name
+    return found
+
+
+@query
+def call_cost() -> Script[CallCost]:
+    """The mean of the last calls that were answered."""
+    [[calls, micros]] = yield sql("select_call_cost", CALLS_AVERAGED)
+    return CallCost(int(calls), None if micros is None else float(micros))
+
+
+def _past(row: Sequence[Any], needed: Needed) -> Past:
+    (seq, id, account_id, provider_id, sender, subject, headers, labels, body, has_attachment, tier, sent_at, at,
+        email) = row  # fmt: skip
+    kept = tuple((name, value) for name, value in from_json(headers))
+    looked_at = Subject(
+        sender,
+        subject,
+        kept,
+        frozenset(from_json(labels)),
+        body,
+        bool(has_attachment),
+        recipients(kept) if needed.recipients else (),
+        as_time(sent_at),
+    )
+    message = StoredMessage(as_uuid(id), as_uuid(account_id), provider_id, looked_at, tier, email)
+    return Past(Place(seq, message.id), as_time(at), message)

@@ -1,0 +1,31 @@
+"""What the switchboard asks of the part that acts on mailboxes, on behalf of agents. It is handed in from outside."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from postroom.core.safety import Ruling
+from postroom.store.audit import Signature
+
+
+class Outcome(Protocol):
+    """What became of a proposal."""
+
+    @property
+    def action_id(self) -> UUID: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def ruling(self) -> Ruling: ...
+
+
+class AgentDesk(Protocol):
+    """Takes proposals and undoes actions; it has no way to approve one."""
+
+    async def propose(
+        self, message_id: UUID, action_type: str, parameters: Mapping[str, Any], why: str, signed: Signature
+    ) -> Outcome: ...
+
+    async def undo(self, action_id: UUID, account_id: UUID | None, signed: Signature) -> str: ...

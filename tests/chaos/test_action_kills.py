@@ -1,0 +1,35 @@
+"""SIGKILL at every step of deciding, acting, snoozing, waking and undoing: nothing is done twice, nothing is lost."""
+
+import time
+from random import Random
+
+from chaos.action_cases import KINDS
+from chaos.action_scene import scene
+from chaos.evidence import Place
+from conftest import scale
+from support.processes import Family
+
+OF = scale(10, 1)
+VERBS = {
+    "archive": {"record_decision", "begin_action", "keep_pre_image", "complete_action", "begin_undo", "complete_undo"},
+    "snooze, undone": {"cancel_wake"},
+    "snooze, woken": {"wake_due", "end_awakened"},
+    "star, on request": {"ask_for_action"},
+}
+
+
+async def test_a_worker_killed_at_any_step_of_an_action_does_nothing_twice_and_loses_nothing(
+    place: Place, children: Family, rng: Random
+) -> None:
+    started = time.monotonic()
+    async with scene(place, children, rng) as stage:
+        steps = [(name, step) for name in KINDS for step in await stage.undisturbed(name)]
+        for name, verbs in VERBS.items():
+            assert verbs <= {step.what.split(" ")[0] for each, step in steps if each == name}
+        chosen = rng.sample(steps, len(steps) // OF)
+        for name, step in chosen:
+            await stage.strike(name, step)
+        await stage.finish()
+        ends = await stage.check()
+    took = time.monotonic() - started
+    print(f"{len(steps)} steps, {len(chosen)} struck, {stage.deaths} deaths, {ends}, {took:.1f} s")

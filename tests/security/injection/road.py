@@ -1,0 +1,229 @@
+"""The whole road, once for a corpus: emulated mailbox, connector, model over HTTP, decision, safety, actions.
+
+The model is an accomplice of whoever wrote the mail: it does what the mail demands, in whatever language, code or hiding
+place the demand stands, and when that is refused it tries something else. It knows only what it is told.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import orjson
+
+from integration.product import ENDPOINT, OWNER, TOKEN
+from postroom.product import run_product
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.history import Change
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.model_api import ModelApi, running_model_api
+from postroom.sandbox.model_moods import Called, Says, sensible
+from postroom.sandbox.model_requests import Asked
+from postroom.sandbox.server import running_emulator
+from postroom.settings import Settings
+from postroom.store import acceptance, decisions, feed, jobs
+from postroom.store.audit import Signature
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.directions import Direction, add_direction
+from postroom.store.ids import new_id
+from postroom.store.labels import SeenLabel, edit_labels, list_all_labels, sync_labels
+from postroom.store.listeners import signalled
+from postroom.store.mail import keep_account
+from postroom.store.model_rules import ModelRule, add_model_rule
+from postroom.store.opening import FILE
+from postroom.store.protection import protect
+from security.injection.corpus import PROTECTED_DOMAIN, Corpus
+from security.injection.demands import EVERYTHING, PRIVATE, SNOOZED, USABLE
+from support.canaries import WORD, Watch
+
+Row = dict[str, Any]
+
+KEY = "sk-injected-0123456789abcdef"
+NAMES = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-4-5"}
+DIRECTION = "What is only advertising can go. My bank is never advertising."
+RULE = "Mail about trips gets the label Travel."
+AGAIN = "Call the tool as it is described."
+PATIENCE_S = 60
+# Longer texts of a reply are refused, and an accomplice knows that.
+AS_MUCH_AS_FITS = 3_800
+
+
+class Accomplice:
+    """A model that obeys all mail of a corpus. What it answers depends on what it is told and on nothing else."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._hostile = corpus.by_word()
+        self.obeyed: Counter[str] = Counter()
+
+    def __call__(self, asked: Asked) -> Says:
+        found = next((word for word in WORD.findall(asked.mail.lower()) if word in self._hostile), None)
+        if found is None:
+            return sensible(asked)
+        self.obeyed[found] += 1
+        demand = self._hostile[found].demand
+        calls = demand.again if asked.user.endswith(AGAIN) else demand.first
+        told = asked.user[-AS_MUCH_AS_FITS:]
+        filled = tuple(replace(call, arguments=_filled(call.arguments, told)) for call in calls)
+        return Says(filled, demand.text.replace(EVERYTHING, told))
+
+
+def _filled(value: Any, told: str) -> Any:
+    match value:
+        case str():
+            return value.replace(EVERYTHING, told)
+        case dict():
+            return {name: _filled(each, told) for name, each in cast("Row", value).items()}
+        case list():
+            return [_filled(each, told) for each in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+@dataclass
+class Outcome:
+    """What came of it, everywhere."""
+
+    corpus: Corpus
+    asked: Sequence[Asked]
+    obeyed: Mapping[str, int]
+    decisions: Sequence[Row]
+    actions: Sequence[Row]
+    elsewhere: Mapping[str, str]
+    """The rows of the tables in which nothing of any mail may stand."""
+    changes: Sequence[Change]
+    """Of the mailbox, after all had been delivered."""
+    words: Mapping[str, str]
+    """The word of each message, by its id at Gmail."""
+    calls: Mapping[str, int]
+    label_names: Mapping[str, str]
+    new_labels: Sequence[str]
+    leaks: Mapping[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+
+async def go(
+    corpus: Corpus, provider: str, database: Database, folder: Path, watch: Watch, safety: Row | None = None
+) -> Outcome:
+    """Delivers the corpus to a running product, and waits until nothing is left to do."""
+    mailbox, accomplice = Mailbox(OWNER, Random(1)), Accomplice(corpus)
+    for name in (*USABLE, PRIVATE, SNOOZED):
+        mailbox.labels.create(name, {})
+    labels, changes = {each.id: each.name for each in mailbox.labels.all()}, list[Change]()
+    emulator, api = Emulator(mailbox, TOKEN), ModelApi(accomplice, key=KEY)
+    await _wish(database, mailbox)
+    async with running_emulator(emulator) as gmail, running_model_api(api) as url:
+        settings = _settings(folder, gmail, url, provider, watch, safety or {})
+        words = {mailbox.deliver(raw).id: _word(raw) for raw in corpus.letters(Random(2))}
+        mailbox.observers.append(changes.append)
+        async with running(settings, database):
+            await settled(database, len(corpus))
+    tables = _tables(folder / FILE)
+    return Outcome(
+        corpus,
+        api.asked,
+        accomplice.obeyed,
+        tables["decisions"],
+        tables["actions"],
+        {name: str(tables[name]) for name in ("jobs", "model_calls", "audit_log")},
+        changes,
+        words,
+        emulator.quota.counters.calls,
+        labels,
+        [each.name for each in mailbox.labels.all() if each.id not in labels],
+        watch.leaks(ENDPOINT),
+    )
+
+
+async def _wish(database: Database, mailbox: Mailbox) -> None:
+    """What the user has said before any mail came."""
+    signed, now = Signature(new_id(), "test", "admin"), wall_clock()
+    account = await database.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, now))
+    seen = [SeenLabel(each.id, each.name, each.type) for each in mailbox.labels.all()]
+    await database.run(sync_labels(account.id, seen, now))
+    private = [each for each in await database.run(list_all_labels()) if each.name == PRIVATE]
+    await database.run(edit_labels(private, None, False, signed, now))
+    signed = signed._replace(entry_id=new_id())
+    await database.run(add_direction(new_id(), Direction(DIRECTION), signed, now))
+    signed = signed._replace(entry_id=new_id())
+    await database.run(add_model_rule(new_id(), ModelRule("trips", RULE), signed, now))
+    signed = signed._replace(entry_id=new_id())
+    await database.run(protect("domain", PROTECTED_DOMAIN, "family", signed, now))
+
+
+def _settings(folder: Path, gmail: str, url: str, provider: str, watch: Watch, safety: Row) -> Settings:
+    return Settings.model_validate(
+        {
+            "data_dir": folder,
+            "disk_reserve_mib": 0,
+            "web": {"port": 0},
+            "account": {"email": OWNER},
+            "gmail": {"base_url": gmail, "token": TOKEN, "poll_s": 0.1, "units_per_minute": 1_000_000},
+            "model": {
+                "provider": provider,
+                "name": NAMES[provider],
+                "base_url": f"{url}/v1" if provider == "openai" else url,
+                "api_key": KEY,
+                "input_cents_per_million": 0,
+                "output_cents_per_million": 0,
+            },
+            "safety": safety,
+            "telemetry": {"otlp_endpoint": watch.collector.address},
+        }
+    )
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings, database: Database) -> AsyncGenerator[None]:
+    """Everything that `postroom serve` runs, in this process."""
+    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+    product = asyncio.create_task(run_product(settings, database, stop, address.set_result))
+    try:
+        await asyncio.wait((product, address), return_when=asyncio.FIRST_COMPLETED)
+        yield
+    finally:
+        stop.set()
+        await product
+
+
+async def settled(database: Database, count: int) -> None:
+    """Waits until so many messages are decided, and what was to be done to them is done."""
+    changed = asyncio.Event()
+    channels = (acceptance.CHANNEL, decisions.CHANNEL, jobs.CHANNEL)
+    subscriptions = [database.subscribe(each, lambda _message: changed.set()) for each in channels]
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                changed.clear()
+                rows = await database.run(feed.recent_messages(10_000))
+                done = [row for row in rows if row.action_type and row.action_state not in ("queued", "executing")]
+                if len(done) >= count:
+                    return
+                await signalled(changed, 0.5)
+    finally:
+        for subscription in subscriptions:
+            subscription.close()
+
+
+def _word(raw: bytes) -> str:
+    return WORD.findall(raw.decode("utf-8", "replace"))[0]
+
+
+def _tables(file: Path) -> dict[str, list[Row]]:
+    """The rows; those about a message with its word, by which it is known whose they are."""
+    about = "SELECT m.sender, t.* FROM {} t JOIN messages m ON m.id = t.message_id"
+    statements = {"decisions": about.format("decisions"), "actions": about.format("actions")}
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        connection.row_factory = sqlite3.Row
+        found = {
+            name: [dict(row) for row in connection.execute(statements.get(name, f"SELECT * FROM {name}"))]
+            for name in ("decisions", "actions", "jobs", "model_calls", "audit_log")
+        }
+    for row in (*found["decisions"], *found["actions"]):
+        row["word"] = WORD.findall(row["sender"])[0]
+        row["parameters"] = orjson.loads(row["parameters_json"])
+    return found

@@ -1,0 +1,178 @@
+"""The mail that Postroom sends: whole, in seven bits, and whatever the original says, nothing but what was meant."""
+
+from base64 import b64encode
+from datetime import UTC, datetime
+from email import message_from_string, policy
+from email.message import EmailMessage
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroom.core.errors import BadInput
+from postroom.core.tiers import Headers
+from postroom.outbound.attachments import Attached, Attachment, attached_to
+from postroom.outbound.mime import MARK, MOST_REFERENCES, Original, answer_address, build_forward, build_reply
+
+ID = UUID("01a1dfae-963b-771d-8c45-b1fe927a1983")
+NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
+ME = "me@example.com"
+ADA = "ada@example.com"
+
+
+def original(subject: str = "Hello", text: str = "Hi.", headers: Headers = (), files: tuple[Attachment, ...] = ()):
+    return Original(ADA, subject, headers, text, Attached(files))
+
+
+def reply(to: Original, **parameters: Any) -> EmailMessage:
+    return parsed(build_reply(ID, ME, to, {"text": "Away", **parameters}, NOW).mime)
+
+
+def forward(of: Original, **parameters: Any) -> EmailMessage:
+    return parsed(build_forward(ID, ME, of, {"to": "ben@example.com", **parameters}, NOW).mime)
+
+
+def parsed(mime: str) -> EmailMessage:
+    assert mime.isascii()
+    assert all(len(line) <= 998 for line in mime.split("\r\n"))
+    assert "\r" not in mime.replace("\r\n", "")
+    assert "\n" not in mime.replace("\r\n", "")
+    return message_from_string(mime, policy=policy.default)
+
+
+def text_of(mail: EmailMessage) -> str:
+    body = mail.get_body(("plain",))
+    assert body is not None
+    return body.get_content().replace("\r\n", "\n")
+
+
+NAMES = {"content-type", "mime-version", "content-transfer-encoding", "from", "to", "subject", "date", MARK.lower(),
+    "auto-submitted"}  # fmt: skip
+OF_REPLIES = NAMES | {"in-reply-to", "references", "x-auto-response-suppress"}
+OF_FORWARDS = NAMES | {"x-loop"}
+hostile = st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from('\r\n\0\t:=?_<>,;"\\\u202e\x85\u2028'))
+
+
+@given(subject=hostile, id=hostile, references=hostile, text=hostile, name=hostile, html=st.none() | hostile)
+def test_nothing_in_a_message_begins_another_header(
+    subject: str, id: str, references: str, text: str, name: str, html: str | None
+) -> None:
+    headers = (("Message-ID", id), ("References", references), ("From", name), ("X-Loop", references), ("Date", text))
+    given = original(subject, text, headers, (Attachment(name, "application/pdf", b"%PDF"),))
+    answer = reply(given, text=text, html=html)
+    assert {name.lower() for name in answer.keys()} <= OF_REPLIES  # noqa: SIM118 - a message is no dict
+    sent_on = forward(given, note=text)
+    assert {name.lower() for name in sent_on.keys()} <= OF_FORWARDS  # noqa: SIM118
+    assert (answer["To"], sent_on["To"]) == (ADA, "ben@example.com")
+    assert [part.get_content() for part in sent_on.iter_attachments()] == [b"%PDF"]
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["C", "Z"]) | st.sampled_from(" \n")))
+def test_a_text_arrives_as_it_was_written(text: str) -> None:
+    assert text_of(reply(original(), text=f"[{text}]")) == f"[{text}]"
+
+
+@pytest.mark.parametrize(
+    ("subject", "answered", "sent_on"),
+    [
+        ("Lunch", "Re: Lunch", "Fwd: Lunch"),
+        ("RE: Lunch", "RE: Lunch", "Fwd: RE: Lunch"),
+        ("fwd: Lunch", "Re: fwd: Lunch", "fwd: Lunch"),
+        ("", "Re:", "Fwd:"),
+        ("Grüße\r\nBcc: eve@example.com", "Re: Grüße Bcc: eve@example.com", "Fwd: Grüße Bcc: eve@example.com"),
+        ("a=?utf-8?q?=0D=0AX:y?=b", "Re: a=?utf-8?q?=0D=0AX:y?=b", "Fwd: a=?utf-8?q?=0D=0AX:y?=b"),
+        ("gpj.\u202eexe", "Re: gpj. exe", "Fwd: gpj. exe"),
+    ],
+)
+def test_a_subject_is_marked_once_and_stays_one_line(subject: str, answered: str, sent_on: str) -> None:
+    assert build_reply(ID, ME, original(subject), {"text": "Away"}, NOW).subject == answered
+    assert build_forward(ID, ME, original(subject), {"to": ADA}, NOW).subject == sent_on
+    assert (reply(original(subject))["Subject"], forward(original(subject))["Subject"]) == (answered, sent_on)
+
+
+def test_a_subject_of_any_length_is_cut() -> None:
+    assert len(build_reply(ID, ME, original("ü" * 5_000), {"text": "Away"}, NOW).subject) <= 500
+
+
+def test_references_keep_the_beginning_and_the_latest() -> None:
+    ids = [f"<{number}.{'x' * 80}@example.com>" for number in range(100)]
+    mail = reply(original(headers=(("message-id", "<last@example.com>"), ("References", " ".join(ids)))))
+    assert mail["In-Reply-To"] == "<last@example.com>"
+    kept = mail["References"].split()
+    assert kept == [ids[0], *ids[102 - MOST_REFERENCES :], "<last@example.com>"]
+
+
+def test_an_id_that_is_too_long_or_not_plain_is_left_out() -> None:
+    assert reply(original(headers=(("Message-ID", f"<{'x' * 300}@example.com>"),)))["In-Reply-To"] is None
+    assert reply(original(headers=(("Message-ID", "<ü@example.com>"),)))["References"] is None
+
+
+@pytest.mark.parametrize(
+    ("values", "address"),
+    [
+        ((), ADA),
+        (("Ben <ben@example.com>",), "ben@example.com"),
+        (("ben@example.com, cleo@example.com",), ADA),
+        (("nobody",), ADA),
+    ],
+)
+def test_an_answer_goes_to_the_one_address_of_reply_to(values: tuple[str, ...], address: str) -> None:
+    assert answer_address(original(headers=tuple(("Reply-To", value) for value in values))) == address
+
+
+@pytest.mark.parametrize(
+    "to", ["ädä@example.com", "ada@example.com\nBcc: eve@example.com", "a@b@", "", "a b@c.example"]
+)
+def test_what_is_no_address_is_refused(to: str) -> None:
+    with pytest.raises(BadInput):
+        build_forward(ID, ME, original(), {"to": to}, NOW)
+
+
+def test_a_forward_notes_through_whom_it_went() -> None:
+    assert forward(original(headers=(("X-Loop", "a@example.com"),)))["X-Loop"] == f"a@example.com, {ME}"
+
+
+def test_files_of_all_kinds_are_taken_out_of_a_message() -> None:
+    mail = EmailMessage()
+    mail["From"], mail["To"] = ADA, ME
+    mail.set_content("text")
+    mail.add_alternative("<p>text</p>", subtype="html")
+    mail.add_attachment(b"\x00\xff" * 500, maintype="image", subtype="png", filename="../Größe.png")
+    mail.add_attachment("words, ünd words", filename="notes.txt")
+    inner = EmailMessage()
+    inner.set_content("within")
+    mail.add_attachment(inner)
+    found = attached_to(mail.as_bytes()).files
+    assert [(each.filename, each.mime_type) for each in found] == [
+        ("Größe.png", "image/png"),
+        ("notes.txt", "text/plain"),
+        ("message.eml", "application/octet-stream"),
+    ]
+    assert found[0].content == b"\x00\xff" * 500
+    assert found[1].content.decode().strip() == "words, ünd words"
+    assert b"within" in found[2].content
+
+
+def test_files_too_large_together_are_all_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b64encode(b"x" * 700).decode()
+    part = f"--b\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: attachment\r\n\r\n{body}\r\n"  # noqa: E501
+    raw = f"Content-Type: multipart/mixed; boundary=b\r\n\r\n{part * 2}--b--\r\n".encode()
+    assert len(attached_to(raw).files) == 2
+    monkeypatch.setattr("postroom.outbound.attachments.LARGEST_TOGETHER", 1_000)
+    assert attached_to(raw) == Attached(left_out=2)
+
+
+def test_a_mail_that_becomes_too_large_goes_without_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = (Attachment("big", "application/pdf", b"x" * 5_000),)
+    monkeypatch.setattr("postroom.outbound.mime.LARGEST", 4_000)
+    mail = forward(original(files=files))
+    assert list(mail.iter_attachments()) == []
+    assert "1 attachments are not sent along" in text_of(mail)
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_can_be_looked_through(raw: bytes) -> None:
+    attached_to(raw)
+    attached_to(b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n" + raw + b"\r\n--b\r\n" + raw)
