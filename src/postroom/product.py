@@ -12,7 +12,9 @@ from typing import Any
 import httpx2
 from starlette.routing import Route
 
+from postroom.act.agents import Agents
 from postroom.act.tending import tend_forever, usual_chores
+from postroom.act.wishes import Wishes
 from postroom.approval_desk import ApprovalDesk, approval_routes, run_discord_bot
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.job_types import CATALOGUE
@@ -29,7 +31,7 @@ from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.quota import Quota
 from postroom.gmail_source import watch_within
 from postroom.google import google_app, vault_of
-from postroom.job_handlers import job_handlers, sender
+from postroom.job_handlers import job_handlers, policy_of, sender
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
@@ -161,6 +163,7 @@ async def _services(
             tally=tally,
             clock=wall_clock,
             credentials=credentials,
+            agents=_agents(settings, database),
         )
         try:
             yield services
@@ -168,6 +171,12 @@ async def _services(
             await services.requests.close()
             await services.buffer.close()
             await services.token_check.close()
+
+
+def _agents(settings: Settings, database: Database) -> Agents:
+    safety = settings.safety
+    approval_time = timedelta(hours=safety.approval_hours)
+    return Agents(Wishes(database, CATALOGUE, policy_of(safety), wall_clock, approval_time))
 
 
 @contextlib.asynccontextmanager

@@ -10,7 +10,8 @@ from uuid import UUID
 from postroom.act.executor import DEFAULT_SNOOZE_LABEL
 
 ARRIVED = frozenset({"INBOX", "UNREAD"})
-SNOOZED_FOR = timedelta(hours=10)
+# Longer than it takes the next process to come: what is to be woken in the end sleeps until then.
+SNOOZED_FOR = timedelta(days=300)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Case:
             case "apply_label":
                 return {"label": self.label}
             case "snooze":
-                return {"amount": SNOOZED_FOR // timedelta(hours=1), "units": "hours"}
+                return {"amount": SNOOZED_FOR.days, "units": "days"}
             case _:
                 return {}
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx2
 
-from chaos.action_cases import Case
+from chaos.action_cases import SNOOZED_FOR, Case
 from chaos.action_steps import Death, MortalDatabase, MortalTransport, Step
 from chaos.nursery import run_as_child
 from postroom.act.executor import DEFAULT_SNOOZE_LABEL, Executor
@@ -44,7 +44,6 @@ from support.processes import announce
 
 CAP = 20
 SOON = timedelta(hours=1)
-DAY = timedelta(days=1)
 OPTIONS = WorkerOptions(concurrency=1, heartbeat=timedelta(hours=1), poll=timedelta(seconds=5))
 
 
@@ -113,8 +112,9 @@ class Postroom:
             await self._let_time_pass()
 
     async def _decide(self, case: Case) -> None:
+        far = self._clock() + SOON
         for job in await self._all_jobs():
-            if str(job.id) == case.classify_id and job.state == "queued":
+            if str(job.id) == case.classify_id and job.not_before is not None and job.not_before > far:
                 await self._database.run(jobs.retry_job(job.id, self._clock()))
         await self._until_idle()
 
@@ -132,7 +132,7 @@ class Postroom:
         return await self._database.run(actions.list_actions(10, message_id=case.id))
 
     async def _let_time_pass(self) -> None:
-        self._clock.forward(DAY)
+        self._clock.forward(SNOOZED_FOR + SOON)
         await self._scheduler.tick()
         await self._until_idle()
 

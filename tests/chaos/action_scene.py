@@ -31,8 +31,6 @@ PROCESS = "chaos.action_process"
 OWNER = "mara@lindqvist.example"
 ENDPOINT = f"gmail:user:{OWNER}"
 TOKEN = "sandbox-token"
-# A process that dies leaves its clock behind: each is so far ahead that everything of those before it is over.
-DAYS_APART = 7
 KILLED = -9
 
 
@@ -98,7 +96,7 @@ class Scene:
         begun = () if self._begun is None else ("--begun", self._begun.as_text())
         own = () if case is None else ("--case", case.as_text())
         dying = () if step is None else ("--die", str(step))
-        words = ("--gmail", self.gmail, "--token", TOKEN, "--days", str(self._processes * DAYS_APART))
+        words = ("--gmail", self.gmail, "--token", TOKEN, "--days", str(self._processes))
         child = await self._nursery.start(PROCESS, *self.place.arguments(), *words, *begun, *own, *dying)
         code = await child.ended()
         if case is not None:

@@ -40,7 +40,7 @@ async def ask_for_action(desk: Desk) -> Transaction[Any]:
     wish = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a wish")
     follow_up = desk.new(key="star")
     action = decisions.NewAction(new_id(), "user", "queued", "hash", follow_up.id, asked_by="me")
-    return decisions.ask_for_action(wish, action, follow_up, desk.clock())
+    return decisions.ask_for_action(wish, action, follow_up, desk.clock(), signed())
 
 
 async def hand_over_action(desk: Desk) -> Transaction[Any]:
@@ -87,6 +87,10 @@ async def enqueue_undos(desk: Desk) -> Transaction[Any]:
     return undos.enqueue_undos([desk.new(key="undo"), desk.new(key="undo 2")], desk.clock())
 
 
+async def enqueue_undo(desk: Desk) -> Transaction[Any]:
+    return undos.enqueue_undo(desk.new(key="undo"), await completed(desk), signed(), desk.clock())
+
+
 async def pause(desk: Desk) -> Transaction[Any]:
     return pauses.pause(pauses.ALL, "to look around", signed(), desk.clock())
 
@@ -124,6 +128,7 @@ CASES: list[Case] = [
     begin_undo,
     complete_undo,
     cancel_wake,
+    enqueue_undo,
     enqueue_undos,
     pause,
     resume,

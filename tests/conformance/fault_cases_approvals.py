@@ -10,7 +10,7 @@ from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_mail import _store_as
 from conformance.fault_cases_registry import signed
 from postroom.core.actions import action_hash
-from postroom.store import approvals, decisions, mail
+from postroom.store import actions, approvals, decisions, mail
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 
@@ -20,9 +20,8 @@ LIFE = timedelta(hours=24)
 async def pending(
     desk: Desk, action: str = "trash", parameters: dict[str, Any] | None = None, actor: str = "agent"
 ) -> UUID:
-    """An action on a stored message, which waits for its approval; its id."""
-    message_id, wanted = new_id(), parameters or {}
-    await desk.database.run(await _store_as(desk, message_id))
+    """An action on a stored message, always the same one, which waits for its approval; its id."""
+    message_id, wanted = await _stored(desk), parameters or {}
     account = await desk.database.run(mail.account_of(ENDPOINT))
     safety = {"verdict": "approve", "reasons": ["agents propose, people approve"]}
     wish = decisions.Decision(new_id(), account.id, message_id, "none", action, wanted, 1.0, "it is old", safety=safety)
@@ -30,6 +29,14 @@ async def pending(
     new = decisions.NewAction(new_id(), actor, approvals.WAITING, hashed, None, expires_at, asked_by="token:7")
     await desk.database.run(decisions.ask_for_action(wish, new, None, desk.clock()))
     return new.id
+
+
+async def _stored(desk: Desk) -> UUID:
+    for before in await desk.database.run(actions.list_actions(1)):
+        return before.message_id
+    id = new_id()
+    await desk.database.run(await _store_as(desk, id))
+    return id
 
 
 async def approve_action(desk: Desk) -> Transaction[Any]:
@@ -58,7 +65,7 @@ async def close_notice(desk: Desk) -> Transaction[Any]:
 
 async def ask_to_close(desk: Desk) -> Transaction[Any]:
     await desk.database.run(approvals.reject_action(await _noticed(desk), signed(), desk.clock()))
-    return approvals.ask_to_close(desk.clock())
+    return approvals.ask_to_close(new_id(), desk.clock())
 
 
 async def _noticed(desk: Desk) -> UUID:

@@ -51,8 +51,10 @@ async def sending_job(
     await desk.database.run(decisions.ask_for_action(wish, new, job, desk.clock()))
     claimed = await desk.claim_one()
     await desk.database.run(actions.begin_action(claimed, action_id, 1000, desk.clock()))
-    kind = "reply" if action == "auto_reply" else "forward"
-    return claimed, NewDelivery(new_id(), account_id, action_id, kind, (to,), "Re: Hello", f"To: {to}\r\n\r\n")
+    kind, id = "reply" if action == "auto_reply" else "forward", new_id()
+    return claimed, NewDelivery(
+        id, account_id, action_id, kind, (to,), "Re: Hello", f"X-Postroom-Delivery: {id}\r\n\r\n"
+    )
 
 
 async def admitted(desk: Desk, action: str = "auto_reply", about: About | None = None, to: str = SENDER) -> NewDelivery:

@@ -26,7 +26,7 @@ from postroom.core.roles import Principal, Role
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.classify import Classify
+from postroom.handlers.classify import Adviser, Classify
 from postroom.handlers.outbound_send import OutboundSend
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
@@ -77,6 +77,13 @@ class Product:
 
     async def settled(self, count: int) -> list[feed.FeedRow]:
         """Waits until so many messages are decided and nothing is left to do; returns them, oldest first."""
+        return await self._until(count, _is_settled)
+
+    async def until_decided(self, count: int) -> list[feed.FeedRow]:
+        """Waits until so many messages are decided, whatever is left to do; returns them, oldest first."""
+        return await self._until(count, lambda row: row.action_type is not None)
+
+    async def _until(self, count: int, holds: Callable[[feed.FeedRow], bool]) -> list[feed.FeedRow]:
         changed = asyncio.Event()
         channels = (decisions.CHANNEL, jobs.CHANNEL)
         subscriptions = [self.database.subscribe(each, lambda _message: changed.set()) for each in channels]
@@ -85,7 +92,7 @@ class Product:
                 while True:
                     changed.clear()
                     rows = await self.database.run(feed.recent_messages(10_000))
-                    done = [row for row in rows if _is_settled(row)]
+                    done = [row for row in rows if holds(row)]
                     if len(done) >= count:
                         return sorted(done, key=lambda row: row.seq)
                     with contextlib.suppress(TimeoutError):
@@ -112,6 +119,7 @@ async def running_product(
     prepare: Callable[[Mailbox], None] = lambda _mailbox: None,
     patience_s: float = PATIENCE_S,
     policy: IngestionPolicy | None = None,
+    adviser: Adviser | None = None,
 ) -> AsyncGenerator[Product]:
     """Connector (driven by the test), dispatcher, worker and leadership on an emulated mailbox."""
     mailbox = Mailbox(OWNER, Random(1))
@@ -126,7 +134,7 @@ async def running_product(
         gmail = GmailMailbox(client)
         await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
         handlers = {
-            "classify": Classify(database, CATALOGUE),
+            "classify": Classify(database, CATALOGUE, adviser=adviser),
             "action.gmail": ActionGmail(Executor(database, CATALOGUE, wall_clock), lambda _account: gmail, 20),
             "undo.action": UndoAction(Undoing(database, CATALOGUE, wall_clock), lambda _account: gmail),
             "unsnooze.gmail": UnsnoozeGmail(database, lambda _account: gmail, "Postroom/Snoozed"),

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from integration.product import Product, letter, running_product
+from integration.product import PATIENCE_S, Product, letter, running_product
 from postroom.act.undo import undo_job
 from postroom.act.undo_many import MOST, undo_these
 from postroom.act.wishes import Wishes
@@ -104,11 +104,11 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
         await product.live.sync()
         await product.settled(2)
         before = other.labels
-        yield Desk(product, message.id, await _message_id(database, "Hello"))
+        yield Desk(product, message.id, await message_id_of(database, "Hello"))
         assert product.mailbox.get(other.id).labels == before, "another message was touched"
 
 
-async def _message_id(database: Database, subject: str) -> UUID:
+async def message_id_of(database: Database, subject: str) -> UUID:
     for job in await database.run(jobs.list_jobs(state=None, type="classify", limit=10)):
         message = await database.run(mail.load_message(UUID(json.loads(job.payload_json)["message_id"])))
         if message.subject.subject == subject:
@@ -278,21 +278,21 @@ async def test_everything_of_a_time_is_undone_in_reverse(desk: Desk) -> None:
 
 
 async def _ended_job(desk: Desk, id: UUID) -> JobView:
-    return await _until_job(desk, id, lambda job: job.state in ("completed", "failed", "canceled"))
+    return await until_job_is(desk.database, id, lambda job: job.state in ("completed", "failed", "canceled"))
 
 
 async def _until_parked(desk: Desk, id: UUID) -> JobView:
-    return await _until_job(desk, id, lambda job: job.parked_by is not None)
+    return await until_job_is(desk.database, id, lambda job: job.parked_by is not None)
 
 
-async def _until_job(desk: Desk, id: UUID, holds: Callable[[JobView], bool]) -> JobView:
+async def until_job_is(database: Database, id: UUID, holds: Callable[[JobView], bool]) -> JobView:
     changed = asyncio.Event()
-    subscription = desk.database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
+    subscription = database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
     try:
-        async with asyncio.timeout(desk.product.patience_s):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 changed.clear()
-                found = await desk.database.run(jobs.show_job(id))
+                found = await database.run(jobs.show_job(id))
                 if found is not None and holds(found):
                     return found
                 await signalled(changed, 0.1)

@@ -5,6 +5,7 @@ for the reason that stands there, and audited.
 """
 
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import pytest
@@ -12,6 +13,8 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 
 from postroom.core.metrics import ACCESS_REFUSED
+from postroom.store.ids import new_id
+from support.mail import done, keep_mail
 from support.switchboard import Served, envelope, mail
 
 OWN, OTHER = "webhook:ci", "webhook:other"
@@ -44,6 +47,15 @@ queue.peek                email     role       yes        queue  yes
 queue.stats               -         role       yes        yes    yes
 queue.replay              gateway   role       role       role   yes
 queue.replay              email     role       role       role   yes
+mail.search               -         role       role       yes    yes
+mail.read                 -         role       role       yes    yes
+mail.propose_action       -         role       role       yes    yes
+actions.list              -         role       yes        yes    yes
+actions.undo              -         role       yes        yes    yes
+decisions.explain         -         role       yes        yes    yes
+mutations.pause           -         role       yes        role   yes
+mutations.resume          -         role       yes        role   yes
+mutations.status          -         role       yes        role   yes
 POST                      own       yes        role       role   yes
 POST                      other     identity   role       role   yes
 POST.batch                own       yes        role       role   yes
@@ -72,6 +84,18 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {"report": report(identity["source"]["endpoint_identity"])}
         case "connector.list" | "queue.stats" | "credentials.access_token":
             return {}
+        case "actions.list" | "mutations.resume" | "mutations.status":
+            return {}
+        case "mail.search":
+            return {"query": "words"}
+        case "mail.read" | "decisions.explain":
+            return {"message_id": str(await stored(switchboard))}
+        case "mail.propose_action":
+            return {"message_id": str(await stored(switchboard)), "action": "archive", "why": "a test"}
+        case "actions.undo":
+            return {"action_id": str(await archived(switchboard))}
+        case "mutations.pause":
+            return {"reason": "a test"}
         case "contacts.export" | "filters.export" | "connector.requests":
             return {}
         case "contacts.add":
@@ -95,6 +119,14 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {**refs, "reason": "a test"} if tool == "queue.nack" else refs
         case _:
             raise AssertionError(tool)
+
+
+async def stored(switchboard: Served) -> UUID:
+    return await keep_mail(switchboard.services.database, switchboard.services.clock, new_id())
+
+
+async def archived(switchboard: Served) -> UUID:
+    return await done(switchboard.services.database, switchboard.services.clock, await stored(switchboard))
 
 
 async def leased_request(switchboard: Served, identity: str) -> dict[str, str]:

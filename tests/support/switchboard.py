@@ -13,8 +13,12 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
+from postroom.act.agents import Agents
+from postroom.act.wishes import Wishes
+from postroom.core.job_types import CATALOGUE
 from postroom.core.queues import Queues
 from postroom.core.roles import Role
+from postroom.core.safety import Policy
 from postroom.core.tally import Tally
 from postroom.store.audit import AuditView, Signature, list_audit
 from postroom.store.database import Database
@@ -50,6 +54,7 @@ def services_on(
         tally=tally,
         clock=clock,
         credentials=credentials,
+        agents=Agents(Wishes(database, CATALOGUE, Policy(), clock)),
     )
 
 

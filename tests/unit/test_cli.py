@@ -27,7 +27,7 @@ HEAVY = """
 """
 COMMANDS = """
     demo serve worker sandbox preview account key contacts filters migrate queue
-    jobs rules model model-rules directions labels token audit connector doctor settings
+    jobs rules simulate shadow proposals model model-rules directions labels token audit connector doctor settings
 """
 
 

@@ -11,6 +11,7 @@ from postroom.store.actions import end_orphans, release_capped
 from postroom.store.approvals import ask_to_close, expire_approvals
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database, Transaction
+from postroom.store.ids import new_id
 from postroom.store.model_calls import fail_left_calls
 
 log = structlog.get_logger()
@@ -26,7 +27,7 @@ def usual_chores(hourly_cap: int) -> dict[str, Chore]:
     return {
         "actions.orphans_ended": end_orphans,
         "approvals.expired": expire_approvals,
-        "approvals.notices_to_close": ask_to_close,
+        "approvals.notices_to_close": lambda now: ask_to_close(new_id(), now),
         "actions.capped_released": lambda now: release_capped(hourly_cap, now),
         "model.calls_left": fail_left_calls,
     }

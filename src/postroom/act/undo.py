@@ -1,5 +1,6 @@
 """Undoes one action: exactly what it changed, and only that. See `core/undo.py` for what stands of the user's own."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -31,13 +32,15 @@ class Undoing:
         if (wake := hint["inverse_parameters"].get("cancel_unsnooze_job_id")) is not None:
             await self.database.run(undos.cancel_wake(UUID(wake), self.clock()))
         labels = await mailbox.labels_of(original.provider_message_id)
-        change = inverse_change(hint, labels)
-        after = await _restored(mailbox, original, change, labels)
+        image = await self.database.run(actions.keep_pre_image(job, undo.id, labels, self.clock()))
+        after = await _restored(mailbox, original, inverse_change(hint, labels), labels)
+        # Told against what the first attempt found: of a later one, all may have been put back already.
+        before = frozenset[str](image["labels"])
         done = no_way_back(
             hint["inverse_action"],
-            pre_labels=sorted(labels),
-            added=sorted(after - labels),
-            removed=sorted(labels - after),
+            pre_labels=sorted(before),
+            added=sorted(after - before),
+            removed=sorted(before - after),
         )
         following = self.following(job, original.account_id, then)
         return undos.complete_undo(job, undo.id, after, done, following, self.clock())
@@ -60,10 +63,19 @@ async def _restored(
     return await mailbox.modify(id, change.add, change.remove) if change else labels
 
 
-async def wake(mailbox: Mailbox, message_id: str, label_ids: frozenset[str]) -> frozenset[str] | None:
-    """Snoozed mail is back in the inbox; None when it is gone. What the user has put into the trash stays there."""
+async def wake(
+    mailbox: Mailbox, message_id: str, label_ids: frozenset[str], is_known: Callable[[str], Awaitable[bool]]
+) -> frozenset[str] | None:
+    """Snoozed mail is back in the inbox; None when it is gone. What the user has put into the trash stays there.
+
+    Without its label it was woken before, by an attempt whose end we did not see or by the user, and what the user has
+    done with it since stands; unless the mailbox itself no longer knows the label: then nothing can be told from that.
+    """
     try:
         labels = await mailbox.labels_of(message_id)
+        for label_id in label_ids - labels:
+            if await is_known(label_id):
+                return labels
         add = frozenset[str]() if labels & {"TRASH", "SPAM"} else frozenset({"INBOX"}) - labels
         change = LabelChange(add, label_ids & labels)
         return await mailbox.modify(message_id, change.add, change.remove) if change else labels

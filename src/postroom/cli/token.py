@@ -7,6 +7,7 @@ from uuid import UUID
 
 import typer
 
+from postroom.cli.accounts_named import account_named
 from postroom.cli.application import application_of
 from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 app = command_group("Make tokens for connectors, pages and agents; look at them, revoke them.")
 
-COLUMNS = ("id", "role", "identity", "name", "created_at", "expires_at", "revoked_at", "last_used_at")
+COLUMNS = ("id", "role", "identity", "account_id", "name", "created_at", "expires_at", "revoked_at", "last_used_at")
 
 
 @app.command()
@@ -32,6 +33,12 @@ def create(
     identity: Annotated[
         str | None,
         typer.Option("--identity", help="The endpoint identity that a connector is bound to; for connectors only."),
+    ] = None,
+    account: Annotated[
+        str | None,
+        typer.Option(
+            "--account", metavar="ADDRESS", help="The only account whose mail an agent sees; else it sees all."
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="A label by which you know it again.")] = None,
     expires: Annotated[
@@ -48,12 +55,14 @@ def create(
     expires_at = None if expires is None else moment_of(expires, now)
     from postroom.store.tokens import mint
 
-    minted = mint(_role(role), identity, name, expires_at)
+    application, settings = application_of(context), settings_for(data_dir)
+    account_id = None if account is None else account_named(application, settings, account).id
+    minted = mint(_role(role), identity, name, expires_at, account_id)
 
     async def keep(database: "Database") -> "Token":
         return await _keep(database, minted.token, now)
 
-    token = with_database(application_of(context), settings_for(data_dir), keep)
+    token = with_database(application, settings, keep)
     if as_json:
         show_json({"token": minted.text, **asdict(token)})
     else:

@@ -68,7 +68,7 @@ class Refused(PostroomError):
 
 
 class SafetyRefused(Refused):
-    """What is asked for is not done to this message, or not on the word of whoever asks. The message has the reasons."""
+    """What is asked for is not done to this mail, or not on the word of whoever asks; the message has the reasons."""
 
 
 class SettingsError(PostroomError):

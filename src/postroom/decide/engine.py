@@ -100,8 +100,7 @@ class Court:
             return Verdict(decision, None, shadows)
         if shadowed := self._shadowed_category(message):
             kept = replace(decision, shadow=True)
-            reason = f"mail of the category {shadowed} is decided in shadow"
-            return Verdict(self._nothing(message, reason), None, (*shadows, kept))
+            return Verdict(self._nothing(message, in_shadow(shadowed)), None, (*shadows, kept))
         proposed = Proposed(
             decision.action_type, decision.parameters, decision.confidence, source, decision.needs_approval
         )
@@ -160,6 +159,11 @@ class Court:
             reason,
             generation=self.generation,
         )
+
+
+def in_shadow(category: str) -> str:
+    """Why nothing is done with mail of a category: reports find what was decided instead by these words."""
+    return f"mail of the category {category} is decided in shadow"
 
 
 def what_rules_say(message: StoredMessage, rules: Rulebook, now: datetime) -> Outcome:

@@ -1,6 +1,5 @@
 """What a simulation found: which decisions change and how often, samples of each change, and what it costs."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -49,7 +48,7 @@ class Side:
     approvals: int = 0
     refused: int = 0
     answers_held_back: int = 0
-    by_rule: Counter[str] = field(default_factory=Counter[str])
+    by_rule: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, foreseen: Foreseen) -> None:
         self.model_calls += foreseen.source == "llm"
@@ -57,7 +56,7 @@ class Side:
         self.refused += foreseen.ruling == "refuse"
         self.answers_held_back += foreseen.held_back
         if foreseen.rule_name is not None:
-            self.by_rule[foreseen.rule_name] += 1
+            self.by_rule[foreseen.rule_name] = self.by_rule.get(foreseen.rule_name, 0) + 1
 
 
 @dataclass(slots=True)

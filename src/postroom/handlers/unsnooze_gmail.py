@@ -39,7 +39,8 @@ class UnsnoozeGmail:
         await self._database.run(pauses.check_paused(account_id))
         try:
             mailbox = TracedMailbox(self._mailbox_of(account_id))
-            labels = await wake(mailbox, message.provider_message_id, await self._label_ids(run, mailbox))
+            label_ids = await self._label_ids(run, mailbox)
+            labels = await wake(mailbox, message.provider_message_id, label_ids, lambda id: _knows(mailbox, id))
         except GmailError as error:
             raise job_error_of(error, "unsnooze", account_id) from error
         await run.complete(actions.end_awakened(run.job, message.id, labels, self._clock()))
@@ -53,3 +54,11 @@ class UnsnoozeGmail:
             return frozenset({await mailbox.label_id(self._snooze_label, create=False)})
         except LabelNotFound:
             return frozenset()
+
+
+async def _knows(mailbox: Mailbox, label_id: str) -> bool:
+    try:
+        await mailbox.label_id(label_id, create=False)
+    except LabelNotFound:
+        return False
+    return True

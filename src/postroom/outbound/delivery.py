@@ -171,15 +171,17 @@ class Delivery:
             await self._look_for_it(carrier)
             return
         if self._is_too_late:
-            await self._take_back(carrier, "expired", self._too_late("it was tried again and again"))
+            await self._take_back("expired", self._too_late("it was tried again and again"))
             return
         if self._draft_id is None:
             self.draft = await self._find_or_make(carrier)
+            if self.draft is None:
+                return
             self._draft_id = self.draft.id
         now = self._clock()
         held = await self._database.run(store.hold_delivery(leased.hold, self.draft, now, now + self._pace.lease))
         if held != "executing":
-            await self._take_back(carrier, "canceled", NO_LONGER_WANTED)
+            await self._take_back("canceled", NO_LONGER_WANTED)
             return
         sent = await self._offer(carrier.send_draft(self._draft_id))
         if sent is None:
@@ -187,15 +189,22 @@ class Delivery:
         else:
             await self._delivered(carrier, sent)
 
-    async def _find_or_make(self, carrier: Carrier) -> DraftKept:
-        """An earlier attempt may have made one and not learned its id. It was not sent, or its id would be stored."""
-        found = await self._call(carrier.drafts_of(self._leased.id)) if self._leased.attempts > 1 else []
-        for spare in found[1:]:
-            await self._call(carrier.delete_draft(spare.id))
-        if found:
-            return found[0]
-        mime = await self._database.run(store.load_mime(self._leased.id))
-        return await self._offer(carrier.create_draft(mime.encode("ascii"), self._leased.thread_id))
+    async def _find_or_make(self, carrier: Carrier) -> DraftKept | None:
+        """An earlier attempt may have made one and not learned its id. We did not send it, or its id would be stored;
+        but somebody may have, in the mailbox: then it is delivered, and there is nothing to make."""
+        leased = self._leased
+        if leased.attempts > 1:
+            found = await self._call(carrier.drafts_of(leased.id))
+            for spare in found[1:]:
+                await self._call(carrier.delete_draft(spare.id))
+            if found:
+                return found[0]
+            sent = await self._call(carrier.find_sent(leased.id, leased.thread_id, leased.admitted_at))
+            if sent is not None:
+                await self._delivered(carrier, sent)
+                return None
+        mime = await self._database.run(store.load_mime(leased.id))
+        return await self._offer(carrier.create_draft(mime.encode("ascii"), leased.thread_id))
 
     async def _look_for_it(self, carrier: Carrier) -> None:
         """The draft is gone. Sent mail is looked through a few times, since it may be shown late."""
@@ -218,11 +227,16 @@ class Delivery:
         await self._database.run(store.deliver(self._leased.hold, sent_message_id, self._clock()))
         log.info("outbound.delivered", delivery=self._leased.id, attempts=self._leased.attempts)
 
-    async def _take_back(self, carrier: Carrier, state: store.Withdrawn, reason: str) -> None:
+    async def _take_back(self, state: store.Withdrawn, reason: str) -> None:
         """Its draft is there, or was never made: so it was not sent."""
-        if self._draft_id is not None:
-            await self._call(carrier.delete_draft(self._draft_id))
         await self._database.run(store.withdraw_delivery(self._leased.hold, state, reason, self._clock()))
+        await self._discard()
+
+    async def _discard(self) -> None:
+        """Once it is written down that it will not be sent: before, a draft that is gone would seem to be sent."""
+        if self._draft_id is not None:
+            with contextlib.suppress(PostroomError, TimeoutError):
+                await self._call(self._carrier_of(self._leased.account_id).delete_draft(self._draft_id))
 
     async def _account_removed(self) -> None:
         """Nobody can look any more. Without a draft it was surely not sent."""
@@ -249,11 +263,9 @@ class Delivery:
         log.info("outbound.deferred", delivery=leased.id, attempts=leased.attempts, error=type(error).__name__)
 
     async def _refused(self, reason: str) -> None:
-        if self._draft_id is not None:
-            with contextlib.suppress(PostroomError, TimeoutError):
-                await self._call(self._carrier_of(self._leased.account_id).delete_draft(self._draft_id))
         await self._database.run(store.bounce(self._leased.hold, reason, self._clock()))
         log.warning("outbound.bounced", delivery=self._leased.id)
+        await self._discard()
 
     async def _offer(self, call: Awaitable[T]) -> T:
         """A refusal counts here alone: that a question was refused says nothing of what was sent before."""

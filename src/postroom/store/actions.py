@@ -24,6 +24,7 @@ from postroom.store.pauses import unless_paused
 HOUR = timedelta(hours=1)
 FAR_AHEAD = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
 _CAP = "cap:"
+_NO_ID = UUID(int=0)
 
 Ending = Transaction[None]
 
@@ -229,7 +230,7 @@ def list_actions(
     state: str | None = None,
     message_id: UUID | None = None,
     before: datetime = FAR_AHEAD,
-    before_id: UUID = UUID(int=0),
+    before_id: UUID = _NO_ID,
 ) -> Script[list[ActionView]]:
     """The newest first; with `before_id`, also those of the same moment whose ids are smaller."""
     rows = yield sql("select_actions", _text(account_id), state, _text(message_id), before, before_id, most)

@@ -30,7 +30,6 @@ WAITING = "approved_pending"
 APPROVERS = frozenset({"admin", "dashboard", "approver"})
 LONGEST_REASON = 300
 _NOBODY = "nobody approved it in time"
-_CLOSINGS = UUID("5f0a3e0e-6a55-4f6e-9a0d-0d3f6a3c7b11")
 _MOST_CLOSINGS = 200
 
 ChannelName = Literal["discord", "webhook"]
@@ -170,22 +169,24 @@ def close_notice(action_id: UUID, channel: str, now: datetime) -> Script[bool]:
 
 
 @transaction
-def ask_to_close(now: datetime) -> Script[int]:
-    """Enqueues a job for each action that has its answer while a notice still asks for it; each is enqueued once."""
+def ask_to_close(seed: UUID, now: datetime) -> Script[int]:
+    """Enqueues a job for each action that has its answer while a notice still asks for it; each is enqueued once.
+
+    The ids of new jobs follow from `seed`, a new id each time.
+    """
     rows = yield sql("select_answered", _MOST_CLOSINGS)
     if not rows:
         return 0
-    jobs = [_closing(as_uuid(id), as_uuid(account_id)) for id, account_id in rows]
+    jobs = [_closing(seed, as_uuid(id), as_uuid(account_id)) for id, account_id in rows]
     enqueued = yield from enqueue_many.script(jobs, now)
     return sum(not each.duplicate for each in enqueued)
 
 
-def _closing(id: UUID, account_id: UUID) -> NewJob:
-    """Its id follows from the action's: a transaction that is run twice enqueues the same job."""
+def _closing(seed: UUID, id: UUID, account_id: UUID) -> NewJob:
     payload = json_text({"account_id": str(account_id), "action_id": str(id)})
     key = f"{APPROVAL_NOTIFY.name}:{account_id}:{id}:closing"
     attempts = APPROVAL_NOTIFY.retry.max_attempts
-    return NewJob(uuid5(_CLOSINGS, str(id)), APPROVAL_NOTIFY.name, payload, 0, attempts, key, False, None, None)
+    return NewJob(uuid5(seed, str(id)), APPROVAL_NOTIFY.name, payload, 0, attempts, key, False, None, None)
 
 
 def _taken(id: UUID, signed: Signature) -> Script[_Pending]:

@@ -163,7 +163,7 @@ def _names(labels: Sequence[AccountLabel]) -> Names:
 
 
 def _named(labels_json: str, account_id: UUID, names: Names) -> tuple[str, ...]:
-    return tuple(sorted(names.get((account_id, id), id) for id in from_json(labels_json)))
+    return tuple(sorted(names.get((account_id, str(id)), str(id)) for id in from_json(labels_json)))
 
 
 def _found(row: Sequence[Any], names: Names, terms: tuple[Term, ...]) -> FoundMail:

@@ -1,7 +1,7 @@
 """What the tools for stored mail, actions and the kill switch do.
 
-Whoever is bound to an account gets no other: what belongs to another does not exist for it. Every call is audited by ids,
-never with what was searched for or read.
+Whoever is bound to an account gets no other: what belongs to another does not exist for it. Every call is audited by
+ids, never with what was searched for or read.
 """
 
 from collections.abc import Mapping
@@ -244,7 +244,7 @@ def _signed(call: Call, reason: str | None = None) -> Signature:
 
 
 async def _note(call: Call, action: str, object_type: str, object_id: str, **after: object) -> None:
-    """Audits what was looked at. Of the same look over and over, one a minute is written, with how many it stands for."""
+    """Audits what was looked at. Of the same over and over, one a minute is written, and how many it stands for."""
     what = (call.principal.actor, action, object_id, str(after.get("level", "")))
     repeated = call.services.looks.since_last(what, call.services.clock())
     if repeated is None:

@@ -16,7 +16,7 @@ from postroom.switchboard.token_check import TokenCheck
 
 
 class Repeats:
-    """Who was refused, or looked at, what a moment ago, so that a caller who does not stop cannot fill the audit log."""
+    """Who was refused, or looked at, what a moment ago: a caller who does not stop cannot fill the audit log."""
 
     def __init__(self, quiet: timedelta = timedelta(minutes=1), most: int = 10_000) -> None:
         self._quiet = quiet

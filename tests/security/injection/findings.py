@@ -79,6 +79,12 @@ def other_mail_in_decisions(outcome: Outcome) -> Iterator[str]:
             yield f"{row['action_type']} of {row['word']} tells of {sorted(others)}"
 
 
+def other_mail_shown(outcome: Outcome) -> Iterator[str]:
+    for text in outcome.shown:
+        if len(words := set(WORD.findall(text.lower()))) != 1:
+            yield f"what is shown of one message tells of {sorted(words)}"
+
+
 def mail_elsewhere(outcome: Outcome) -> Iterator[str]:
     """In logs, metrics, traces, jobs, calls and the audit log nothing of any mail may stand."""
     yield from (f"{way}: {sorted(words)[:3]}" for way, words in outcome.leaks.items())
@@ -108,18 +114,18 @@ def broken_fences(outcome: Outcome) -> Iterator[str]:
     """All that stands outside of the fence is the same for all mail, and the user's wishes are there."""
     outside: set[tuple[str, str, str]] = set()
     for asked in outcome.asked:
-        parted = _parted(asked)
-        if parted is None:
+        before = parted(asked)
+        if before is None:
             yield f"the fence does not hold for {sorted(set(WORD.findall(asked.user)))}"
             continue
-        outside.add((asked.system, parted, str(asked.schema)))
+        outside.add((asked.system, before, str(asked.schema)))
     if len(outside) > 1:
         yield f"mail has changed what stands outside of it, to {len(outside)} different texts"
     if any(wish not in before for _, before, _ in outside for wish in (DIRECTION, RULE)):
         yield "a wish of the user is missing outside the fence"
 
 
-def _parted(asked: Asked) -> str | None:
+def parted(asked: Asked) -> str | None:
     """What stands before the mail, without the mark; None when the mail can be taken for more than mail."""
     found = ANNOUNCED.search(asked.user)
     if found is None:
@@ -143,6 +149,7 @@ LOOKED_FOR: Mapping[str, Callable[[Outcome], Iterator[str]]] = {
         labels_outside_the_list,
         other_mail_in_prompts,
         other_mail_in_decisions,
+        other_mail_shown,
         mail_elsewhere,
         unsure_and_done,
         protected_and_touched,

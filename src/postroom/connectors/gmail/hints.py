@@ -63,6 +63,7 @@ class Waiting:
         self._hints = hints
         self._asked = asyncio.Event()
         self._hinted = asyncio.Event()
+        self._heeded = asyncio.Event()
 
     @property
     def problem(self) -> PostroomError | None:
@@ -87,11 +88,15 @@ class Waiting:
         await _first_of(ends, longest)
         self._asked.clear()
         self._hinted.clear()
+        self._heeded.set()
 
     async def _listen(self) -> None:
         while True:
             await self._hints.wait()
+            self._heeded.clear()
             self._hinted.set()
+            # The next round sees all that further hints could tell of before it begins: they need not be asked for.
+            await self._heeded.wait()
 
 
 async def _first_of(events: Iterable[asyncio.Event], longest: timedelta) -> None:

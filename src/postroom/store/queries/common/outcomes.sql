@@ -1,5 +1,5 @@
 -- name: select_shadow_counts()
--- What was decided in shadow, by whom, and how the user then answered.
+-- What was decided in shadow, by whom, and how the user then answered. Of the model's there is one row.
 SELECT d.source, d.rule_id, count(*), sum(CASE WHEN o.agreed THEN 1 ELSE 0 END),
     sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END)
 FROM decisions d LEFT JOIN decision_outcomes o ON o.decision_id = d.id
@@ -7,7 +7,7 @@ WHERE d.shadow GROUP BY d.source, d.rule_id
 
 -- name: count_shadow(source, rule_id, reason, since)
 SELECT count(*), COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0),
-    COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0), max(d.created_at)
+    COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0)
 FROM decisions d LEFT JOIN decision_outcomes o ON o.decision_id = d.id
 WHERE d.shadow AND d.created_at >= :since
     AND (CAST(:source AS text) IS NULL OR d.source = :source)

@@ -1,0 +1,153 @@
+"""`postroom shadow`: rules, categories and the model that decide without touching anything, and how well they do."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from postroom.cli.application import application_of
+from postroom.cli.moments import read_moment
+from postroom.cli.operator import operator_signature
+from postroom.cli.options import AsJson, DataDir, command_group, settings_for
+from postroom.cli.output import cell, show_json, show_list, show_one
+from postroom.cli.running import with_database
+from postroom.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from postroom.decide.shadow import Shadowed
+    from postroom.store.database import Database
+    from postroom.store.shadow_reports import ShadowReport, ShadowSample, Tally
+
+app = command_group("Let rules, categories of mail or the model decide without touching anything, and compare.")
+
+COLUMNS = ("kind", "name", "since", "decisions", "agreed", "disagreed", "undecided", "precision")
+Rule = Annotated[str | None, typer.Option("--rule", metavar="NAME", help="A rule, by its name.")]
+Category = Annotated[
+    str | None,
+    typer.Option("--category", metavar="NAME", help="Mail of a category: finance, health, relationship, travel, …"),
+]
+TheModel = Annotated[bool, typer.Option("--model", help="The language model.")]
+
+
+@app.command("list")
+def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List what is in shadow, and how often you then did the same."""
+    from postroom.decide.shadow import in_shadow_now
+
+    found = with_database(application_of(context), settings_for(data_dir), in_shadow_now)
+    rows = [{"kind": each.kind, "name": each.name, "since": each.since, **_numbers(each.tally)} for each in found]
+    show_list(rows, COLUMNS, as_json=as_json)
+
+
+@app.command()
+def begin(
+    context: typer.Context,
+    rule: Rule = None,
+    category: Category = None,
+    model: TheModel = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let it decide and record that, and touch nothing, from here on."""
+    from postroom.decide import shadow
+
+    what = _what(rule, category, model)
+
+    async def beginning(database: "Database") -> bool:
+        return await shadow.begin(database, what, operator_signature(), datetime.now(UTC))
+
+    begun = with_database(application_of(context), settings_for(data_dir), beginning)
+    _told(what, "decides in shadow now" if begun else "is in shadow already", as_json)
+
+
+@app.command()
+def end(
+    context: typer.Context,
+    rule: Rule = None,
+    category: Category = None,
+    model: TheModel = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let its decisions count from here on. Warns when little speaks for it."""
+    from postroom.decide import shadow
+
+    what = _what(rule, category, model)
+
+    async def ending(database: "Database") -> "tuple[ShadowReport, bool]":
+        report = await shadow.report_on(database, what, samples=0)
+        return report, await shadow.end(database, what, operator_signature(), datetime.now(UTC))
+
+    report, ended = with_database(application_of(context), settings_for(data_dir), ending)
+    _told(what, "acts now" if ended else "is not in shadow", as_json)
+    for doubt in shadow.doubts(report.tally) if ended else ():
+        typer.echo(f"warning: {doubt}", err=True)
+
+
+@app.command()
+def report(
+    context: typer.Context,
+    rule: Rule = None,
+    category: Category = None,
+    model: TheModel = False,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help="Only decisions since then: 30d, 12h, or a time.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what it decided in shadow, with how much of that you agreed, and samples of both."""
+    from postroom.decide import shadow
+
+    what = _what(rule, category, model)
+    start = shadow.LONG_AGO if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
+
+    async def reporting(database: "Database") -> "ShadowReport":
+        return await shadow.report_on(database, what, start)
+
+    found = with_database(application_of(context), settings_for(data_dir), reporting)
+    samples = [_sample(each) for each in (*found.disagreed, *found.agreed)]
+    row = {"kind": what.kind, "name": what.name, **_numbers(found.tally)}
+    if as_json:
+        show_json({**row, "doubts": list(shadow.doubts(found.tally)), "samples": samples})
+        return
+    show_one(row)
+    if samples:
+        typer.echo()
+        show_list(samples, ("agreed", "decided_at", "sender", "subject", "decided", "you"), as_json=False)
+    for doubt in shadow.doubts(found.tally):
+        typer.echo(f"\nnot yet proven: {doubt}")
+
+
+def _what(rule: str | None, category: str | None, model: bool) -> "Shadowed":
+    from postroom.decide.shadow import Shadowed
+
+    given = [rule is not None, category is not None, model]
+    if sum(given) != 1:
+        raise BadInput("shadow", "needs one thing", "give --rule NAME, --category NAME or --model")
+    if rule is not None:
+        return Shadowed("rule", rule)
+    return Shadowed("category", category) if category is not None else Shadowed("model")
+
+
+def _numbers(tally: "Tally") -> dict[str, object]:
+    precision = None if tally.precision is None else round(tally.precision, 3)
+    return {**tally._asdict(), "undecided": tally.undecided, "precision": precision}
+
+
+def _sample(sample: "ShadowSample") -> dict[str, object]:
+    label = sample.parameters.get("label")
+    return {
+        "agreed": sample.agreed,
+        "message_id": sample.message_id,
+        "decided_at": sample.decided_at,
+        "sender": sample.sender,
+        "subject": sample.subject,
+        "decided": f"{sample.action} {label}" if label else sample.action,
+        "you": sample.what,
+    }
+
+
+def _told(what: "Shadowed", result: str, as_json: bool) -> None:
+    row = {"kind": what.kind, "name": what.name, "result": result}
+    show_json(row) if as_json else typer.echo(f"{cell(str(what))} {result}")

@@ -1,0 +1,120 @@
+"""What was decided in shadow, and what the user did instead or as well."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postroom.store.codecs import as_time, as_uuid, from_json
+from postroom.store.database import Script, query, sql
+
+
+class Tally(NamedTuple):
+    """How many decisions, with how many of them the user agreed, and with how many he did not."""
+
+    decisions: int = 0
+    agreed: int = 0
+    disagreed: int = 0
+
+    @property
+    def judged(self) -> int:
+        return self.agreed + self.disagreed
+
+    @property
+    def undecided(self) -> int:
+        return self.decisions - self.judged
+
+    @property
+    def precision(self) -> float | None:
+        """The share that was right, of what could be judged."""
+        return self.agreed / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowSample:
+    """One decision in shadow, and what the user did."""
+
+    message_id: UUID
+    sender: str
+    subject: str
+    decided_at: datetime
+    action: str
+    parameters: Mapping[str, Any]
+    rule_name: str | None
+    agreed: bool
+    what: str
+
+
+class Whose(NamedTuple):
+    """Which decisions: by whom they were made, by which rule, or beside which reason to do nothing."""
+
+    source: str | None = None
+    rule_id: UUID | None = None
+    reason: str | None = None
+
+    @property
+    def arguments(self) -> tuple[str | None, str | None, str | None]:
+        return self.source, None if self.rule_id is None else str(self.rule_id), self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowReport:
+    """The numbers, and samples of either kind, newest first."""
+
+    tally: Tally
+    disagreed: tuple[ShadowSample, ...]
+    agreed: tuple[ShadowSample, ...]
+
+
+class InShadow(NamedTuple):
+    """A category or the model (whose name is empty), and since when it is in shadow."""
+
+    kind: str
+    name: str
+    since: datetime
+
+
+@query
+def standing_shadows() -> Script[list[InShadow]]:
+    rows = yield sql("select_shadows")
+    return [InShadow(kind, name, as_time(since)) for kind, name, since in rows]
+
+
+@query
+def shadow_tallies() -> Script[tuple[Mapping[UUID, Tally], Tally]]:
+    """Of each rule by its id, and of the model."""
+    by_rule: dict[UUID, Tally] = {}
+    model = Tally()
+    for source, rule_id, decisions, agreed, disagreed in (yield sql("select_shadow_counts")):
+        tally = Tally(int(decisions), int(agreed), int(disagreed))
+        if rule_id is not None:
+            by_rule[as_uuid(rule_id)] = tally
+        elif source == "llm":
+            model = tally
+    return by_rule, model
+
+
+@query
+def shadow_report(whose: Whose, since: datetime, samples: int) -> Script[ShadowReport]:
+    [counts] = yield sql("count_shadow", *whose.arguments, since)
+    found: dict[bool, tuple[ShadowSample, ...]] = {}
+    for agreed in (False, True):
+        rows = yield sql("select_shadow_samples", *whose.arguments, since, agreed, samples)
+        found[agreed] = tuple(_sample(row, agreed) for row in rows)
+    return ShadowReport(Tally(*map(int, counts)), found[False], found[True])
+
+
+def _sample(row: Sequence[Any], agreed: bool) -> ShadowSample:
+    message_id, sender, subject, decided_at, action, parameters, rule_name, what = row
+    return ShadowSample(
+        as_uuid(message_id),
+        sender,
+        subject,
+        as_time(decided_at),
+        action,
+        from_json(parameters),
+        rule_name,
+        agreed,
+        what,
+    )

@@ -1,0 +1,85 @@
+"""A process that carries out actions and sends their mail, as the product does, in a hurry and until it is killed.
+
+    python -m chaos.sends_process --data-dir FOLDER [--url URL] --gmail URL --token TOKEN
+
+It announces `ready`.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from chaos.nursery import run_as_child
+from postroom.act.executor import Executor
+from postroom.core.job_types import Catalogue, JobType
+from postroom.core.retry import RetryPolicy
+from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
+from postroom.handlers.action_gmail import ActionGmail
+from postroom.handlers.outbound_send import OutboundSend
+from postroom.jobs.leadership import Leadership
+from postroom.jobs.prune import Pruner
+from postroom.jobs.rescue import Rescuer
+from postroom.jobs.schedule import Scheduler
+from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.outbound.carrier import GmailCarrier
+from postroom.outbound.delivery import Sender
+from postroom.outbound.pace import Pace
+from postroom.store.clock import wall_clock
+from postroom.store.opening import open_database
+from support.processes import announce
+
+HASTE = RetryPolicy(max_attempts=1000, base=timedelta(milliseconds=20), cap=timedelta(milliseconds=200))
+TYPES = Catalogue(JobType("action.gmail", retry=HASTE), JobType("outbound.send", retry=HASTE))
+POLL = timedelta(milliseconds=100)
+LEASE = timedelta(seconds=1)
+PACE = Pace(
+    first=timedelta(milliseconds=50),
+    longest=timedelta(milliseconds=200),
+    lease=timedelta(seconds=1.5),
+    poll=timedelta(milliseconds=50),
+    looks=(0.0, 0.05),
+    at_once=8,
+)
+OPTIONS = WorkerOptions(concurrency=4, lease=LEASE, heartbeat=LEASE / 4, drain=LEASE, poll=POLL)
+CAP = 1_000_000
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    database = await open_database(arguments.data_dir, arguments.url)
+
+    async def token() -> str:
+        return arguments.token
+
+    async with httpx2.AsyncClient(trust_env=False, timeout=10) as http:
+        client = GmailClient(http, arguments.gmail, token)
+        mailbox = GmailMailbox(client)
+        handlers = {
+            "action.gmail": ActionGmail(Executor(database, TYPES, wall_clock), lambda _id: mailbox, CAP),
+            "outbound.send": OutboundSend(database, lambda _id: client, CAP, timedelta(days=7)),
+        }
+        worker = Worker(database, TYPES, handlers, OPTIONS)
+        leadership = Leadership(
+            database, Scheduler(database, TYPES), Rescuer(database), Pruner(database), lease=LEASE, poll=POLL
+        )
+        sender = Sender(database, lambda _id: GmailCarrier(client), PACE)
+        announce("ready")
+        await asyncio.gather(worker.run(), leadership.run(), sender.run())
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    parser: Any = argparse.ArgumentParser()
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--url")
+    parser.add_argument("--gmail", required=True)
+    parser.add_argument("--token", required=True)
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    run_as_child(main, parse)

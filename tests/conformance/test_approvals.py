@@ -1,0 +1,201 @@
+"""Answers to actions that wait: once, by a person, for exactly what was shown, and only while it still makes sense."""
+
+import asyncio
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from conformance.desk import Desk
+from conformance.fault_cases_approvals import LIFE, pending
+from conformance.fault_cases_inbox import ENDPOINT
+from conformance.fault_cases_registry import signed
+from postroom.act.approvals import Approvals
+from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
+from postroom.core.job_types import CATALOGUE
+from postroom.store import accounts, approvals, mail, mail_changes, protection
+from postroom.store.audit import Signature, list_audit
+from postroom.store.database import Script, Text, transaction
+from postroom.store.ids import new_id
+
+
+def answers(desk: Desk) -> Approvals:
+    return Approvals(desk.database, CATALOGUE, desk.clock)
+
+
+async def shown(desk: Desk, id: UUID) -> approvals.Approval:
+    return await desk.database.run(approvals.show_approval(id))
+
+
+async def approve(desk: Desk, id: UUID, by: Signature | None = None) -> approvals.Answered:
+    return await answers(desk).approve(id, (await shown(desk, id)).action_hash, by or signed())
+
+
+async def audited(desk: Desk) -> list[tuple[str, str]]:
+    entries = await desk.database.run(list_audit(10))
+    return [(entry.action, entry.actor) for entry in entries if entry.action.startswith("approval.")]
+
+
+@transaction
+def tamper(change: str, id: UUID) -> Script[None]:
+    """What somebody with access to the database could do."""
+    yield Text(f"UPDATE actions SET {change} WHERE id = '{id}'")
+
+
+async def test_what_waits_is_listed_with_what_a_person_needs_to_answer(desk: Desk) -> None:
+    id = await pending(desk, "forward", {"to": "boss@example.com"}, actor="rule")
+    (found,) = await desk.database.run(approvals.list_waiting(10))
+    assert (found.id, found.action_type, found.parameters) == (id, "forward", {"to": "boss@example.com"})
+    assert (found.account, found.sender, found.subject) == ("me@example.com", "a@example.com", "Hello")
+    assert found.reasons == ("agents propose, people approve",)
+    assert found.expires_at == desk.clock() + LIFE
+
+
+async def test_an_approved_action_is_queued_with_its_job_and_who_approved_it(desk: Desk) -> None:
+    id = await pending(desk)
+    assert await approve(desk, id) == approvals.Answered("queued")
+    found = await shown(desk, id)
+    assert (found.state, found.approved_by) == ("queued", "cli:ada")
+    jobs = {job.type: job for job in await desk.claim()}
+    assert jobs["action.gmail"].payload == {"account_id": str(found.account_id), "action_id": str(id)}
+    assert await audited(desk) == [("approval.approve", "cli:ada")]
+
+
+async def test_a_rejected_action_says_by_whom_and_why_and_has_no_job(desk: Desk) -> None:
+    id = await pending(desk)
+    await answers(desk).reject(id, Signature(new_id(), "discord:7", "approver", "not this one"))
+    found = await shown(desk, id)
+    assert (found.state, found.error) == ("rejected", "rejected by discord:7: not this one")
+    assert "action.gmail" not in {job.type for job in await desk.claim()}
+
+
+async def test_an_action_is_answered_once(desk: Desk) -> None:
+    id = await pending(desk)
+    await approve(desk, id)
+    with pytest.raises(IllegalMove, match=r"it is queued \(approved by cli:ada\)"):
+        await approve(desk, id)
+    with pytest.raises(IllegalMove, match=r"it is queued"):
+        await answers(desk).reject(id, signed())
+    other = await pending(desk)
+    await answers(desk).reject(other, signed())
+    with pytest.raises(IllegalMove, match=r"it is rejected \(rejected by cli:ada\)"):
+        await approve(desk, other)
+
+
+async def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
+    id = await pending(desk)
+    given = (approve(desk, id) if n % 2 else answers(desk).reject(id, signed()) for n in range(6))
+    became = await asyncio.gather(*given, return_exceptions=True)
+    assert sum(isinstance(each, approvals.Answered) for each in became) == 1
+    assert all(isinstance(each, approvals.Answered | IllegalMove) for each in became)
+    assert len(await audited(desk)) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """parameters_json = '{"to":"thief@example.net"}'""",
+        "action_type = 'delete'",
+        f"action_hash = '{'0' * 64}'",
+    ],
+)
+async def test_an_action_that_was_changed_afterwards_is_not_approved(desk: Desk, change: str) -> None:
+    id = await pending(desk, "forward", {"to": "boss@example.com"}, actor="rule")
+    seen = await shown(desk, id)
+    await desk.database.run(tamper(change, id))
+    for hashed in (seen.action_hash, (await shown(desk, id)).action_hash):
+        with pytest.raises(Conflict):
+            await answers(desk).approve(id, hashed, signed())
+    assert (await shown(desk, id)).state == approvals.WAITING
+    assert (await answers(desk).reject(id, signed())).state == "rejected"
+
+
+async def test_another_action_than_the_one_shown_is_not_approved(desk: Desk) -> None:
+    id = await pending(desk)
+    for wrong in ("0" * 64, "", (await shown(desk, id)).action_hash[:8]):
+        with pytest.raises(Conflict, match="not the one that was shown"):
+            await answers(desk).approve(id, wrong, signed())
+
+
+@pytest.mark.parametrize("role", ["agent", "connector", "none"])
+async def test_an_agent_can_neither_approve_nor_reject(desk: Desk, role: str) -> None:
+    id = await pending(desk)
+    by = Signature(new_id(), "token:7", role)
+    with pytest.raises(Refused, match="only people"):
+        await approve(desk, id, by)
+    with pytest.raises(Refused, match="only people"):
+        await answers(desk).reject(id, by)
+    assert (await shown(desk, id)).state == approvals.WAITING
+
+
+async def test_what_does_not_exist_cannot_be_answered(desk: Desk) -> None:
+    with pytest.raises(NotFound, match="postroom approvals list"):
+        await answers(desk).reject(new_id(), signed())
+    with pytest.raises(NotFound):
+        await answers(desk).approve(new_id(), "0" * 64, signed())
+
+
+async def test_an_answer_after_the_expiry_comes_too_late(desk: Desk) -> None:
+    first, second = await pending(desk), await pending(desk)
+    desk.clock.forward(LIFE.total_seconds())
+    assert (await approve(desk, first)).state == "expired"
+    assert (await answers(desk).reject(second, signed())).state == "expired"
+    assert (await shown(desk, first)).error == "nobody approved it in time"
+
+
+async def test_what_nobody_answers_expires_and_the_rest_waits_on(desk: Desk) -> None:
+    old = await pending(desk)
+    desk.clock.forward(60)
+    young = await pending(desk)
+    desk.clock.forward((LIFE - timedelta(seconds=60)).total_seconds())
+    assert await desk.database.run(approvals.expire_approvals(desk.clock())) == 1
+    assert ((await shown(desk, old)).state, (await shown(desk, young)).state) == ("expired", approvals.WAITING)
+    assert await desk.database.run(approvals.expire_approvals(desk.clock())) == 0
+
+
+async def test_approving_what_happens_to_a_deleted_message_cancels_it(desk: Desk) -> None:
+    id = await pending(desk)
+    gone = mail_changes.Change("m1", frozenset(), frozenset(), deleted=True)
+    await desk.database.run(mail_changes.apply_changes(ENDPOINT, [gone], desk.clock()))
+    became = await approve(desk, id)
+    assert became == approvals.Answered("canceled", "approved too late: the message was deleted")
+    assert (await shown(desk, id)).state == "canceled"
+    assert "action.gmail" not in {job.type for job in await desk.claim()}
+    assert await audited(desk) == [("approval.cancel", "cli:ada")]
+
+
+async def test_approving_what_was_protected_meanwhile_cancels_it(desk: Desk) -> None:
+    id = await pending(desk)
+    await desk.database.run(protection.protect("sender", "a@example.com", "", signed(), desk.clock()))
+    became = await approve(desk, id)
+    assert became == approvals.Answered("canceled", "approved too late: the sender is protected")
+
+
+async def test_approving_for_an_account_that_was_removed_cancels_it(desk: Desk) -> None:
+    id = await pending(desk)
+    account = await desk.database.run(mail.account_of(ENDPOINT))
+    await desk.database.run(accounts.remove_account(account.id, signed(), desk.clock()))
+    became = await approve(desk, id)
+    assert became == approvals.Answered("canceled", "approved too late: the account was removed")
+
+
+async def test_a_notice_is_kept_once_and_closed_once(desk: Desk) -> None:
+    id = await pending(desk)
+    assert await desk.database.run(approvals.keep_notice(id, "discord", "1", desk.clock()))
+    assert not await desk.database.run(approvals.keep_notice(id, "discord", "2", desk.clock()))
+    assert await desk.database.run(approvals.notices_of(id)) == [("discord", "1", True)]
+    assert await desk.database.run(approvals.close_notice(id, "discord", desk.clock()))
+    assert not await desk.database.run(approvals.close_notice(id, "discord", desk.clock()))
+    assert await desk.database.run(approvals.notices_of(id)) == [("discord", "1", False)]
+
+
+async def test_open_notices_of_answered_actions_are_asked_to_be_closed_once(desk: Desk) -> None:
+    answered, waiting = await pending(desk), await pending(desk)
+    for id in (answered, waiting):
+        await desk.database.run(approvals.keep_notice(id, "webhook", "x", desk.clock()))
+    assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 0
+    await answers(desk).reject(answered, signed())
+    assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 1
+    assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 0
+    jobs = [job for job in await desk.claim() if job.type == "approval.notify"]
+    assert [job.payload["action_id"] for job in jobs] == [str(answered)]

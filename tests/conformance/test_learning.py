@@ -1,0 +1,296 @@
+"""What the user does in his mailbox: how it answers decisions, and which rules are proposed for it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from conformance.desk import Desk
+from conformance.mailroom import LABELS, Letter, Mailroom
+from postroom.core.errors import Conflict
+from postroom.core.rule_draft import RuleDraft
+from postroom.store import outcomes, proposals, rules
+from postroom.store.audit import Signature
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.labels import sync_labels
+from postroom.store.mail_changes import Change, apply_changes
+from postroom.store.proposals import ProposalView
+
+ARCHIVE = RuleDraft("shops", {"sender_domain": "shop.example"}, "archive", priority=50)
+UNREAD = frozenset({"UNREAD"})
+
+
+async def the_outcomes(room: Mailroom, letter_id: str) -> list[tuple[bool, str]]:
+    found = await room.desk.database.run(outcomes.outcomes_of(room.ids[letter_id]))
+    return [(each.agreed, each.what) for each in found]
+
+
+async def proposed(desk: Desk) -> list[ProposalView]:
+    return await desk.database.run(proposals.list_proposals("open", 1000))
+
+
+async def a_room(desk: Desk, *drafts: RuleDraft) -> Mailroom:
+    room = await Mailroom(desk).opened()
+    await room.rules(*drafts)
+    return room
+
+
+async def by_hand(room: Mailroom, *letters: Letter, add: str = "", remove: str = "") -> None:
+    await room.decide(*letters)
+    for letter in letters:
+        await room.user(letter.id, add, remove)
+
+
+def letters(*senders: str, **more: Any) -> list[Letter]:
+    return [Letter(f"{senders[0]} {number}", sender, **more) for number, sender in enumerate(senders)]
+
+
+@pytest.mark.parametrize(
+    ("then", "label", "add", "remove", "answer"),
+    [
+        ("archive", None, "", "INBOX", [(True, "archived it")]),
+        ("archive", None, "TRASH", "INBOX", [(False, "put it into the trash")]),
+        ("archive", None, "", "UNREAD", []),
+        ("apply_label", "receipts", "Label_1", "", [(True, "gave it this label")]),
+        ("apply_label", "Receipts", "Label_2", "", [(False, "gave it another label")]),
+        ("trash", None, "STARRED", "", [(False, "starred it")]),
+    ],
+)
+async def test_what_the_user_does_is_compared_with_what_was_decided_in_shadow(
+    desk: Desk, then: str, label: str | None, add: str, remove: str, answer: list[tuple[bool, str]]
+) -> None:
+    draft = RuleDraft("r", {"sender_domain": "shop.example"}, then, {"label": label} if label else {}, shadow=True)
+    room = await a_room(desk, draft)
+    await room.decide(Letter("a"))
+    await room.user("a", add, remove)
+    assert await the_outcomes(room, "a") == answer
+
+
+async def test_the_last_word_of_the_user_counts(desk: Desk) -> None:
+    room = await a_room(desk, RuleDraft("r", {"sender_domain": "shop.example"}, "archive", shadow=True))
+    await room.decide(Letter("a"))
+    await room.user("a", "TRASH", "INBOX")
+    await room.user("a", "INBOX", "TRASH")
+    await room.user("a", "", "INBOX")
+    assert await the_outcomes(room, "a") == [(True, "archived it")]
+
+
+async def test_a_message_put_back_answers_the_decision_and_an_exception_is_proposed(desk: Desk) -> None:
+    room = await a_room(desk, ARCHIVE)
+    await room.acted(Letter("a"), UNREAD)
+    await room.user("a", "INBOX")
+    assert await the_outcomes(room, "a") == [(False, "put it back into the inbox")]
+    [found] = await proposed(desk)
+    draft = found.draft
+    assert draft.conditions == {"and": [{"sender_email": "ida@shop.example"}, {"sender_domain": "shop.example"}]}
+    assert (draft.action_type, draft.priority, draft.scope) == ("none", 49, "account")
+    assert found.evidence["messages"] == [str(room.ids["a"])]
+    assert (found.evidence["kind"], found.evidence["count"]) == ("taken_back", 1)
+
+
+async def test_a_message_moved_elsewhere_is_proposed_to_go_there(desk: Desk) -> None:
+    tag = RuleDraft("tag", {"sender_domain": "shop.example"}, "apply_label", {"label": "Receipts"})
+    room = await a_room(desk, tag)
+    await room.acted(Letter("a"), frozenset({"INBOX", "UNREAD", "Label_1"}))
+    await room.user("a", "Label_2", "Label_1")
+    assert await the_outcomes(room, "a") == [(False, "took the label off")]
+    [found] = await proposed(desk)
+    assert (found.draft.action_type, found.draft.parameters) == ("apply_label", {"label": "Travel"})
+
+
+async def test_evidence_for_the_same_rule_is_gathered_in_one_proposal(desk: Desk) -> None:
+    room = await a_room(desk, ARCHIVE)
+    for id in ("a", "b"):
+        await room.acted(Letter(id), UNREAD)
+        await room.user(id, "INBOX")
+    [found] = await proposed(desk)
+    assert found.evidence["count"] == 2
+    assert found.evidence["messages"] == [str(room.ids["a"]), str(room.ids["b"])]
+
+
+async def test_our_own_action_told_by_the_history_is_not_taken_for_the_users(desk: Desk) -> None:
+    room = await a_room(desk, ARCHIVE)
+    await room.acted(Letter("a"), UNREAD)
+    await room.user("a", "", "INBOX")
+    assert (await the_outcomes(room, "a"), await proposed(desk)) == ([], [])
+
+
+async def test_what_the_history_tells_while_we_act_is_not_taken_for_the_users(desk: Desk) -> None:
+    """The change is seen before its action has completed; and a shadow beside it would have done the same."""
+    room = await a_room(desk, ARCHIVE, RuleDraft("too", {"has_attachment": False}, "archive", priority=1, shadow=True))
+    await room.decide(Letter("a"))
+    await room.user("a", "", "INBOX")
+    assert await the_outcomes(room, "a") == []
+
+
+async def test_a_change_told_right_after_the_action_was_on_its_way_before(desk: Desk) -> None:
+    room = await a_room(desk, ARCHIVE)
+    await room.acted(Letter("a"), UNREAD)
+    desk.clock.forward(-5)
+    await room.user("a", "INBOX")
+    assert (await the_outcomes(room, "a"), await proposed(desk)) == ([], [])
+
+
+async def test_snoozed_mail_that_comes_back_at_its_time_was_not_put_back_by_the_user(desk: Desk) -> None:
+    room = await a_room(
+        desk, RuleDraft("later", {"sender_domain": "shop.example"}, "snooze", {"amount": 1, "units": "hours"})
+    )
+    until = (desk.clock() + timedelta(hours=1)).isoformat()
+    hint = {"snooze_until": until, "snooze_label_id": "Label_9"}
+    await room.acted(Letter("a"), frozenset({"UNREAD", "Label_9"}), **hint)
+    await room.acted(Letter("b"), frozenset({"UNREAD", "Label_9"}), **hint)
+    await room.user("b", "INBOX", "Label_9")
+    desk.clock.forward(3600)
+    await room.user("a", "INBOX", "Label_9")
+    assert await the_outcomes(room, "a") == []
+    assert await the_outcomes(room, "b") == [(False, "put it back into the inbox")], "an hour too early for us"
+
+
+async def test_the_same_done_three_times_by_hand_is_proposed_as_a_rule(desk: Desk) -> None:
+    room = await a_room(desk)
+    first, second, third = letters(*["ida@shop.example"] * 3)
+    await by_hand(room, first, second, remove="INBOX")
+    assert await proposed(desk) == []
+    await by_hand(room, third, remove="INBOX")
+    [found] = await proposed(desk)
+    assert (found.draft.conditions, found.draft.action_type) == ({"sender_email": "ida@shop.example"}, "archive")
+    assert (found.evidence["by"], found.evidence["count"]) == ("sender", 3)
+    assert sorted(found.evidence["messages"]) == sorted(str(id) for id in room.ids.values())
+
+
+@pytest.mark.parametrize("labels", [("", "UNREAD"), ("TRASH", "INBOX")], ids=["read and kept", "trashed"])
+async def test_one_message_treated_otherwise_is_enough_to_propose_nothing(desk: Desk, labels: tuple[str, str]) -> None:
+    room = await a_room(desk)
+    *same, other = letters(*["ida@shop.example"] * 5)
+    await by_hand(room, other, add=labels[0], remove=labels[1])
+    await by_hand(room, *same, remove="INBOX")
+    assert await proposed(desk) == []
+
+
+async def test_mail_that_was_not_looked_at_yet_speaks_neither_for_nor_against(desk: Desk) -> None:
+    room = await a_room(desk)
+    *same, other = letters(*["ida@shop.example"] * 4)
+    await room.decide(other)
+    await by_hand(room, *same, remove="INBOX")
+    assert len(await proposed(desk)) == 1
+
+
+async def test_what_we_did_ourselves_does_not_count_as_done_by_hand(desk: Desk) -> None:
+    room = await a_room(desk, RuleDraft("one", {"subject_contains": "ours"}, "archive"))
+    for letter in letters(*["ida@shop.example"] * 2, subject="ours"):
+        await room.acted(letter, UNREAD)
+    await by_hand(room, Letter("x"), remove="INBOX")
+    assert await proposed(desk) == []
+
+
+async def test_mail_of_one_list_or_domain_is_proposed_when_its_senders_differ(desk: Desk) -> None:
+    room = await a_room(desk)
+    of_list = letters(
+        "a@one.example", "b@two.example", "c@three.example", headers={"List-Id": "Chess <chess.club.example>"}
+    )
+    await by_hand(room, *of_list, add="Label_2", remove="INBOX")
+    [found] = await proposed(desk)
+    assert (found.draft.conditions, found.draft.parameters) == ({"list_id": "chess.club.example"}, {"label": "Travel"})
+    await by_hand(room, *letters("a@firm.example", "b@firm.example", "c@firm.example"), add="TRASH", remove="INBOX")
+    newest, *_ = await proposed(desk)
+    assert (newest.draft.conditions, newest.draft.action_type) == ({"sender_domain": "firm.example"}, "trash")
+    before = len(await proposed(desk))
+    await by_hand(room, *letters("a@gmail.com", "b@gmail.com", "c@gmail.com"), add="TRASH", remove="INBOX")
+    assert len(await proposed(desk)) == before, "who has an address at a provider has nothing to do with the others"
+
+
+async def test_what_lies_further_back_than_thirty_days_is_forgotten(desk: Desk) -> None:
+    room = await a_room(desk)
+    *same, last = letters(*["ida@shop.example"] * 3)
+    await by_hand(room, *same, remove="INBOX")
+    desk.clock.forward(31 * 86_400)
+    await by_hand(room, last, remove="INBOX")
+    assert await proposed(desk) == []
+
+
+async def test_a_label_that_is_no_label_of_the_user_says_nothing(desk: Desk) -> None:
+    room = await a_room(desk)
+    await desk.database.run(sync_labels(room.account.id, LABELS[:1], desk.clock()))
+    await by_hand(room, *letters(*["ida@shop.example"] * 3), add="CATEGORY_PROMOTIONS IMPORTANT Label_1")
+    assert await proposed(desk) == []
+
+
+async def three_by_hand(desk: Desk) -> tuple[Mailroom, ProposalView]:
+    room = await a_room(desk)
+    await by_hand(room, *letters(*["ida@shop.example"] * 3), remove="INBOX")
+    [found] = await proposed(desk)
+    return room, found
+
+
+def signed() -> Signature:
+    return Signature(new_id(), "test", "admin")
+
+
+async def test_nothing_is_applied_before_it_was_accepted_and_then_first_in_shadow(desk: Desk) -> None:
+    _, found = await three_by_hand(desk)
+    assert await desk.database.run(rules.list_rules()) == []
+    accept = proposals.accept_proposal(found.id, new_id(), True, signed(), desk.clock())
+    view, name = await desk.database.run(accept)
+    [rule] = await desk.database.run(rules.list_rules())
+    assert (rule.name, rule.origin, rule.mode, rule.enabled) == (name, "learned", "shadow", True)
+    assert (view.state, view.rule_id) == ("accepted", rule.id)
+    with pytest.raises(Conflict, match="accepted already"):
+        await desk.database.run(proposals.dismiss_proposal(found.id, signed(), desk.clock()))
+
+
+async def test_a_name_that_is_taken_is_no_obstacle(desk: Desk) -> None:
+    room, found = await three_by_hand(desk)
+    await room.rules(RuleDraft(found.draft.name, {"sender_domain": "other.example"}, "star"))
+    _, name = await desk.database.run(proposals.accept_proposal(found.id, new_id(), False, signed(), desk.clock()))
+    assert name.startswith(found.draft.name)
+    modes = {rule.name: rule.mode for rule in await desk.database.run(rules.list_rules())}
+    assert modes == {found.draft.name: "active", name: "active"}
+
+
+async def test_what_was_dismissed_is_not_proposed_again(desk: Desk) -> None:
+    room, found = await three_by_hand(desk)
+    await desk.database.run(proposals.dismiss_proposal(found.id, signed(), desk.clock()))
+    await by_hand(room, Letter("more"), Letter("still more"), remove="INBOX")
+    assert await proposed(desk) == []
+    [kept] = await desk.database.run(proposals.list_proposals(None, 9))
+    assert (kept.state, kept.evidence) == ("dismissed", found.evidence)
+
+
+async def test_more_than_a_hundred_questions_are_not_asked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposals, "MOST_OPEN", 1)
+    room = await a_room(desk)
+    await by_hand(room, *letters(*["ida@shop.example"] * 3), remove="INBOX")
+    await by_hand(room, *letters(*["ute@other.example"] * 3), remove="INBOX")
+    assert len(await proposed(desk)) == 1
+
+
+async def test_what_the_user_did_takes_the_same_few_statements_however_much_it_is(
+    database: Database, desk: Desk
+) -> None:
+    room = await a_room(desk, RuleDraft("r", {"has_attachment": False}, "archive", shadow=True))
+    await room.decide(*(Letter(f"m{number}", f"s{number}@x{number}.example") for number in range(12)))
+
+    async def statements(*ids: str) -> set[str]:
+        names: list[str] = []
+        verb = apply_changes(
+            room.endpoint, [Change(id, labels_removed=frozenset({"INBOX"})) for id in ids], desk.clock()
+        )
+
+        def watched() -> Any:
+            script = verb.begin()
+            rows: Any = None
+            while True:
+                try:
+                    step = script.send(rows)
+                except StopIteration as end:
+                    return end.value
+                names.append(getattr(step, "name", "notify"))
+                rows = yield step
+
+        await database.run(verb._replace(begin=watched))
+        per_message = {"update_message_labels"}
+        assert len([name for name in names if name not in per_message]) == len(set(names) - per_message)
+        return set(names)
+
+    assert await statements("m0") == await statements(*(f"m{number}" for number in range(1, 12)))

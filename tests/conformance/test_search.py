@@ -1,0 +1,293 @@
+"""Search in stored mail: the same on both databases, always up to date, and never more than words."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from conftest import ManualClock, scale
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.search import read_query
+from postroom.store.database import Database, Script, Text, transaction
+from postroom.store.ids import new_id
+from postroom.store.labels import SeenLabel, sync_labels
+from postroom.store.mail_changes import Change, apply_changes
+from postroom.store.migrate import apply, migrate, migrations
+from postroom.store.opening import connect_database, open_database
+from postroom.store.search import NEWEST, FoundMail, check_message, read_mail, search_mail
+from support.mail import OWNER, keep_account, keep_mail
+
+
+async def search(database: Database, query: str, account_id: UUID | None = None) -> list[FoundMail]:
+    page = await database.run(search_mail(read_query(query), database.dialect, 50, account_id=account_id))
+    assert page.following is None
+    return page.found
+
+
+async def subjects(database: Database, query: str, account_id: UUID | None = None) -> list[str]:
+    return [each.subject for each in await search(database, query, account_id)]
+
+
+async def test_words_are_found_in_subject_sender_and_text_the_newest_first(database: Database, clock: ManualClock):
+    await keep_mail(database, clock, 1, subject="Invoice 17", sent_at="2026-11-10T08:00:00Z")
+    await keep_mail(
+        database, clock, 2, subject="Second", body="The INVOICE is attached", sent_at="2026-11-12T08:00:00Z"
+    )
+    await keep_mail(database, clock, 3, subject="Third", sender="invoice@shop.example", sent_at="2026-11-11T08:00:00Z")
+    await keep_mail(database, clock, 4, subject="Nothing of it", body="voice in")
+    assert await subjects(database, "invoice") == ["Second", "Third", "Invoice 17"]
+    assert await subjects(database, "invoice ATTACHED") == ["Second"]
+
+
+FITS = [
+    "budget plan",
+    '"plan the budget"',
+    "plan-the-budget",
+    "bud*",
+    "from:lindqvist",
+    "from:lindqvist.example",
+    "from:mara@lindqvist.example",
+    "subject:quarter",
+    "subject:quarter*",
+    'subject:"next quarter"',
+    "größe",
+    "Größe",
+    "GRÖßE",
+    "GRÖß*",
+    "naïve",
+    "don't",
+    "it’s",
+    "quoted",
+    "smile",
+    "हिन्दी",
+    "foo_bar",
+    "bar",
+    "3.14",
+    "label:inbox",
+    "label:receipts",
+    "label:RECEIPTS label:INBOX",
+    "label:Label_7",
+    "after:2026-11-15",
+    "after:2026/11/15 before:2026-11-16",
+    "before:2026-11-15T09:00:01+01:00",
+    f"account:{OWNER}",
+    "account:ADA@example.com budget",
+]
+FITS_NOT = [
+    '"budget plan"',
+    "bud",
+    "udget",
+    '"the bud*"',
+    "from:budget",
+    "subject:budget",
+    'subject:"quarter next"',
+    '"quarter mara"',
+    '"example we"',
+    "GRÖSSE",
+    "grosse",
+    "invoice AND nothing",
+    "NOT budget",
+    "budget OR",
+    "label:travel",
+    "budget label:travel",
+    "after:2026-11-16",
+    "before:2026-11-15T08:00:00Z",
+    "re: budget",
+    "http://budget",
+]
+
+
+async def test_a_query_means_the_same_on_both_databases(database: Database, clock: ManualClock):
+    account = await keep_account(database, clock())
+    labels = [SeenLabel("INBOX", "INBOX", "system"), SeenLabel("Label_7", "Receipts", "user")]
+    await database.run(sync_labels(account.id, labels, clock()))
+    body = (
+        "We plan the budget. Die Größe zählt, naïve. don't, it’s “quoted”, smile😀 हिन्दी foo_bar π=3.14 "
+        "https://wiki.example/path?x=1"
+    )
+    await keep_mail(database, clock, subject="Next quarter", body=body, labels=("INBOX", "Label_7"))
+    assert [query for query in FITS if not await search(database, query)] == []
+    assert [query for query in FITS_NOT if await search(database, query)] == []
+
+
+async def test_what_was_known_by_its_metadata_is_found_by_its_text_once_that_is_here(
+    database: Database, clock: ManualClock
+):
+    first = await keep_mail(database, clock, subject="Your parcel", tier="metadata")
+    assert await subjects(database, "parcel") == ["Your parcel"]
+    assert await subjects(database, "doorstep") == []
+    second = await keep_mail(database, clock, subject="Your parcel, again", body="It lies on the doorstep.")
+    assert second == first
+    assert await subjects(database, "doorstep") == ["Your parcel, again"]
+    assert await subjects(database, "parcel -") == ["Your parcel, again"]
+
+
+async def test_what_the_mailbox_has_lost_is_not_found_and_labels_are_those_of_now(
+    database: Database, clock: ManualClock
+):
+    await keep_mail(database, clock, 1, subject="Kept")
+    await keep_mail(database, clock, 2, subject="Lost")
+    lost = Change("mail-2", deleted=True)
+    moved = Change("mail-1", frozenset({"STARRED"}), frozenset({"INBOX"}))
+    await database.run(apply_changes(f"gmail:user:{OWNER}", [lost, moved], clock()))
+    assert await subjects(database, "words") == ["Kept"]
+    assert await subjects(database, "label:starred") == ["Kept"]
+    assert await subjects(database, "label:inbox") == []
+
+
+@transaction
+def _remove_messages() -> Script[None]:
+    yield Text("DELETE FROM messages")
+
+
+async def test_removed_messages_leave_no_words_behind(database: Database, clock: ManualClock):
+    await keep_mail(database, clock, 1)
+    await database.run(_remove_messages())
+    assert await subjects(database, "words") == []
+    await keep_mail(database, clock, 2, subject="Another")
+    assert await subjects(database, "words") == ["Another"]
+
+
+async def test_whoever_sees_one_account_finds_nothing_of_another(database: Database, clock: ManualClock):
+    mine = await keep_mail(database, clock, 1, subject="Mine")
+    other = await keep_mail(database, clock, 2, subject="Other", owner="bob@example.org")
+    bob = await keep_account(database, clock(), "bob@example.org")
+    assert sorted(await subjects(database, "words")) == ["Mine", "Other"]
+    assert await subjects(database, "words", bob.id) == ["Other"]
+    assert await subjects(database, "after:2026-01-01", bob.id) == ["Other"]
+    with pytest.raises(BadInput, match="names no account here"):
+        await search(database, f"account:{OWNER}", bob.id)
+    assert (await database.run(read_mail(other, bob.id))).subject == "Other"
+    for refused in (read_mail(mine, bob.id), read_mail(new_id())):
+        with pytest.raises(NotFound):
+            await database.run(refused)
+    with pytest.raises(NotFound):
+        await database.run(check_message(mine, bob.id))
+
+
+async def test_a_label_of_the_same_id_in_another_account_is_another_label(database: Database, clock: ManualClock):
+    for owner, name in ((OWNER, "Receipts"), ("bob@example.org", "Travel")):
+        account = await keep_account(database, clock(), owner)
+        await database.run(sync_labels(account.id, [SeenLabel("Label_1", name, "user")], clock()))
+        await keep_mail(database, clock, name, subject=name, labels=("Label_1",), owner=owner)
+    (found,) = await search(database, "label:receipts")
+    assert (found.subject, found.labels) == ("Receipts", ("Receipts",))
+
+
+async def test_pages_follow_each_other_without_gap_or_repetition_also_within_one_moment(
+    database: Database, clock: ManualClock
+):
+    for number in range(7):
+        await keep_mail(database, clock, number, subject=str(number))
+    for query in ("words", "after:2026-01-01"):
+        asked, cursor, seen = read_query(query), NEWEST, list[str]()
+        for size in (3, 3, 1):
+            page = await database.run(search_mail(asked, database.dialect, 3, cursor))
+            assert len(page.found) == size
+            seen += [each.subject for each in page.found]
+            cursor = page.following or NEWEST
+        assert sorted(seen) == [str(number) for number in range(7)]
+        assert cursor == NEWEST
+
+
+async def test_an_excerpt_shows_the_place(database: Database, clock: ManualClock):
+    await keep_mail(database, clock, body=f"{'Before. ' * 200}The needle\n is here. {'After. ' * 200}")
+    (found,) = await search(database, "needle")
+    assert "The needle is here." in found.excerpt
+    assert len(found.excerpt) <= 200
+
+
+async def test_a_long_text_is_read_up_to_its_limit(database: Database, clock: ManualClock):
+    id = await keep_mail(database, clock, body="ä" * 20_001)
+    read = await database.run(read_mail(id))
+    assert (read.text, read.is_cut) == ("ä" * 20_000, True)
+    assert ("From", "mara@lindqvist.example") in read.headers
+    assert read.sent_at == datetime(2026, 11, 15, 8, tzinfo=UTC)
+
+
+async def test_mail_that_was_stored_before_there_was_a_search_is_found(
+    database_url: str | None, tmp_path: Path, clock: ManualClock
+):
+    database = connect_database(tmp_path, database_url)
+    known = migrations(database.dialect)
+    for each in known[:9]:
+        await database.run(apply(each, database.dialect, known))
+    await keep_mail(database, clock, 1, subject="Early bird")
+    await keep_mail(database, clock, 2, subject="Early and lost")
+    await database.run(apply_changes(f"gmail:user:{OWNER}", [Change("mail-2", deleted=True)], clock()))
+    assert await migrate(database)
+    assert await subjects(database, "early") == ["Early bird"]
+    await keep_mail(database, clock, 3, subject="Late and early")
+    assert sorted(await subjects(database, "early words")) == ["Early bird", "Late and early"]
+    await database.close()
+
+
+HOSTILE_TEXTS = [
+    "".join(f"{chr(0x10000 + each)} " for each in range(100_000)),
+    "".join(f"{each:x} " for each in range(60_000)),
+    "x" * 1_000_000,
+    "a-" * 300_000,
+    "'\"\\:&|!()<->* " * 20_000,
+    "<a href='" * 50_000,
+    "&" * 300_000,
+    "a@b." * 200_000,
+    "/a" * 300_000,
+    "\u0301" * 100_000,
+    "".join(map(chr, range(1, 0xD800))),
+]
+
+
+async def test_no_text_breaks_the_index(database: Database, clock: ManualClock):
+    for number, body in enumerate(HOSTILE_TEXTS):
+        subject = body[:2000].replace("\r", " ").replace("\n", " ")
+        await keep_mail(database, clock, number, subject=f"marker{number} {subject}", body=f"beacon{number} {body}")
+        assert len(await search(database, f"marker{number} beacon{number}")) == 1, number
+
+
+SYNTAX = [
+    *('"', "'", "\\", "*", ":", "(", ")", "&", "|", "!", "<->", "AND", "OR", "NOT", "NEAR(", "^", "{", "}", "-", "+"),
+    *("subject", "sender", "from:", "subject:", "label:", "account:", "after:", "before:", "body:", "message_words:"),
+    *("rowid", "word", "ü", "\0", "\ud800", "\u0301", "😀", "ŉ", "İ", " ", "\n", ";--", "%", "$1", "?1", "rank", ","),
+]
+queries = st.one_of(
+    st.text(max_size=60), st.lists(st.sampled_from(SYNTAX), max_size=30).map("".join), st.from_regex(r"\w+:.{0,20}")
+)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def standing(request: pytest.FixtureRequest, tmp_path: Path):
+    """A database with one message in it, and the loop that it lives on, for many queries."""
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    with asyncio.Runner() as runner:
+        database = runner.run(open_database(tmp_path, url))
+        runner.run(keep_mail(database, ManualClock(), subject="subject word", body="ü AND NOT word"))
+        yield runner, database
+        runner.run(database.close())
+
+
+@settings(max_examples=scale(250, 20_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=queries)
+@example(query='"' * 500)
+@example(query="word" + " AND" * 40)
+@example(query="a" * 100)
+@example(query="a*" * 50)
+@example(query="after:0001-01-01T00:00:00+23:59")
+@example(query="before:9999-12-31T23:59:59-23:59")
+def test_no_query_does_more_than_find_or_be_refused(standing: tuple[asyncio.Runner, Database], query: str):
+    runner, database = standing
+    try:
+        found = runner.run(search(database, query))
+    except BadInput:
+        return
+    assert len(found) <= 1
+
+
+def test_no_spelling_of_a_word_holds_a_sign():
+    """Words are written into the index's own language in several spellings; none may leave its quotes."""
+    for each in map(chr, range(0x110000)):
+        if each.isalnum():
+            assert not set(each.upper() + each.lower() + each.capitalize()) & set("'\"\\:*&|!()<>"), hex(ord(each))

@@ -1,0 +1,272 @@
+"""The real discord.py over loopback sockets: notices are posted once and closed, presses count only when they may."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from conformance.test_approvals import tamper
+from conftest import ManualClock
+from integration.approval_desk import ApprovalDesk, Broken, pending
+from postroom.act.discord import DiscordChannel, DiscordTerms
+from postroom.act.discord_bot import DiscordBot
+from postroom.act.discord_buttons import Buttons
+from postroom.act.discord_library import point_at
+from postroom.core.errors import Fatal, Retryable
+from postroom.sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
+from postroom.store import approvals
+from postroom.store.database import Database
+
+APPROVER, STRANGER = "910000000000000071", "910000000000000072"
+BUTTONS = Buttons(lambda: [b"k" * 32])
+PATIENCE_S = 10
+
+
+@dataclass
+class Room:
+    """The stand-in, the bot in it, and the desk behind."""
+
+    desk: ApprovalDesk
+    discord: DiscordApi
+    channel: DiscordChannel
+
+    async def asked(self, action: str = "trash", parameters: dict[str, Any] | None = None) -> tuple[UUID, str]:
+        """The ids of an action that waits, and of the message that asks."""
+        id = await pending(self.desk, action, parameters, actor="rule")
+        await self.desk.notify(id, [self.channel])
+        return id, (await self.desk.notices(id))[0].reference
+
+    async def press(self, message_id: str, button: str, user: str = APPROVER) -> str:
+        """What the bot says to who presses; `button` is a label, or the id of a button that is none of the message's."""
+        labels = {"Approve", "Reject"}
+        custom_id = self.discord.button(message_id, button)["custom_id"] if button in labels else button
+        return await said(await self.discord.press(message_id, custom_id, user))
+
+
+async def said(pressed: Pressed) -> str:
+    async with asyncio.timeout(PATIENCE_S):
+        words = await pressed.said
+    assert pressed.is_private
+    return words
+
+
+@pytest.fixture
+async def quiet(sqlite: Database, clock: ManualClock) -> AsyncIterator[Room]:
+    """Discord without a bot that listens: what any worker has."""
+    api = DiscordApi()
+    async with running_discord(api) as (base_url, gateway_url):
+        point_at(base_url, gateway_url)
+        channel = DiscordChannel(DiscordTerms(api.token, int(CHANNEL_ID), "https://mail.example.com"), BUTTONS)
+        try:
+            yield Room(ApprovalDesk(sqlite, clock), api, channel)
+        finally:
+            await channel.aclose()
+
+
+@pytest.fixture
+async def room(quiet: Room) -> AsyncIterator[Room]:
+    bot = DiscordBot(quiet.discord.token, quiet.desk.answers, BUTTONS, [APPROVER])
+    listening = asyncio.create_task(bot.run(again_after=timedelta(0)))
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await quiet.discord.gateway.until_connected()
+        yield quiet
+    finally:
+        listening.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await listening
+
+
+def fields(message: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in message["embeds"][0]["fields"]}
+
+
+async def test_the_embed_says_what_to_whom_why_and_until_when(quiet: Room) -> None:
+    id, message_id = await quiet.asked("forward", {"to": "boss@example.com", "note": "look"})
+    message = quiet.discord.messages[message_id]
+    shown = fields(message)
+    assert shown["What"] == "`forward`"
+    assert shown["Goes to"] == "`boss@example.com`"
+    assert shown["Mail"] == "From `a@example.com`\nSubject `Hello`"
+    assert shown["With"] == "```\nlook\n```"
+    assert "`it is old`\n`agents propose, people approve`" in shown["Why"]
+    assert shown["Expires"].startswith("<t:")
+    assert message["embeds"][0]["footer"]["text"] == f"Action {id}"
+    assert message["allowed_mentions"] == {"parse": []}
+    assert quiet.discord.button(message_id, "Open")["url"] == f"https://mail.example.com/approvals#{id}"
+
+
+async def test_what_mail_says_stays_in_its_quotes(quiet: Room) -> None:
+    hostile = "`[click](https://evil.example)` @everyone <@1> ```\n**x**"
+    _, message_id = await quiet.asked("auto_reply", {"text": hostile * 40, "subject": hostile.replace("\n", "")})
+    shown = fields(quiet.discord.messages[message_id])
+    assert shown["With"].count("`") == 6
+    assert shown["With"].endswith("\n```")
+
+
+async def test_an_approver_who_presses_approve_has_it_done(room: Room) -> None:
+    id, message_id = await room.asked()
+    assert await room.press(message_id, "Approve") == "Approved: it is being done."
+    found = await room.desk.shown(id)
+    assert (found.state, found.approved_by) == ("queued", f"discord:{APPROVER}")
+
+
+async def test_an_approver_who_presses_reject_has_it_left(room: Room) -> None:
+    id, message_id = await room.asked()
+    assert await room.press(message_id, "Reject") == "Rejected: it is not done."
+    assert await room.desk.state(id) == "rejected"
+
+
+async def test_a_stranger_is_refused_in_private_and_audited(room: Room) -> None:
+    id, message_id = await room.asked()
+    for button in ("Approve", "Reject"):
+        assert (await room.press(message_id, button, STRANGER)).startswith("Refused: you are not among those")
+    assert await room.desk.state(id) == approvals.WAITING
+    assert [(actor, object_id) for actor, object_id, _ in await room.desk.refused()] == [
+        (f"discord:{STRANGER}", str(id))
+    ] * 2
+
+
+async def test_a_forged_button_is_refused_and_audited(room: Room) -> None:
+    id, message_id = await room.asked()
+    real = room.discord.button(message_id, "Reject")["custom_id"]
+    other = await pending(room.desk, "delete", actor="rule")
+    foreign = Buttons(lambda: [b"x" * 32]).sign("approve", await room.desk.shown(other))
+    for forged in (real.replace(":r:", ":a:"), real[:-1] + "A", foreign, "postroom:a:x:9999999999:y:z"):
+        assert (await room.press(message_id, forged)).startswith("Refused: this button is not signed")
+    assert await room.desk.state(id) == await room.desk.state(other) == approvals.WAITING
+    assert len(await room.desk.refused()) == 4
+
+
+async def test_a_press_that_is_replayed_after_the_answer_is_refused(room: Room) -> None:
+    id, message_id = await room.asked()
+    kept = room.discord.button(message_id, "Approve")["custom_id"]
+    await room.press(message_id, "Reject")
+    assert "it is rejected (rejected by discord:" in await room.press(message_id, kept)
+    assert await room.desk.state(id) == "rejected"
+    assert len(await room.desk.refused()) == 1
+
+
+async def test_a_press_after_the_expiry_is_refused(room: Room) -> None:
+    id, message_id = await room.asked()
+    room.desk.clock.forward(24 * 3600)
+    assert "this button has expired" in await room.press(message_id, "Approve")
+    assert await room.desk.state(id) == approvals.WAITING
+    assert await room.desk.database.run(approvals.expire_approvals(room.desk.clock())) == 1
+
+
+async def test_the_approval_of_an_action_that_was_changed_afterwards_is_refused(room: Room) -> None:
+    id, message_id = await room.asked("forward", {"to": "boss@example.com"})
+    change = """parameters_json = '{"to":"thief@example.net"}'"""
+    await room.desk.database.run(tamper(change, id))
+    assert "was changed after it was decided on" in await room.press(message_id, "Approve")
+    assert await room.desk.state(id) == approvals.WAITING
+
+
+async def test_a_bot_that_is_asked_to_reconnect_goes_on_listening(room: Room) -> None:
+    id, message_id = await room.asked()
+    await room.discord.gateway.ask_to_reconnect()
+    async with asyncio.timeout(PATIENCE_S):
+        await room.discord.gateway.until_connected(sessions=2)
+    assert room.discord.gateway.resumed == 1
+    await room.press(message_id, "Approve")
+    assert await room.desk.state(id) == "queued"
+
+
+async def test_an_answered_notice_is_edited_once_with_its_buttons_out_of_use(quiet: Room) -> None:
+    id, message_id = await quiet.asked()
+    await quiet.desk.reject(id)
+    await quiet.desk.notify(id, [quiet.channel])
+    await quiet.desk.notify(id, [quiet.channel])
+    (edited,) = quiet.discord.edits
+    assert fields(edited)["Answer"] == "`rejected: rejected by cli:ada`"
+    assert "Expires" not in fields(edited)
+    assert [quiet.discord.button(message_id, label)["disabled"] for label in ("Approve", "Reject")] == [True, True]
+    assert [notice.is_open for notice in await quiet.desk.notices(id)] == [False]
+
+
+async def test_a_notice_that_somebody_deleted_needs_no_closing(quiet: Room) -> None:
+    id, message_id = await quiet.asked()
+    del quiet.discord.messages[message_id]
+    await quiet.desk.reject(id)
+    await quiet.desk.notify(id, [quiet.channel])
+    assert [notice.is_open for notice in await quiet.desk.notices(id)] == [False]
+
+
+@pytest.mark.parametrize("minutes_later", [False, True])
+async def test_a_retry_after_a_lost_answer_does_not_post_twice(quiet: Room, minutes_later: bool) -> None:
+    id = await pending(quiet.desk)
+    quiet.discord.refusals.append(Refusal(503, after_taking=True))
+    with pytest.raises(Retryable):
+        await quiet.desk.notify(id, [quiet.channel])
+    if minutes_later:
+        quiet.discord.forget_nonces()
+    else:
+        quiet.discord.requests.clear()
+    await quiet.desk.notify(id, [quiet.channel], attempts=2 if minutes_later else 1)
+    assert list(quiet.discord.messages) == [notice.reference for notice in await quiet.desk.notices(id)]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind"),
+    [
+        (Refusal(503), Retryable),
+        (Refusal(403, 50013), Fatal),
+        (Refusal(404, 10003), Fatal),
+        (Refusal(400, 50035), Fatal),
+        (Refusal(429, retry_after=45.0), Retryable),
+    ],
+)
+async def test_what_discord_refuses_is_tried_again_only_when_that_may_help(
+    quiet: Room, refusal: Refusal, kind: type[Exception]
+) -> None:
+    id = await pending(quiet.desk)
+    quiet.discord.refusals.append(refusal)
+    with pytest.raises(kind) as raised:
+        await quiet.desk.notify(id, [quiet.channel])
+    if isinstance(raised.value, Retryable) and refusal.retry_after is not None:
+        assert raised.value.after == timedelta(seconds=refusal.retry_after)
+    assert await quiet.desk.notices(id) == []
+
+
+async def test_a_wrong_token_names_the_setting(quiet: Room) -> None:
+    id = await pending(quiet.desk)
+    channel = DiscordChannel(DiscordTerms("wrong", int(CHANNEL_ID)), BUTTONS)
+    with pytest.raises(Fatal, match=r"discord\.token"):
+        await quiet.desk.notify(id, [channel])
+
+
+async def test_a_channel_that_fails_does_not_keep_the_others_from_asking(quiet: Room) -> None:
+    id = await pending(quiet.desk)
+    with pytest.raises(Fatal, match="broken"):
+        await quiet.desk.notify(id, [Broken(Fatal("broken")), quiet.channel])
+    assert [notice.channel for notice in await quiet.desk.notices(id)] == ["discord"]
+
+
+async def test_without_a_channel_the_job_is_done_and_the_action_waits(quiet: Room) -> None:
+    id = await pending(quiet.desk)
+    await quiet.desk.notify(id, [])
+    assert await quiet.desk.state(id) == approvals.WAITING
+
+
+async def test_what_was_answered_before_anybody_was_asked_is_not_asked(quiet: Room) -> None:
+    id = await pending(quiet.desk)
+    await quiet.desk.reject(id)
+    await quiet.desk.notify(id, [quiet.channel])
+    assert quiet.discord.messages == {}
+
+
+async def test_a_notice_that_cannot_be_closed_is_given_up_with_the_last_attempt(quiet: Room) -> None:
+    id = await pending(quiet.desk)
+    await quiet.desk.database.run(approvals.keep_notice(id, "webhook", "x", quiet.desk.clock()))
+    await quiet.desk.reject(id)
+    broken = Broken(Retryable("later"))
+    for attempt, is_open in ((1, True), (5, False)):
+        with pytest.raises(Retryable):
+            await quiet.desk.notify(id, [broken], attempts=attempt)
+        assert [notice.is_open for notice in await quiet.desk.notices(id)] == [is_open]

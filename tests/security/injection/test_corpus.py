@@ -1,0 +1,72 @@
+"""The corpus of hostile mail is as large and as varied as it is said to be, and its demands do reach a model."""
+
+from collections import Counter
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from postroom.core.mime import read_letter
+from postroom.core.model_decision import TOOL, decision_schema
+from postroom.core.rules import Subject
+from postroom.core.tiers import values
+from postroom.decide.prompt import Mode, PromptMail, build_prompt
+from postroom.sandbox.model_moods import obedient
+from postroom.sandbox.model_requests import Asked
+from security.injection.carriers import CARRIERS
+from security.injection.corpus import HOSTILE, SEED, Corpus, Hostile, build_corpus
+from security.injection.demands import DEMANDS
+from security.injection.findings import parted
+from security.injection.languages import OPENINGS
+from security.injection.voices import ENCODINGS, VOICES
+from support.canaries import WORD, Canaries
+
+MODES: tuple[Mode, ...] = ("full", "headers", "redacted")
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return build_corpus(Canaries())
+
+
+def told_of(mail: Hostile, number: int, mode: Mode = "full") -> Asked:
+    """The prompt about it, with the names of its attachments."""
+    letter = read_letter(mail.raw)
+    subject = (values(letter.headers, "subject") or [""])[0]
+    of = Subject(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
+    names = tuple(each.filename for each in letter.attachments)
+    built = build_prompt(PromptMail(UUID(int=number), of, names), [], [], [], mode)
+    return Asked("openai", "stand-in", built.system, built.user, TOOL, decision_schema(()), True, {}, "")
+
+
+def test_there_are_more_than_three_hundred_hostile_messages_and_no_two_of_a_kind(corpus: Corpus):
+    assert len({each.kind for each in corpus.hostile}) == HOSTILE > 300
+    assert len({WORD.sub("", each.raw.decode("utf-8", "replace")) for each in corpus.hostile}) == HOSTILE
+
+
+def test_both_halves_hold_something_of_everything(corpus: Corpus):
+    for half in corpus.halves(Random(SEED)):
+        made_of = [Counter(each) for each in zip(*(mail.kind for mail in half.hostile), strict=True)]
+        wanted = [[demand.name for demand in DEMANDS], CARRIERS, VOICES, ENCODINGS, OPENINGS]
+        assert [set(found) for found in made_of] == [set(names) for names in wanted]
+
+
+def test_a_seed_makes_one_corpus_and_another_makes_another(corpus: Corpus):
+    assert build_corpus(Canaries()).hostile == corpus.hostile
+    assert build_corpus(Canaries(), SEED + 1).hostile != corpus.hostile
+
+
+def test_what_is_plainly_demanded_is_what_an_obedient_model_reads(corpus: Corpus):
+    legible = [each for each in corpus.hostile if each.is_legible]
+    assert len(legible) >= 8
+    for number, mail in enumerate(legible):
+        read = [call.arguments for call in obedient(told_of(mail, number)).calls]
+        wanted = [call.arguments for call in mail.demand.first if isinstance(call.arguments, dict)]
+        assert [each for each in wanted if each not in read] == [], mail.kind
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_mail_and_no_name_of_an_attachment_gets_out_of_the_fence(corpus: Corpus, mode: Mode):
+    outside = {parted(told_of(mail, number, mode)) for number, mail in enumerate(corpus.hostile)}
+    assert None not in outside
+    assert len(outside) == 1

@@ -1,0 +1,82 @@
+"""Mail that is stored the way all mail is: handed in, leased, and made a row; and something done with it."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from postroom.core.actions import label_change
+from postroom.core.job_types import CATALOGUE
+from postroom.core.mail import read_mail
+from postroom.core.queues import EMAIL
+from postroom.core.undo import undo_hint
+from postroom.store import actions, decisions, inbox, jobs, mail
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.new_jobs import new_job
+from postroom.switchboard.intake import Intake
+
+OWNER = "ada@example.com"
+
+
+async def keep_account(database: Database, now: datetime, email: str = OWNER) -> mail.Account:
+    return await database.run(mail.keep_account(new_id(), "gmail", f"gmail:user:{email}", email, now))
+
+
+async def keep_mail(
+    database: Database,
+    clock: Callable[[], datetime],
+    number: object = 1,
+    *,
+    subject: str = "Hello",
+    body: str = "Some words.",
+    sender: str = "mara@lindqvist.example",
+    labels: Iterable[str] = ("INBOX",),
+    sent_at: str = "2026-11-15T08:00:00Z",
+    owner: str = OWNER,
+    tier: str = "full",
+    headers: Iterable[tuple[str, str]] = (),
+) -> UUID:
+    """The id of the message; of one that was known by its metadata, the same as before."""
+    account = await keep_account(database, clock(), owner)
+    heads = [["From", sender], ["To", owner], ["Subject", subject], *(list(pair) for pair in headers)]
+    full = tier == "full"
+    payload: dict[str, Any] = {"headers": heads, "labels": list(labels), "sent_at": sent_at}
+    envelope: dict[str, Any] = {
+        "schema_version": "ingest.v1",
+        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": account.endpoint_identity},
+        "event": {"external_event_id": f"mail-{number}", "observed_at": "2026-11-15T08:00:00Z"},
+        "sender": {"identity": sender},
+        "payload": {"raw": payload if full else None, "normalized_text": body if full else subject},
+        "control": {"ingestion_tier": tier},
+    }
+    if not full:
+        envelope["payload"]["metadata"] = payload
+    await Intake(database, None, clock).ingest(envelope)
+    ((leased,), _) = await database.run(inbox.lease(EMAIL, 1, new_id(), clock(), new_id()))
+    kept: list[UUID] = []
+
+    def classify(id: UUID) -> Any:
+        kept.append(id)
+        return new_job(CATALOGUE, "classify", {"message_id": str(id)})
+
+    storing = mail.store_message(leased, account, (new_id(), new_id()), read_mail(leased.envelope), classify, clock())
+    await database.run(storing)
+    return kept[-1]
+
+
+async def done(database: Database, clock: Callable[[], datetime], message_id: UUID, actor: str = "rule") -> UUID:
+    """The id of an action that took the message out of the inbox, on somebody's behalf."""
+    account_id = (await database.run(mail.load_message(message_id))).account_id
+    job, action_id, token = new_job(CATALOGUE, "action.gmail", {}, priority=100), new_id(), new_id()
+    wish = decisions.Decision(new_id(), account_id, message_id, "none", "archive", {}, 1.0, "a test")
+    action = decisions.NewAction(action_id, actor, "queued", "hash", job.id, asked_by="test")
+    await database.run(decisions.ask_for_action(wish, action, job, clock()))
+    await database.run(jobs.open_lease(token, "worker", clock(), clock() + timedelta(minutes=1)))
+    (claimed,) = await database.run(jobs.claim(token, 1, clock()))
+    await database.run(actions.begin_action(claimed, action_id, 20, clock()))
+    before = frozenset({"INBOX"})
+    hint = undo_hint("archive", before, label_change("archive").effective(before))
+    await database.run(actions.complete_action(claimed, action_id, frozenset(), hint, clock()))
+    await database.run(jobs.close_lease(token, clock()))
+    return action_id

@@ -1,0 +1,76 @@
+"""What a person is shown before he answers, whatever the mail would like him to see."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from postroom.act.approval_notice import notice_of, one_line, what_is_done
+from postroom.core.actions import ACTION_TYPES
+from support.approvals import WAITING
+
+
+def test_a_notice_says_what_to_whom_why_and_until_when():
+    notice = notice_of(WAITING)
+    assert (notice.what, notice.to_whom) == ("forward", ("a@example.com", "b@example.com"))
+    assert (notice.sender, notice.subject, notice.content) == ("shop@store.example", "Your bill", "look")
+    assert notice.decided_by == "small, 55% sure"
+    assert notice.why == ("it is about money", "forward cannot be undone")
+    assert notice.expires_at == WAITING.expires_at
+    assert notice.answer is None
+
+
+def test_an_answer_goes_to_the_sender_and_is_shown():
+    reply = replace(WAITING, action_type="auto_reply", parameters={"text": "Thanks.\nBye.", "subject": "Re"})
+    notice = notice_of(reply)
+    assert notice.to_whom == ("shop@store.example",)
+    assert notice.content == "Subject: Re\nThanks.\nBye."
+
+
+def test_what_reaches_nobody_names_nobody():
+    assert notice_of(replace(WAITING, action_type="delete", parameters={})).to_whom == ()
+
+
+@pytest.mark.parametrize("action", ACTION_TYPES)
+def test_every_action_has_words(action: str):
+    given: dict[str, Any] = {"label": "Receipts", "amount": 2, "units": "days"}
+    assert what_is_done(action, given)
+    assert "_" not in what_is_done(action, given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"actor": "rule", "rule_name": "bills"}, "the rule 'bills'"),
+        ({"actor": "agent", "asked_by": "token:7"}, "an agent (token:7)"),
+        ({"actor": "user", "asked_by": "cli:ada"}, "cli:ada"),
+    ],
+)
+def test_who_decided_is_named(changes: dict[str, Any], words: str):
+    assert notice_of(replace(WAITING, **changes)).decided_by == words
+
+
+@pytest.mark.parametrize(
+    ("state", "approved_by", "error", "words"),
+    [
+        ("queued", "cli:ada", None, "approved by cli:ada"),
+        ("completed", "cli:ada", None, "approved by cli:ada"),
+        ("rejected", None, "rejected by cli:ada", "rejected: rejected by cli:ada"),
+        ("expired", None, "nobody approved it in time", "expired: nobody approved it in time"),
+    ],
+)
+def test_the_answer_is_told_when_there_is_one(state: str, approved_by: str | None, error: str | None, words: str):
+    assert notice_of(replace(WAITING, state=state, approved_by=approved_by, error=error)).answer == words
+
+
+@pytest.mark.parametrize(
+    "hostile", ["a\nb", "a\r\nb", "a\u2028b", "a\u202eb", "a\u200bb", "a\x1b[2Jb", "a\x00b", "a\ud800b", "a\ue000b"]
+)
+def test_nothing_hides_in_a_line(hostile: str):
+    shown = one_line(hostile)
+    assert shown.isprintable()
+    assert shown.startswith("a ")
+
+
+def test_a_long_line_is_cut_and_says_so():
+    assert one_line("x" * 1000, 10) == "xxxxxxxxxx… (990 characters more)"

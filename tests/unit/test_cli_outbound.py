@@ -1,0 +1,121 @@
+"""`postroom outbound`: what is on its way, why it waits, and what a person settles."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from uuid import UUID
+
+from conformance.desk import Desk
+from conformance.fault_cases_outbound import DRAFT, LEASE, doubted, leased_delivery
+from conftest import ManualClock
+from postroom.store import actions, outbound, pauses
+from postroom.store.audit import Signature, list_audit
+from postroom.store.ids import new_id
+from postroom.store.opening import open_database
+from support.shell import Shell
+
+NOBODY = "01997000-0000-7000-8000-000000000000"
+
+
+def on_the_desk(shell: Shell, use: Callable[[Desk], Awaitable[UUID]]) -> str:
+    async def opened() -> UUID:
+        database = await open_database(shell.folder / "postroom-data", None)
+        try:
+            return await use(Desk(database, ManualClock()))
+        finally:
+            await database.close()
+
+    found = asyncio.run(opened())
+    shell.capture.readouterr()
+    return str(found)
+
+
+async def deferred(desk: Desk) -> UUID:
+    leased = await leased_delivery(desk, "forward")
+    later = desk.clock() + timedelta(days=900)
+    await desk.database.run(outbound.defer(leased.hold, DRAFT, later, "Gmail failed (503)", desk.clock()))
+    return leased.id
+
+
+async def unknown(desk: Desk) -> UUID:
+    return (await doubted(desk)).id
+
+
+def test_outgoing_mail_is_listed_and_shown_with_its_reason(shell: Shell) -> None:
+    id = on_the_desk(shell, deferred)
+    assert shell("outbound", "list") == 0
+    assert id in shell.out
+    assert "deferred" in shell.out
+    assert "Gmail failed (503)" in shell.out
+    assert shell("outbound", "list", "--state", "unknown", "--json") == 0
+    assert shell.json() == []
+    assert shell("outbound", "show", id, "--json") == 0
+    (shown,) = shell.json()
+    assert (shown["id"], shown["kind"], shown["recipients"], shown["draft_id"]) == (
+        id,
+        "forward",
+        ["a@example.com"],
+        DRAFT[0],
+    )
+    assert "mime" not in shown
+
+
+def test_a_pause_is_told_where_mail_waits_for_it(shell: Shell) -> None:
+    async def paused(desk: Desk) -> UUID:
+        id = await deferred(desk)
+        signed = Signature(new_id(), "test", "admin")
+        await desk.database.run(pauses.pause(pauses.ALL, "to look around", signed, desk.clock()))
+        return id
+
+    id = on_the_desk(shell, paused)
+    assert shell("outbound", "show", id) == 0
+    assert "to look around" in shell.out
+
+
+def test_a_wrong_state_and_an_unknown_id_are_told(shell: Shell) -> None:
+    on_the_desk(shell, deferred)
+    assert shell("outbound", "list", "--state", "lost") == 2
+    assert "use one of bounced, canceled" in shell.err
+    for command in (["show"], ["retry"], ["resolve", "--sent"]):
+        assert shell("outbound", command[0], NOBODY, *command[1:]) == 1
+        assert "there is no outgoing mail" in shell.err
+
+
+def test_what_waits_is_made_due(shell: Shell) -> None:
+    id = on_the_desk(shell, deferred)
+    assert shell("outbound", "retry", id) == 0
+    assert shell.out == f"{id}  due\n"
+
+    async def due(desk: Desk) -> UUID:
+        now = desk.clock.forward(86_400 * 500)
+        (leased,) = await desk.database.run(outbound.lease_deliveries(new_id(), 9, now, now + LEASE))
+        (entry,) = await desk.database.run(list_audit(1))
+        assert (entry.action, entry.object_id) == ("outbound.retry", id)
+        return leased.id
+
+    assert on_the_desk(shell, due) == id
+
+
+def test_a_person_says_what_became_of_a_mail(shell: Shell) -> None:
+    id = on_the_desk(shell, unknown)
+    assert shell("outbound", "resolve", id) == 2
+    assert "--not-sent" in shell.err
+    assert shell("outbound", "retry", id) == 1
+    assert "may have been sent" in shell.err
+    assert shell("outbound", "resolve", id, "--sent", "--json") == 0
+    assert shell.json() == [{"id": id, "result": "delivered"}]
+
+    async def completed(desk: Desk) -> UUID:
+        (action,) = await desk.database.run(actions.list_actions(9))
+        assert action.state == "completed"
+        return action.id
+
+    on_the_desk(shell, completed)
+    assert shell("outbound", "resolve", id, "--not-sent") == 1
+    assert "is known: it is delivered" in shell.err
+
+
+def test_what_was_not_sent_is_queued_again(shell: Shell) -> None:
+    id = on_the_desk(shell, unknown)
+    assert shell("outbound", "resolve", id, "--not-sent") == 0
+    assert shell.out == f"{id}  queued\n"
