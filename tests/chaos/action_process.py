@@ -64,13 +64,19 @@ class Postroom:
     """The parts at work on one mailbox, and the way of one message through them."""
 
     def __init__(
-        self, database: Database, mailbox: GmailMailbox, as_the_user: GmailMailbox, clock: Ahead, tries: int | None
+        self,
+        database: Database,
+        news: asyncio.Event,
+        mailbox: GmailMailbox,
+        as_the_user: GmailMailbox,
+        clock: Ahead,
+        tries: int | None,
     ) -> None:
         self._database = database
         self._as_the_user = as_the_user
         self._clock = clock
         self._catalogue = catalogue_for(tries)
-        self._news = asyncio.Event()
+        self._news = news
         executor = Executor(database, self._catalogue, clock)
         handlers = {
             "classify": Classify(database, self._catalogue, clock),
@@ -80,9 +86,6 @@ class Postroom:
         }
         self.worker = Worker(database, self._catalogue, handlers, OPTIONS, clock)
         self._scheduler = Scheduler(database, self._catalogue, (), clock)
-
-    def hear(self) -> None:
-        self._news.set()
 
     async def take_over(self) -> None:
         """All that the dead held. PostgreSQL may need a moment to see that they are dead."""
@@ -166,8 +169,8 @@ def catalogue_for(tries: int | None) -> Catalogue:
 async def main(arguments: argparse.Namespace) -> None:
     death = Death(Step.parse(arguments.die) if arguments.die else None)
     opened = await open_database(arguments.data_dir, arguments.url)
-    heard: list[Postroom] = []
-    database = MortalDatabase(opened, death, lambda: [each.hear() for each in heard])
+    news = asyncio.Event()
+    database = MortalDatabase(opened, death, news.set)
     clock = Ahead(timedelta(days=arguments.days))
     tries = arguments.case.kind.tries if arguments.case is not None else None
 
@@ -176,11 +179,10 @@ async def main(arguments: argparse.Namespace) -> None:
 
     async with (
         httpx2.AsyncClient(transport=MortalTransport(death, arguments.token)) as mortal,
-        httpx2.AsyncClient(trust_env=False) as plain,
+        httpx2.AsyncClient(verify=False, trust_env=False) as plain,
     ):
         mailbox, as_the_user = (GmailMailbox(GmailClient(http, arguments.gmail, token)) for http in (mortal, plain))
-        postroom = Postroom(database, mailbox, as_the_user, clock, tries)
-        heard.append(postroom)
+        postroom = Postroom(database, news, mailbox, as_the_user, clock, tries)
         await postroom.take_over()
         working = asyncio.create_task(postroom.worker.run())
         if arguments.begun is not None:

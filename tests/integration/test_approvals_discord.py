@@ -42,7 +42,7 @@ class Room:
         return id, (await self.desk.notices(id))[0].reference
 
     async def press(self, message_id: str, button: str, user: str = APPROVER) -> str:
-        """What the bot says to who presses; `button` is a label, or the id of a button that is none of the message's."""
+        """What the bot says to who presses; `button` is a label, or an id that the message has no button of."""
         labels = {"Approve", "Reject"}
         custom_id = self.discord.button(message_id, button)["custom_id"] if button in labels else button
         return await said(await self.discord.press(message_id, custom_id, user))

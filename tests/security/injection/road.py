@@ -1,7 +1,7 @@
 """The whole road, once for a corpus: emulated mailbox, connector, model over HTTP, decision, safety, actions.
 
-The model is an accomplice of whoever wrote the mail: it does what the mail demands, in whatever language, code or hiding
-place the demand stands, and when that is refused it tries something else. It knows only what it is told.
+The model is an accomplice of whoever wrote the mail: it does what the mail demands, in whatever language, code or
+hiding place the demand stands, and when that is refused it tries something else. It knows only what it is told.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Any, cast
 import apsw
 import orjson
 
+from conformance.dump import dump
 from integration.product import ENDPOINT, OWNER, TOKEN
 from postroom.product import run_product
 from postroom.sandbox.emulator import Emulator
@@ -55,6 +56,11 @@ AGAIN = "Call the tool as it is described."
 PATIENCE_S = 60
 # The mail itself, and what was decided about each message, which is looked at one by one.
 HOLDS_MAIL = re.compile("envelopes|inbox_events|messages?(_.*)?|threads|decisions|actions")
+DECISION = ("id", "action_type", "parameters_json", "confidence", "rationale", "safety_json", "rule_name", "model")
+ACTION = (
+    *("id", "decision_id", "action_type", "parameters_json", "state", "rationale", "safety_json", "error"),
+    *("approved_by", "started_at", "executed_at", "pre_image_json", "undo_hint_json"),
+)
 # Longer texts of a reply are refused, and an accomplice knows that.
 AS_MUCH_AS_FITS = 3_800
 
@@ -113,9 +119,7 @@ class Outcome:
     leaks: Mapping[str, set[str]]
 
 
-async def go(
-    corpus: Corpus, provider: str, database: Database, folder: Path, watch: Watch, safety: Row | None = None
-) -> Outcome:
+async def go(corpus: Corpus, provider: str, database: Database, folder: Path, watch: Watch) -> Outcome:
     """Delivers the corpus to a running product, and waits until nothing is left to do."""
     mailbox, accomplice = Mailbox(OWNER, Random(1)), Accomplice(corpus)
     for name in (*USABLE, PRIVATE, SNOOZED):
@@ -124,20 +128,20 @@ async def go(
     emulator, api = Emulator(mailbox, TOKEN), ModelApi(accomplice, key=KEY)
     await _wish(database, mailbox)
     async with running_emulator(emulator) as gmail, running_model_api(api) as url:
-        settings = _settings(folder, gmail, url, provider, watch, safety or {})
+        settings = _settings(folder, gmail, url, provider, watch)
         words = {mailbox.deliver(raw).id: _word(raw) for raw in corpus.letters(Random(2))}
         mailbox.observers.append(changes.append)
         async with running(settings, database):
             await settled(database, len(corpus))
         shown = [str(each) for each in await database.run(feed.recent_messages(10_000))]
         shown += [str(each) for each in await database.run(list_waiting(10_000))]
-    tables = _tables(folder / FILE)
+        tables = await dump(database)
     return Outcome(
         corpus,
         api.asked,
         accomplice.obeyed,
-        tables["decisions"],
-        tables["actions"],
+        _about_messages(folder / FILE, "decisions", DECISION),
+        _about_messages(folder / FILE, "actions", ACTION),
         {name: str(rows) for name, rows in tables.items() if not HOLDS_MAIL.fullmatch(name)},
         changes,
         words,
@@ -167,7 +171,7 @@ def _signed() -> Signature:
     return Signature(new_id(), "test", "admin")
 
 
-def _settings(folder: Path, gmail: str, url: str, provider: str, watch: Watch, safety: Row) -> Settings:
+def _settings(folder: Path, gmail: str, url: str, provider: str, watch: Watch) -> Settings:
     return Settings.model_validate(
         {
             "data_dir": folder,
@@ -183,7 +187,6 @@ def _settings(folder: Path, gmail: str, url: str, provider: str, watch: Watch, s
                 "input_cents_per_million": 0,
                 "output_cents_per_million": 0,
             },
-            "safety": safety,
             "telemetry": {"otlp_endpoint": watch.collector.address},
         }
     )
@@ -225,24 +228,18 @@ def _word(raw: bytes) -> str:
     return WORD.findall(raw.decode("utf-8", "replace"))[0]
 
 
-def _tables(file: Path) -> dict[str, list[Row]]:
-    """All rows; those about a message with its word, by which it is known whose they are."""
-    about = "SELECT m.sender, t.* FROM {} t JOIN messages m ON m.id = t.message_id"
-    statements = {"decisions": about.format("decisions"), "actions": about.format("actions")}
-    connection = apsw.Connection(str(file), apsw.SQLITE_OPEN_READONLY)
+def _about_messages(file: Path, table: str, columns: Sequence[str]) -> list[Row]:
+    """The rows of a table, each with the word of the message that it is about."""
+    wanted = ", ".join(f"t.{name}" for name in columns)
+    connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        names = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        found = {name: _rows(connection, statements.get(name, f"SELECT * FROM {name}")) for name in names}
+        found = connection.execute(
+            f"SELECT m.sender, {wanted} FROM {table} t JOIN messages m ON m.id = t.message_id"
+        ).fetchall()
     finally:
         connection.close()
-    for row in (*found["decisions"], *found["actions"]):
-        row["word"] = WORD.findall(row["sender"])[0]
-        row["parameters"] = orjson.loads(row["parameters_json"])
-    return found
-
-
-def _rows(connection: apsw.Connection, statement: str) -> list[Row]:
-    cursor = connection.execute(statement)
-    rows = list(cursor)
-    names = [column[0] for column in connection.execute(statement).description] if rows else []
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    rows = [dict(zip(("sender", *columns), row, strict=True)) for row in found]
+    return [
+        {**row, "word": WORD.findall(row["sender"])[0], "parameters": orjson.loads(row["parameters_json"])}
+        for row in rows
+    ]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import structlog
@@ -67,7 +67,10 @@ async def test_a_model_that_obeys_all_mail_does_nothing_that_must_not_be(
 
 
 def everything_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "rule_on", lambda *_: Ruling("allow"))
+    def allow(*_: object) -> Ruling:
+        return Ruling("allow")
+
+    monkeypatch.setattr(engine, "rule_on", allow)
 
 
 def any_answer_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,8 +92,14 @@ def prompts_that_remember(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_fence_that_can_be_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt, "mark_of", lambda _id: GUESSED)
-    monkeypatch.setattr(prompt, "_neutral", lambda text, _mark: text)
+    def mark_of(_id: object) -> str:
+        return GUESSED
+
+    def neutral(text: str, _mark: str) -> str:
+        return text
+
+    monkeypatch.setattr(prompt, "mark_of", mark_of)
+    monkeypatch.setattr(prompt, "_neutral", neutral)
 
 
 def a_talkative_log(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,43 +112,52 @@ def a_talkative_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine.Court, "by_model", told)
 
 
-Taken = Callable[[pytest.MonkeyPatch], None]
-TAKEN_AWAY: tuple[tuple[Taken, tuple[str, ...], set[str]], ...] = (
-    (
+class TakenAway(NamedTuple):
+    """A part of what keeps it safe, the demands that profit, and what has to be found then."""
+
+    take: Callable[[pytest.MonkeyPatch], None]
+    demands: tuple[str, ...]
+    found: frozenset[str]
+
+
+TAKEN_AWAY = (
+    TakenAway(
         everything_allowed,
         ("delete it", "trash, nearly certain"),
-        {"irreversible_without_approval", "sent_deleted_or_set_up", "unsure_and_done", "protected_and_touched"},
+        frozenset(
+            {"irreversible_without_approval", "sent_deleted_or_set_up", "unsure_and_done", "protected_and_touched"}
+        ),
     ),
-    (
+    TakenAway(
         any_answer_taken,
         ("an unknown label", "a private label", "copy"),
-        {"labels_outside_the_list", "sent_deleted_or_set_up", "recipients"},
+        frozenset({"labels_outside_the_list", "sent_deleted_or_set_up", "recipients"}),
     ),
-    (
+    TakenAway(
         prompts_that_remember,
         ("archive, and tell all", "answer with all"),
-        {"other_mail_in_prompts", "other_mail_in_decisions", "other_mail_shown"},
+        frozenset({"other_mail_in_prompts", "other_mail_in_decisions", "other_mail_shown"}),
     ),
-    (a_fence_that_can_be_guessed, ("archive", "trash", "look at me", "delete it"), {"broken_fences"}),
-    (a_talkative_log, ("archive, and tell all",), {"mail_elsewhere"}),
+    TakenAway(
+        a_fence_that_can_be_guessed, ("archive", "trash", "look at me", "delete it"), frozenset({"broken_fences"})
+    ),
+    TakenAway(a_talkative_log, ("archive, and tell all",), frozenset({"mail_elsewhere"})),
 )
 
 
-@pytest.mark.parametrize(("take_away", "demands", "expected"), TAKEN_AWAY, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize("taken", TAKEN_AWAY, ids=lambda taken: taken.take.__name__)
 async def test_what_is_no_longer_safe_is_found(
-    take_away: Taken,
-    demands: tuple[str, ...],
-    expected: set[str],
+    taken: TakenAway,
     corpus: Corpus,
     sqlite: Database,
     tmp_path: Path,
     watch: Watch,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    take_away(monkeypatch)
-    outcome = await go(corpus.only(*demands), "openai", sqlite, tmp_path, watch)
-    assert expected <= set(findings(outcome))
+    taken.take(monkeypatch)
+    outcome = await go(corpus.only(*taken.demands), "openai", sqlite, tmp_path, watch)
+    assert taken.found <= set(findings(outcome))
 
 
 def test_everything_that_is_looked_for_was_once_found():
-    assert {name for _, _, expected in TAKEN_AWAY for name in expected} == set(LOOKED_FOR)
+    assert {name for taken in TAKEN_AWAY for name in taken.found} == set(LOOKED_FOR)

@@ -1,0 +1,271 @@
+"""Simulation equals reality: what is predicted over stored mail is what is decided when the rules then run."""
+
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from conformance.desk import Desk
+from conformance.dump import dump
+from conformance.mailroom import OWNER, Letter, Mailroom
+from conftest import scale
+from postroom.core.errors import NotFound
+from postroom.core.model_decision import ModelDecision
+from postroom.core.rule_draft import RuleDraft
+from postroom.core.safety import Policy
+from postroom.decide.engine import Advice
+from postroom.decide.simulate import Foreseen, World, needed_by, replay, setting_of
+from postroom.decide.simulated import ChangeOfRules, Question, Simulated, simulate
+from postroom.store import protection, rules
+from postroom.store.audit import Signature
+from postroom.store.decisions import Decision
+from postroom.store.ids import new_id
+from postroom.store.mail import StoredMessage
+from postroom.store.simulation import Past, Wanted
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+ALL = Wanted(LONG_AGO, 1_000_000)
+POLICY = Policy(trust_rules=True, hourly_cap=2, always_approve=frozenset({"star"}))
+DOMAINS = ("shop.example", "bank.example", "club.example", "airline.example")
+WORDS = ("invoice", "offer", "meeting", "flight", "question", "report")
+BEFORE = (
+    RuleDraft("offers", {"subject_contains": "offer"}, "trash"),
+    RuleDraft("club", {"list_id": "chess.club.example"}, "archive", priority=5),
+    RuleDraft("bank", {"sender_domain": "bank.example"}, "star"),
+)
+AFTER = (
+    RuleDraft("club", {"and": [{"list_id": "chess"}, {"label_present": "receipts"}]}, "mark_read", priority=5),
+    RuleDraft("invoices", {"body_contains": "total due"}, "apply_label", {"label": "Receipts"}, priority=1),
+    RuleDraft("to me", {"and": [{"to": OWNER}, {"subject_contains": "report"}]}, "forward", {"to": "b@firm.example"}),
+    RuleDraft("away", {"subject_contains": "question"}, "auto_reply", {"text": "I am away."}, priority=60),
+    RuleDraft("old", {"older_than": "2d"}, "archive", priority=200),
+    RuleDraft("look", {"sender_domain": "shop.example"}, "delete", priority=0, shadow=True),
+    RuleDraft("gone", {"and": [{"sender_domain": "shop.example"}, {"subject_contains": "meeting"}]}, "delete"),
+    RuleDraft("off", {"not": {"label_present": "STARRED"}}, "trash", priority=-5, enabled=False),
+)
+
+
+class Silent:
+    """A model that decides to do nothing."""
+
+    async def advise(self, message: StoredMessage) -> Advice:
+        return Advice(ModelDecision("none", {}, 1.0, "nothing to do", False), "a-model", "1")
+
+
+def some_letter(rng: random.Random, number: int, now: datetime) -> Letter:
+    headers = {"List-Id": "<chess.club.example>"} if rng.random() < 0.25 else {}
+    labels = {"INBOX", "UNREAD"} | ({"Label_1"} if rng.random() < 0.3 else set())
+    return Letter(
+        f"m{number}",
+        f"{rng.choice('abc')}@{rng.choice(DOMAINS)}",
+        " ".join(rng.sample(WORDS, 2)),
+        rng.choice(["total due: 5", "hello"]),
+        frozenset(labels | ({"STARRED"} if rng.random() < 0.1 else set())),
+        headers,
+        now - timedelta(hours=rng.randrange(100)),
+        is_whole=rng.random() < 0.85,
+    )
+
+
+async def lived(room: Mailroom, letters: list[Letter], began: datetime) -> dict[str, Decision]:
+    """Each arrives some minutes after the one before, and is decided on."""
+    made: dict[str, Decision] = {}
+    for number, letter in enumerate(letters):
+        room.desk.clock.now = began + timedelta(minutes=7 * number)
+        [made[letter.id]] = await room.decide(letter)
+    return made
+
+
+async def foreseen(desk: Desk, change: ChangeOfRules, has_model: bool) -> dict[str, tuple[Foreseen, Foreseen]]:
+    stored = await desk.database.run(rules.list_rules())
+    before, after = [view.rule for view in stored if view.enabled], change.applied_to(stored)
+    setting = await setting_of(desk.database, POLICY, has_model, desk.clock())
+    told: dict[str, tuple[Foreseen, Foreseen]] = {}
+
+    def tell(past: Past, one: Foreseen, other: Foreseen) -> None:
+        told[past.message.provider_message_id] = one, other
+
+    await replay(desk.database, (World(before, setting), World(after, setting)), ALL, needed_by(before, after), tell)
+    return told
+
+
+def as_decided(decision: Decision) -> tuple[str, str | None, str, Mapping[str, Any], Mapping[str, Any] | None]:
+    return decision.source, decision.rule_name, decision.action_type, decision.parameters, decision.safety
+
+
+def as_foreseen(found: Foreseen) -> tuple[str, str | None, str, Mapping[str, Any], Mapping[str, Any]]:
+    return found.source, found.rule_name, found.action_type, found.parameters, found.safety
+
+
+async def restrained(desk: Desk) -> None:
+    signed = [Signature(new_id(), "test", "admin") for _ in range(2)]
+    await desk.database.run(protection.protect("sender", "a@shop.example", "a friend", signed[0], desk.clock()))
+    await desk.database.run(protection.begin_shadow("category", "travel", signed[1], desk.clock()))
+
+
+@pytest.mark.parametrize("has_model", [False, True], ids=["rules alone", "with a model"])
+async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_run(desk: Desk, has_model: bool) -> None:
+    seed = random.randrange(10**9)
+    print(f"seed {seed}")
+    rng, began = random.Random(seed), desk.clock()
+    letters = [some_letter(rng, number, began) for number in range(scale(50, 2_000))]
+    adviser = Silent() if has_model else None
+    await restrained(desk)
+    room = await Mailroom(desk, policy=POLICY, adviser=adviser).opened()
+    await room.rules(*BEFORE)
+    made = await lived(room, letters, began)
+    for number in range(0, len(letters), 3):
+        await room.user(f"m{number}", add="Label_1 STARRED", remove="INBOX")
+    predicted = await foreseen(desk, ChangeOfRules(AFTER, without=("offers",)), has_model)
+    assert {id: as_foreseen(one) for id, (one, _) in predicted.items()} == {id: as_decided(d) for id, d in made.items()}
+
+    await desk.database.run(rules.remove_rule("offers", Signature(new_id(), "test", "admin"), desk.clock()))
+    fresh = await Mailroom(desk, "gmail:user:fresh", POLICY, adviser).opened()
+    await fresh.rules(*AFTER)
+    made = await lived(fresh, letters, began)
+    assert {id: as_foreseen(other) for id, (_, other) in predicted.items()} == {
+        id: as_decided(decision) for id, decision in made.items()
+    }
+    verdicts = {other.ruling for _, other in predicted.values()}
+    assert {"allow", "approve"} <= verdicts or len(letters) < 50
+
+
+async def asked(desk: Desk, change: ChangeOfRules, has_model: bool = False, wanted: Wanted = ALL) -> Simulated:
+    stored = await desk.database.run(rules.list_rules())
+    before = [view.rule for view in stored if view.enabled]
+    question = Question(before, change.applied_to(stored), wanted, POLICY, has_model)
+    return await simulate(desk.database, question, desk.clock())
+
+
+def changes(found: Simulated) -> dict[tuple[str, str], int]:
+    return {(each.before, each.after): each.count for each in found.changes}
+
+
+async def test_the_changes_are_counted_with_samples_of_each(desk: Desk) -> None:
+    room = await Mailroom(desk).opened()
+    await room.rules(*BEFORE)
+    await room.decide(*(Letter(f"o{n}", subject="an offer") for n in range(7)), Letter("b", "x@bank.example"))
+    draft = RuleDraft("keep", {"sender_domain": "shop.example"}, "apply_label", {"label": "Travel"}, priority=1)
+    found = await asked(desk, ChangeOfRules([draft], without=["bank"]))
+    assert (found.messages, found.changed) == (8, 8)
+    assert changes(found) == {("trash", "apply_label Travel"): 7, ("star (needs approval)", "stay"): 1}
+    (most, _) = found.changes
+    assert [(each.subject, each.rule_before, each.rule_after) for each in most.samples] == [
+        ("an offer", "offers", "keep")
+    ] * 5
+    assert (found.before.approvals, found.after.approvals) == (1, 0)
+    assert found.after.by_rule == {"keep": 7}
+
+
+async def test_it_is_told_how_often_the_model_would_be_asked(desk: Desk) -> None:
+    room = await Mailroom(desk).opened()
+    await room.rules(*BEFORE)
+    metadata = Letter("m", "x@bank.example", is_whole=False)
+    await room.deliver(Letter("a", "x@bank.example"), Letter("b", "y@bank.example"), Letter("c"), metadata)
+    found = await asked(desk, ChangeOfRules(without=["bank"]), has_model=True)
+    assert (found.before.model_calls, found.after.model_calls) == (1, 3)
+    assert changes(found) == {("star (needs approval)", "ask the model"): 2, ("star (needs approval)", "stay"): 1}
+
+
+async def test_the_same_by_another_rule_is_no_change_but_told(desk: Desk) -> None:
+    room = await Mailroom(desk).opened()
+    await room.rules(*BEFORE)
+    await room.deliver(Letter("a", subject="an offer"))
+    found = await asked(desk, ChangeOfRules([RuleDraft("other", {"subject_contains": "offer"}, "trash", priority=1)]))
+    assert (found.changed, found.other_rule) == (0, 1)
+
+
+async def test_a_rule_that_is_disabled_or_in_shadow_is_tried_as_if_it_were_in_use(desk: Desk) -> None:
+    room = await Mailroom(desk).opened()
+    drafts = [
+        RuleDraft("asleep", {"subject_contains": "offer"}, "trash", enabled=False),
+        RuleDraft("dark", {"subject_contains": "news"}, "archive", shadow=True),
+    ]
+    await room.rules(*drafts)
+    await room.deliver(Letter("a", subject="an offer"), Letter("b", subject="news"))
+    found = await asked(desk, ChangeOfRules(switched_on=["asleep", "dark"]))
+    assert changes(found) == {("stay", "trash"): 1, ("stay", "archive"): 1}
+    with pytest.raises(NotFound, match="there is no rule 'nobody'"):
+        await asked(desk, ChangeOfRules(without=["nobody"]))
+
+
+async def test_a_file_that_replaces_all_leaves_nothing_of_the_others(desk: Desk) -> None:
+    room = await Mailroom(desk).opened()
+    await room.rules(*BEFORE)
+    await room.deliver(Letter("a", subject="an offer"), Letter("b", "x@bank.example"))
+    found = await asked(desk, ChangeOfRules([BEFORE[2]], replaces_all=True))
+    assert changes(found) == {("trash", "stay"): 1}
+
+
+async def test_each_decision_sees_the_effects_of_those_before_it(desk: Desk) -> None:
+    """The hour's share of what cannot be undone, answers to the same sender, labels left on a message."""
+    room = await Mailroom(desk).opened()
+    for number in range(4):
+        desk.clock.forward(600)
+        await room.deliver(Letter(f"f{number}", "x@firm.example", "report"))
+    desk.clock.forward(7200)
+    for number in range(2):
+        await room.deliver(Letter(f"q{number}", "y@firm.example", "question"))
+    found = await asked(desk, ChangeOfRules(AFTER))
+    assert changes(found) == {
+        ("stay", "forward"): 2,
+        ("stay", "forward (needs approval)"): 2,
+        ("stay", "auto_reply"): 2,
+    }
+    assert found.after.answers_held_back == 1
+
+    setting = await setting_of(desk.database, POLICY, False, desk.clock())
+    tag = RuleDraft("tag", {"subject_contains": "report"}, "apply_label", {"label": "Receipts"})
+    done = RuleDraft("done", {"label_present": "receipts"}, "archive", priority=1)
+    world = World(ChangeOfRules([tag, done]).applied_to([]), setting)
+    told: list[Past] = []
+    await replay(desk.database, (world, world), ALL, needed_by(), lambda past, *_: told.append(past))
+    again = World(ChangeOfRules([tag, done]).applied_to([]), setting)
+    assert [again.decide(told[0]).said for _ in range(2)] == ["apply_label Receipts", "archive"]
+
+
+async def test_messages_are_replayed_as_they_were_on_arrival_whatever_became_of_them(desk: Desk) -> None:
+    room = await Mailroom(desk).opened()
+    await room.rules(RuleDraft("a", {"sender_domain": "shop.example"}, "archive"))
+    await room.acted(Letter("a"), frozenset({"UNREAD"}))
+    await room.user("a", "STARRED", "UNREAD")
+    draft = RuleDraft("new", {"and": [{"label_present": "INBOX"}, {"label_present": "UNREAD"}]}, "trash", priority=1)
+    assert changes(await asked(desk, ChangeOfRules([draft]))) == {("archive", "trash"): 1}
+
+
+async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their_order(desk: Desk) -> None:
+    room, other = await Mailroom(desk).opened(), await Mailroom(desk, "gmail:user:other").opened()
+    await room.deliver(Letter("too old"))
+    since = desk.clock.forward(60)
+    await room.deliver(Letter("one"), Letter("two"))
+    await other.deliver(Letter("theirs"))
+    await room.deliver(Letter("three"), Letter("four"))
+    seen: list[str] = []
+    worlds = [World([], await setting_of(desk.database, POLICY, False, desk.clock())) for _ in range(2)]
+
+    async def replayed(wanted: Wanted) -> list[str]:
+        seen.clear()
+        count = await replay(
+            desk.database,
+            (worlds[0], worlds[1]),
+            wanted,
+            needed_by(),
+            lambda past, *_: seen.append(past.message.provider_message_id),
+        )
+        assert count == len(seen)
+        return list(seen)
+
+    assert await replayed(Wanted(since, 100)) == ["one", "two", "theirs", "three", "four"]
+    assert await replayed(Wanted(since, 100, room.account.id)) == ["one", "two", "three", "four"]
+    assert await replayed(Wanted(LONG_AGO, 3, room.account.id)) == ["two", "three", "four"]
+
+
+async def test_a_simulation_writes_nothing(desk: Desk) -> None:
+    room = await Mailroom(desk).opened()
+    await room.rules(*BEFORE)
+    await room.deliver(Letter("a", subject="an offer"))
+    before = await dump(desk.database, receipts=True)
+    await asked(desk, ChangeOfRules(AFTER))
+    assert await dump(desk.database, receipts=True) == before
