@@ -30,6 +30,9 @@ class Sizes:
     accounts_s: int
     new_mail: int
     bulk_before_s: int
+    road: int
+    road_s: int
+    replayed: int
 
 
 FULL = Sizes(
@@ -54,6 +57,9 @@ FULL = Sizes(
     accounts_s=30,
     new_mail=120,
     bulk_before_s=65,
+    road=3_000,
+    road_s=30,
+    replayed=50_000,
 )
 QUICK = Sizes(
     drain=10_000,
@@ -77,4 +83,7 @@ QUICK = Sizes(
     accounts_s=3,
     new_mail=20,
     bulk_before_s=3,
+    road=300,
+    road_s=5,
+    replayed=2_000,
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ..rounds import Run
 from ..table import Line
-from . import backlog, drain, enqueue, horizon, intake, live_mail, picker, rules, tiers
+from . import backlog, drain, enqueue, horizon, intake, live_mail, picker, road, rules, simulate, tiers
 
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
@@ -24,7 +24,10 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "latency-sqlite": intake.latency_sqlite,
     "tier": tiers.one_core,
     "rules": rules.one_core,
+    "simulate-postgres": simulate.postgres,
+    "simulate-sqlite": simulate.sqlite,
     "live-mail": live_mail.one_process,
     "live-accounts": live_mail.many_accounts,
     "live-beside-bulk": live_mail.beside_bulk,
+    "road": road.one_process,
 }

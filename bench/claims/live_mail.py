@@ -35,7 +35,7 @@ def one_process(run: Run) -> list[Line]:
     rate.comparison = Bound([rate], at_least=AT_LEAST)
     cpu.comparison = Bound([cpu], at_most=MOST_CPU_MS)
     memory.comparison = Bound([memory], at_most=MOST_GROWTH_MIB)
-    return _alternate(run, [rate, cpu, memory], partial(_measure, run.sizes.live_mail))
+    return alternate_together(run, [rate, cpu, memory], partial(_measure, run.sizes.live_mail))
 
 
 def many_accounts(run: Run) -> list[Line]:
@@ -45,7 +45,7 @@ def many_accounts(run: Run) -> list[Line]:
     cpu = Line(f"{work}, processor", name, "ms a message")
     served.comparison = Bound([served], at_least=ACCOUNTS)
     cpu.comparison = Bound([cpu], at_most=MOST_CPU_MS)
-    return _alternate(run, [served, cpu], partial(_measure_accounts, run.sizes.accounts_s))
+    return alternate_together(run, [served, cpu], partial(_measure_accounts, run.sizes.accounts_s))
 
 
 def beside_bulk(run: Run) -> list[Line]:
@@ -55,11 +55,11 @@ def beside_bulk(run: Run) -> list[Line]:
     beside.comparison = Comparison(beside, alone, "beside is {ratio} alone", at_most=AT_MOST_DOUBLE)
     bulk = Line("bulk read beside it", name, "messages a minute")
     lines = [beside, alone, bulk]
-    measured = _alternate(run, lines, partial(_measure_beside, run.sizes.new_mail, run.sizes.bulk_before_s))
+    measured = alternate_together(run, lines, partial(_measure_beside, run.sizes.new_mail, run.sizes.bulk_before_s))
     return [alone, beside, bulk] if measured else []
 
 
-def _alternate(run: Run, lines: list[Line], measure: Callable[[list[Line]], None]) -> list[Line]:
+def alternate_together(run: Run, lines: list[Line], measure: Callable[[list[Line]], None]) -> list[Line]:
     """One measurement writes all the lines; what fails the first fails them all."""
     measured = run.alternate([Turn(Subject(run.field.ours.name, ()), lines[0], partial(measure, lines))])
     for line in lines:
@@ -69,7 +69,7 @@ def _alternate(run: Run, lines: list[Line], measure: Callable[[list[Line]], None
 
 def _measure(count: int, lines: list[Line]) -> None:
     with _emulator(count) as emulator:
-        outcome = Measured(**_asked("bench.live_mail", "connector", str(count), emulator))
+        outcome = Measured(**asked("bench.live_mail", "connector", str(count), emulator))
     _check_accepted(outcome, count)
     figures = (count / outcome.seconds, outcome.cpu_s / count * 1000, outcome.grown_mib)
     for line, figure in zip(lines, figures, strict=True):
@@ -78,7 +78,7 @@ def _measure(count: int, lines: list[Line]) -> None:
 
 def _measure_accounts(seconds: int, lines: list[Line]) -> None:
     numbers = (ACCOUNTS, READS_PER_SECOND, seconds)
-    outcome = Measured(**_asked("bench.live_accounts", "connectors", *map(str, numbers)))
+    outcome = Measured(**asked("bench.live_accounts", "connectors", *map(str, numbers)))
     count = ACCOUNTS * READS_PER_SECOND * seconds
     _check_accepted(outcome, count)
     served, cpu = lines
@@ -87,7 +87,7 @@ def _measure_accounts(seconds: int, lines: list[Line]) -> None:
 
 
 def _measure_beside(new_mail: int, bulk_before_s: int, lines: list[Line]) -> None:
-    outcome = Outcome(**_asked("bench.live_beside", "connector", str(new_mail), str(bulk_before_s)))
+    outcome = Outcome(**asked("bench.live_beside", "connector", str(new_mail), str(bulk_before_s)))
     if outcome.refused or outcome.most_units > PER_MINUTE:
         raise SubjectFailedError(f"{outcome.most_units} units in a minute, {outcome.refused} calls refused")
     beside, alone, bulk = lines
@@ -97,7 +97,7 @@ def _measure_beside(new_mail: int, bulk_before_s: int, lines: list[Line]) -> Non
     bulk.samples.append(outcome.bulk_a_minute)
 
 
-def _asked(module: str, *words: str) -> dict[str, Any]:
+def asked(module: str, *words: str) -> dict[str, Any]:
     """What a process says at its end."""
     command = [sys.executable, "-m", module, *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1800)

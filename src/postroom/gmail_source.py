@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from postroom import __version__
 from postroom.connector_process import connector_token, introduce, until_stopped
-from postroom.core.accounts import mailbox_name
+from postroom.core.accounts import gmail_endpoint, mailbox_name
 from postroom.core.errors import BadInput, PostroomError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
     from postroom.store.clock import wall_clock
 
     email = watching["email"].lower()
-    identity = f"gmail:user:{email}"
+    identity = gmail_endpoint(email)
     token = connector_token(settings, identity)
     vitals = Vitals(wall_clock)
     with held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder:
@@ -108,7 +108,7 @@ async def watch_within(
     from postroom.connectors.runtime import Connector, Heart, Vitals, beating
     from postroom.store.clock import wall_clock
 
-    identity, stop = f"gmail:user:{email}", asyncio.Event()
+    identity, stop = gmail_endpoint(email), asyncio.Event()
     vitals = Vitals(wall_clock)
     host = platform.node() or "postroom"
     heart = Heart(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
@@ -179,7 +179,7 @@ def _parts(
             switchboard,
             Checkpoint(folder / "checkpoint.json"),
             email=email,
-            endpoint_identity=f"gmail:user:{email}",
+            endpoint_identity=gmail_endpoint(email),
             clock=wall_clock,
             tally=tally,
             vitals=vitals,

@@ -15,6 +15,7 @@ from uuid import UUID
 
 import structlog
 
+from postroom.core.accounts import gmail_endpoint
 from postroom.core.errors import PostroomError, Retryable, SettingsError
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
@@ -93,7 +94,7 @@ async def keep_sandbox_account(settings: Settings, database: Database) -> None:
     if settings.account.email is None:
         raise SettingsError("account.email is not set; give the mailbox's address in POSTROOM_ACCOUNT_EMAIL")
     email = settings.account.email
-    await database.run(keep_account(new_id(), "gmail", f"gmail:user:{email}", email, wall_clock()))
+    await database.run(keep_account(new_id(), "gmail", gmail_endpoint(email), email, wall_clock()))
 
 
 async def watch_accounts(settings: Settings, database: Database, mailboxes: Mailboxes, watch: Watch) -> None:

@@ -119,9 +119,6 @@ class GmailSettings(Section):
         description="The key file of a service account that may pull the subscription; without it, the account's own "
         "consent has to include Pub/Sub.",
     )
-    snooze_label: str = Field(
-        "Postroom/Snoozed", min_length=1, max_length=225, description="The label that snoozed mail carries meanwhile."
-    )
     push_audience: str | None = Field(
         None, description="Take Pub/Sub pushes at `/hooks/gmail` whose token is for this audience; without it, none."
     )

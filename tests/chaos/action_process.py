@@ -39,7 +39,7 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.store import actions, jobs, undos
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
-from postroom.store.opening import open_database
+from postroom.store.opening import connect_database
 from support.processes import announce
 
 CAP = 20
@@ -168,7 +168,7 @@ def catalogue_for(tries: int | None) -> Catalogue:
 
 async def main(arguments: argparse.Namespace) -> None:
     death = Death(Step.parse(arguments.die) if arguments.die else None)
-    opened = await open_database(arguments.data_dir, arguments.url)
+    opened = connect_database(arguments.data_dir, arguments.url)
     news = asyncio.Event()
     database = MortalDatabase(opened, death, news.set)
     clock = Ahead(timedelta(days=arguments.days))

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from random import Random
@@ -28,9 +29,13 @@ from postroom.switchboard.intake import Intake
 from support.processes import Family
 
 PROCESS = "chaos.action_process"
+# What the first request would load, loaded once for all processes.
+LOADED = ("httpcore2", "anyio._backends._asyncio")
 OWNER = "mara@lindqvist.example"
 ENDPOINT = f"gmail:user:{OWNER}"
 TOKEN = "sandbox-token"
+# The label of snoozed mail is made once for all.
+FIRST_SNOOZE = "POST /labels "
 KILLED = -9
 
 
@@ -50,8 +55,10 @@ class Scene:
     deaths: int = 0
 
     async def undisturbed(self, name: str) -> list[Step]:
-        """A case that nothing happens to; returns the steps on its way."""
+        """A case that nothing happens to; returns the steps on its way, as every other of its kind goes it."""
         passed = await self._live(await self._new_case(name), None)
+        if KINDS[name].wakes:
+            passed = {what: times for what, times in passed.items() if not what.startswith(FIRST_SNOOZE)}
         return [Step(what, hit) for what, times in passed.items() for hit in range(1, times + 1)]
 
     async def strike(self, name: str, step: Step) -> None:
@@ -65,15 +72,15 @@ class Scene:
     async def finish(self) -> None:
         await self._live(None, None)
 
-    async def check(self) -> dict[str, int]:
+    async def check(self) -> Counter[str]:
         """What became of each case; returns how many actions ended how."""
         rows = await rows_by_message(self.place)
-        ends: dict[str, int] = {}
+        ends: Counter[str] = Counter()
+        usual = {case.name: self.witness.calls[case.gmail_id] for case in self._accidents if case.number < len(KINDS)}
         for case, where in self._accidents.items():
-            calls = {what: times for (id, what), times in self.witness.calls.items() if id == case.gmail_id}
-            found = Found(case, where, self.witness.changes[case.gmail_id], calls, rows[case.message_id])
-            end = found.check()
-            ends[end] = ends.get(end, 0) + 1
+            seen, calls = self.witness.changes[case.gmail_id], self.witness.calls[case.gmail_id]
+            found = Found(case, where, seen, calls, rows[case.message_id])
+            ends[found.check(usual[case.name])] += 1
             self._check_known(found)
         names = [label.name for label in self.mailbox.labels.all()]
         assert len(names) == len(set(names))
@@ -130,9 +137,7 @@ class Scene:
         )
         case = Case(number, name, str(message_id), delivered.id, str(classify.id))
         if not kind.asked:
-            rule = NewRule(
-                new_id(), f"case {number}", "", {"sender_email": case.sender}, kind.action, case.parameters
-            )
+            rule = NewRule(new_id(), f"case {number}", "", {"sender_email": case.sender}, kind.action, case.parameters)
             await self._database.run(add_rules([rule], now))
         return case
 
@@ -155,7 +160,7 @@ async def scene(place: Place, family: Family, rng: Random) -> AsyncGenerator[Sce
     try:
         async with (
             running(witness.beside(Emulator(mailbox, TOKEN).app())) as gmail,
-            nursery(place.folder, family, PROCESS) as children,
+            nursery(place.folder, family, PROCESS, *LOADED) as children,
         ):
             yield Scene(place, gmail, mailbox, witness, database, children)
     finally:

@@ -24,6 +24,8 @@ from support.processes import announce
 T = TypeVar("T")
 
 LOST = "lost"
+# Of the statements on the way, the only one that SQLite runs in parts.
+SECOND_PART = blocks("sqlite")["claim_jobs"][1].text
 _ID = re.compile(r"(?<=/)[0-9a-f]{16}(?=/|$)")
 
 
@@ -76,8 +78,6 @@ class MortalDatabase(_Watched):
         self._death = death
         self._told = told
         if isinstance(database, SqliteDatabase):
-            names = {"claim_jobs"}  # of the statements on the way, the only one that SQLite runs in parts
-            self._parts = {blocks("sqlite")[name][1].text: f"claim before {name}.2" for name in names}
             connection: Any = database._connection  # the stubs hold only what the product uses
             connection.exec_trace = self._comes_to_part
 
@@ -92,8 +92,8 @@ class MortalDatabase(_Watched):
         self._death.comes_at(str(gap))
 
     def _comes_to_part(self, _cursor: Any, text: str, _bindings: Any) -> bool:
-        if text in self._parts:
-            self._death.comes_at(self._parts[text])
+        if text == SECOND_PART:
+            self._death.comes_at("claim before claim_jobs.2")
         return True
 
 
@@ -103,7 +103,8 @@ class MortalTransport(httpx2.AsyncBaseTransport):
     def __init__(self, death: Death, token: str) -> None:
         self._death = death
         self._token = token
-        self._inner = httpx2.AsyncHTTPTransport(verify=False)  # what is trusted takes long to read, and nothing here asks for it
+        # To read what can be trusted takes longer than most processes live, and nothing here asks for it.
+        self._inner = httpx2.AsyncHTTPTransport(verify=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         name = f"{request.method} {_ID.sub('*', request.url.path.removeprefix('/gmail/v1/users/me'))}"

@@ -7,7 +7,7 @@ from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT, leased_mail
 from conformance.fault_cases_jobs import Case
 from postroom.core.mail import read_mail
-from postroom.store import actions, decisions, labels, mail, mail_changes, rules
+from postroom.store import actions, decisions, labels, mail, rules
 from postroom.store import jobs as store
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
@@ -95,12 +95,6 @@ async def end_orphans(desk: Desk) -> Transaction[Any]:
     return actions.end_orphans(desk.clock())
 
 
-async def apply_changes(desk: Desk) -> Transaction[Any]:
-    await desk.database.run(await store_message(desk))
-    change = mail_changes.Change("m1", frozenset({"STARRED"}), frozenset({"INBOX"}), deleted=True)
-    return mail_changes.apply_changes(ENDPOINT, [change], desk.clock())
-
-
 async def sync_labels(desk: Desk) -> Transaction[Any]:
     """One is new, one is gone, and with it goes a rule."""
     account = await desk.database.run(await keep_account(desk))
@@ -112,7 +106,6 @@ async def sync_labels(desk: Desk) -> Transaction[Any]:
 
 
 CASES: list[Case] = [
-    apply_changes,
     sync_labels,
     keep_account,
     store_message,

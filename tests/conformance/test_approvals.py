@@ -13,6 +13,7 @@ from conformance.fault_cases_registry import signed
 from postroom.act.approvals import Approvals
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.job_types import CATALOGUE
+from postroom.core.roles import TOOLS, Role
 from postroom.store import accounts, approvals, mail, mail_changes, protection
 from postroom.store.audit import Signature, list_audit
 from postroom.store.database import Script, Text, transaction
@@ -126,6 +127,11 @@ async def test_an_agent_can_neither_approve_nor_reject(desk: Desk, role: str) ->
     with pytest.raises(Refused, match="only people"):
         await answers(desk).reject(id, by)
     assert (await shown(desk, id)).state == approvals.WAITING
+
+
+def test_no_tool_that_an_agent_may_call_answers() -> None:
+    names = [name for name, roles in TOOLS.items() if Role.AGENT in roles]
+    assert [name for name in names if "approv" in name or "reject" in name] == []
 
 
 async def test_what_does_not_exist_cannot_be_answered(desk: Desk) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import count, pairwise
 from random import Random
@@ -72,7 +72,7 @@ class PostOffice:
     async def delete_draft(self, draft_id: str) -> None:
         await self._called(lambda: self.drafts.pop(draft_id, None))
 
-    async def find_sent(self, mark: UUID, thread_id: str | None, since: datetime) -> str | None:
+    async def find_sent(self, mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
         return await self._called(lambda: next((id for id, kept in self.in_sent.items() if kept == mark), None))
 
     def meddle(self) -> None:

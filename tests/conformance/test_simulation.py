@@ -78,10 +78,10 @@ async def lived(room: Mailroom, letters: list[Letter], began: datetime) -> dict[
     return made
 
 
-async def foreseen(desk: Desk, change: ChangeOfRules, has_model: bool) -> dict[str, tuple[Foreseen, Foreseen]]:
+async def foreseen(desk: Desk, change: ChangeOfRules) -> dict[str, tuple[Foreseen, Foreseen]]:
     stored = await desk.database.run(rules.list_rules())
     before, after = [view.rule for view in stored if view.enabled], change.applied_to(stored)
-    setting = await setting_of(desk.database, POLICY, has_model, desk.clock())
+    setting = await setting_of(desk.database, POLICY, True, desk.clock())
     told: dict[str, tuple[Foreseen, Foreseen]] = {}
 
     def tell(past: Past, one: Foreseen, other: Foreseen) -> None:
@@ -105,20 +105,19 @@ async def restrained(desk: Desk) -> None:
     await desk.database.run(protection.begin_shadow("category", "travel", signed[1], desk.clock()))
 
 
-@pytest.mark.parametrize("has_model", [False, True], ids=["rules alone", "with a model"])
-async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_run(desk: Desk, has_model: bool) -> None:
+async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_run(desk: Desk) -> None:
     seed = random.randrange(10**9)
     print(f"seed {seed}")
     rng, began = random.Random(seed), desk.clock()
-    letters = [some_letter(rng, number, began) for number in range(scale(50, 2_000))]
-    adviser = Silent() if has_model else None
+    letters = [some_letter(rng, number, began) for number in range(scale(36, 2_000))]
+    adviser = Silent()
     await restrained(desk)
     room = await Mailroom(desk, policy=POLICY, adviser=adviser).opened()
     await room.rules(*BEFORE)
     made = await lived(room, letters, began)
     for number in range(0, len(letters), 3):
         await room.user(f"m{number}", add="Label_1 STARRED", remove="INBOX")
-    predicted = await foreseen(desk, ChangeOfRules(AFTER, without=("offers",)), has_model)
+    predicted = await foreseen(desk, ChangeOfRules(AFTER, without=("offers",)))
     assert {id: as_foreseen(one) for id, (one, _) in predicted.items()} == {id: as_decided(d) for id, d in made.items()}
 
     await desk.database.run(rules.remove_rule("offers", Signature(new_id(), "test", "admin"), desk.clock()))
@@ -128,8 +127,7 @@ async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_ru
     assert {id: as_foreseen(other) for id, (_, other) in predicted.items()} == {
         id: as_decided(decision) for id, decision in made.items()
     }
-    verdicts = {other.ruling for _, other in predicted.values()}
-    assert {"allow", "approve"} <= verdicts or len(letters) < 50
+    assert len({other.said for _, other in predicted.values()}) > 4, "a mailbox in which something happens"
 
 
 async def asked(desk: Desk, change: ChangeOfRules, has_model: bool = False, wanted: Wanted = ALL) -> Simulated:
@@ -221,7 +219,7 @@ async def test_each_decision_sees_the_effects_of_those_before_it(desk: Desk) -> 
     done = RuleDraft("done", {"label_present": "receipts"}, "archive", priority=1)
     world = World(ChangeOfRules([tag, done]).applied_to([]), setting)
     told: list[Past] = []
-    await replay(desk.database, (world, world), ALL, needed_by(), lambda past, *_: told.append(past))
+    await replay(desk.database, (world, world), ALL, needed_by(), lambda past, _one, _other: told.append(past))
     again = World(ChangeOfRules([tag, done]).applied_to([]), setting)
     assert [again.decide(told[0]).said for _ in range(2)] == ["apply_label Receipts", "archive"]
 
@@ -252,7 +250,7 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
             (worlds[0], worlds[1]),
             wanted,
             needed_by(),
-            lambda past, *_: seen.append(past.message.provider_message_id),
+            lambda past, _one, _other: seen.append(past.message.provider_message_id),
         )
         assert count == len(seen)
         return list(seen)
@@ -260,6 +258,15 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
     assert await replayed(Wanted(since, 100)) == ["one", "two", "theirs", "three", "four"]
     assert await replayed(Wanted(since, 100, room.account.id)) == ["one", "two", "three", "four"]
     assert await replayed(Wanted(LONG_AGO, 3, room.account.id)) == ["two", "three", "four"]
+
+
+async def test_rules_of_equal_priority_keep_the_order_in_which_they_were_given(desk: Desk) -> None:
+    drafts = [RuleDraft(f"rule {number}", {"has_attachment": False}, "star") for number in range(30)]
+    room = await Mailroom(desk).opened()
+    await room.rules(*drafts)
+    named = [draft.name for draft in drafts]
+    assert [view.name for view in await desk.database.run(rules.list_rules())] == named
+    assert [rule.name for rule in ChangeOfRules(drafts).applied_to([])] == named
 
 
 async def test_a_simulation_writes_nothing(desk: Desk) -> None:

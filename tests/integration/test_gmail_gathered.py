@@ -1,7 +1,8 @@
 """Calls of many jobs to one mailbox: few requests, each call with its own verdict, none mixed up."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from datetime import timedelta
 from random import Random
 
 import httpx2
@@ -9,8 +10,9 @@ import pytest
 
 from postroom.core.errors import MessageGone
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError
+from postroom.gmail.errors import GmailError, RateLimited
 from postroom.gmail.mailbox import GmailMailbox
+from postroom.gmail.quota import Quota, Ticket
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.faults import Fault
 from postroom.sandbox.mailbox import Mailbox
@@ -86,3 +88,49 @@ async def test_who_is_canceled_takes_nobody_along(emulator: Emulator, gmail: Gma
     found = await asyncio.gather(*asked, return_exceptions=True)
     assert isinstance(found[3], asyncio.CancelledError)
     assert sum(isinstance(each, frozenset) for each in found) == 9
+
+
+async def test_what_nobody_waits_for_any_more_is_not_sent(emulator: Emulator) -> None:
+    """While Google asks for silence, changes wait; one that is canceled meanwhile is never made."""
+    quota = Quota()
+    quota.limited(Ticket("messages.modify", 5, "live", 0.0), RateLimited("x", "x", timedelta(seconds=0.5)))
+
+    async def token() -> str:
+        return TOKEN
+
+    async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
+        gmail = GmailMailbox(GmailClient(http, address, token, quota=quota))
+        wanted = ids(emulator)[:6]
+        asked = [asyncio.create_task(gmail.modify(id, add=["TRASH"])) for id in wanted]
+        for _ in range(100):  # until they stand in line
+            await asyncio.sleep(0)
+        assert quota.waiting
+        for task in asked[:3]:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+    trashed = ["TRASH" in emulator.mailbox.get(id).labels for id in wanted]
+    assert trashed == [False, False, False, True, True, True]
+
+
+async def test_a_limit_that_lasts_is_told_to_all_after_a_few_requests(emulator: Emulator) -> None:
+    """Not after as many times as there are calls."""
+    emulator.faults.order(Fault(429, "rateLimitExceeded", times=10_000))
+    waits: list[float] = []
+
+    def at_once(seconds: float, ring: Callable[[], None]) -> asyncio.Handle:
+        """Time flies: whoever waits for an alarm is rung at once."""
+        waits.append(seconds)
+        now[0] += seconds
+        return asyncio.get_running_loop().call_soon(ring)
+
+    now = [1000.0]
+    quota = Quota(clock=lambda: now[0], call_later=at_once)
+
+    async def token() -> str:
+        return TOKEN
+
+    async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
+        gmail = GmailMailbox(GmailClient(http, address, token, quota=quota))
+        found = await asyncio.gather(*(gmail.labels_of(id) for id in ids(emulator)), return_exceptions=True)
+    assert {type(each) for each in found} == {RateLimited}
+    assert sum(waits) < 30 * 60, "the jobs of an account would be held up for hours"

@@ -185,7 +185,9 @@ async def test_the_policy_decides_how_much_is_taken_in(desk: GmailDesk):
     arrived = await desk.waiting()
     assert set(arrived) == {whole, gist}
     assert arrived[whole]["payload"]["normalized_text"] == "Hello."
-    assert arrived[gist]["payload"] == {"raw": None, "normalized_text": "gist", "attachments": []}
+    payload = arrived[gist]["payload"]
+    assert (payload["raw"], payload["normalized_text"], payload["attachments"]) == (None, "gist", [])
+    assert ["List-Unsubscribe", "<https://x.example>"] in payload["metadata"]["headers"]
     counted = [desk.tally.counts_of(each) for each in (TIER_1_INGESTED, TIER_2_METADATA, TIER_3_SKIPPED)]
     assert counted == [{("gmail", ENDPOINT): 1}] * 3
     assert await desk.connector().sync() == 0

@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import uvicorn
@@ -66,8 +67,14 @@ class Served:
         self.address = address
         self.mcp = mcp
 
-    async def token(self, role: str, identity: str | None = None, expires_at: datetime | None = None) -> str:
-        minted = mint(Role(role), identity, expires_at=expires_at)
+    async def token(
+        self,
+        role: str,
+        identity: str | None = None,
+        expires_at: datetime | None = None,
+        account_id: UUID | None = None,
+    ) -> str:
+        minted = mint(Role(role), identity, expires_at=expires_at, account_id=account_id)
         signed = Signature(new_id(), "test", "admin")
         await self.services.database.run(create_token(minted.token, signed, self.services.clock()))
         return minted.text

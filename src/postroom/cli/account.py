@@ -13,7 +13,7 @@ from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
 from postroom.cli.running import run_transaction, with_database
-from postroom.core.account_care import consent_command
+from postroom.core.account_care import consent_command, mending_in, resume_command, usable_again
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -224,8 +224,7 @@ def sync(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: 
 
         account = await find_account(database, name)
         if account.state != "active":
-            remedy = f"use it again with `postroom account resume {account.email}` first"
-            raise BadInput("account", f"{account.email} is {account.state.replace('_', ' ')}", remedy)
+            raise BadInput("account", f"{account.email} {_not_in_use(account)}", _use_again(account))
         (enqueued,) = await database.run(enqueue_many([sync_job(account.id)], datetime.now(UTC)))
         return account, enqueued.id
 
@@ -257,6 +256,25 @@ def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
         typer.echo(
             "Google was not told: end the consent yourself at https://myaccount.google.com/connections", err=True
         )
+
+
+def _not_in_use(account: "AccountView") -> str:
+    mending = mending_in(account.state_reason, account.email)
+    match account.state:
+        case "paused":
+            return "is paused"
+        case "removed":
+            return "was removed"
+        case _:
+            return "has lost its consent" if mending is None else f"cannot be used: {mending.problem}"
+
+
+def _use_again(account: "AccountView") -> str:
+    """What has to be done before anything can be asked of the mailbox."""
+    if mending := mending_in(account.state_reason, account.email):
+        return f"{mending.remedy}, then run `{resume_command(account.email)}`"
+    level = account.consent.level if account.consent else None
+    return f"run `{usable_again(account.state, account.email, level)}` first"
 
 
 def _move(context: typer.Context, settings: "Settings", name: str, transaction: "Move", as_json: bool) -> None:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from postroom.cli.checks import Check, judged
-from postroom.core.account_care import PUBLISH, consent_command, dies_soon, resume_command
+from postroom.core.account_care import (
+    PUBLISH,
+    consent_command,
+    dies_soon,
+    mending_in,
+    resume_command,
+    retry_command,
+)
+from postroom.core.accounts import gmail_endpoint
 from postroom.core.errors import VaultError
 from postroom.core.hosts import bare_name
 
@@ -128,6 +136,9 @@ def _state_of(account: "AccountView", client_id: str | None, now: datetime) -> C
     level = None if consent is None else consent.level
     again = f"run `{consent_command(email, level)}`"
     why = f": {account.state_reason}" if account.state_reason else ""
+    if (mending := mending_in(account.state_reason, email)) and account.state == "needs_consent":
+        remedy = f"{mending.remedy}, then run `{resume_command(email)}`"
+        return Check(name, "fail", f"{email}: {mending.problem}", remedy)
     if account.state == "needs_consent":
         return Check(name, "fail", f"{email}: its consent is gone{why}", again)
     if account.state == "paused":
@@ -207,17 +218,18 @@ def _connector(connector: "ConnectorView", now: datetime) -> list[Check]:
 
 
 def _left_behind(connector: "ConnectorView") -> list[Check]:
-    """What was refused for good is not lost, but somebody has to look at it."""
-    refused = connector.counters.get("refused", 0)
-    if not refused:
-        return []
-    remedy = (
-        "refused.jsonl in the connector's folder says which, and why"
-        if connector.connector_type == "gmail"
-        else "the stream beside its own, whose name ends in :refused, holds them with the reason"
-    )
-    found = f"{connector.endpoint_identity}: {refused:,} messages were refused"
-    return [Check("refused", "warn", found, remedy)]
+    """What was refused for good is not lost, but somebody has to look at it; what is set aside comes late."""
+    who, found = connector.endpoint_identity, list[Check]()
+    remedy = "the stream beside its own, whose name ends in :refused, holds them with the reason"
+    if connector.connector_type == "gmail":
+        again = retry_command(who.removeprefix(gmail_endpoint("")))
+        remedy = f"`postroom connector refused` says which, and why; `{again}` has them tried once more"
+    if refused := connector.counters.get("refused", 0):
+        found.append(Check("refused", "warn", f"{who}: {refused:,} messages were refused", remedy))
+    if aside := connector.counters.get("set_aside", 0):
+        told = f"{who}: {aside:,} messages are set aside, since Gmail does not give them; they are tried again"
+        found.append(Check("set aside", "warn", told, remedy))
+    return found
 
 
 def _is_loopback(address: str) -> bool:

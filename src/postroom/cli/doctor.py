@@ -68,7 +68,9 @@ def hint_checks(settings: "Settings") -> Sequence[Check]:
 
 def database_checks(application: "Application", settings: "Settings") -> Sequence[Check]:
     """Everything that only an opened database can tell. A new installation has none yet, and gets none from us."""
-    if settings.database_url is None and not settings.data_dir.exists():
+    from postroom.store.opening import FILE
+
+    if settings.database_url is None and not (settings.data_dir / FILE).exists():
         return [Check("database", "warn", "not created yet", "run `postroom migrate`, or start Postroom")]
 
     async def look(database: "Database") -> list[Check]:

@@ -14,6 +14,7 @@ from postroom.cli.application import application_of
 from postroom.cli.options import AsJson, DataDir, settings_for
 from postroom.cli.output import show_list
 from postroom.cli.running import with_database
+from postroom.core.account_care import consent_command
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 COLUMNS = ("account", "message_id", "state", "reason", "since", "next_try_at")
 JOB_COLUMNS = ("message_id", "job_id", "asked_before")
 PREFIX = "gmail-"
-AT_ONCE = 100
+# Of one transaction.
+AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,11 @@ def retry(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have messages taken in once more, each by a job of its own. Safe to repeat."""
-    if bool(message) == everything:
+    """Have messages taken in once more, up to a hundred by one job. Safe to repeat."""
+    if message and everything:
         raise BadInput("--message", "and --all exclude each other", "give one of the two")
+    if not message and not everything:
+        raise BadInput("--message", "is missing, and --all too", "give one of the two")
     for id in message or ():
         _check_id(id)
     settings = settings_for(data_dir)
@@ -69,7 +73,7 @@ def retry(
 
         found = await find_account(database, account)
         if found.state == "removed":
-            remedy = f"connect it again with `postroom account add gmail --email {found.email}`"
+            remedy = f"connect it again with `{consent_command(found.email, None)}`"
             raise BadInput("--account", f"{found.email} was removed", remedy)
         ids = message or [each.message_id for each in _left_in(settings.data_dir) if _is_of(found, each)]
         return await _ask(database, found, list(dict.fromkeys(ids)))
@@ -112,7 +116,7 @@ def _is_of(account: "AccountView", left: LeftMessage) -> bool:
 
 
 def _check_id(id: str) -> None:
-    from postroom.connectors.gmail.asked import is_message_id
+    from postroom.core.mailbox_requests import is_message_id
 
     if not is_message_id(id):
         raise BadInput("--message", f"{id[:80]!r} is not an id of Gmail", "give one of `postroom connector refused`")

@@ -52,15 +52,14 @@ def show(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = No
 def resolve(
     context: typer.Context,
     delivery_id: DeliveryId,
-    sent: Annotated[
-        bool | None, typer.Option("--sent/--not-sent", help="It was sent; or it was not, and is sent now.")
-    ] = None,
+    sent: Annotated[bool, typer.Option("--sent", help="It was sent: its action is completed.")] = False,
+    not_sent: Annotated[bool, typer.Option("--not-sent", help="It was not sent: it is sent now.")] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what became of a mail whose state is unknown, after you have looked into the mailbox."""
-    if sent is None:
-        raise BadInput("--sent", "is missing", "give --sent, or --not-sent to have it sent now")
+    if sent == not_sent:
+        raise BadInput("--sent", "is missing, or stands beside --not-sent", "give --sent, or --not-sent to send it now")
     from postroom.store.outbound import resolve_delivery
 
     transaction = resolve_delivery(delivery_id, "sent" if sent else "not_sent", operator_signature(), datetime.now(UTC))

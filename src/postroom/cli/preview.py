@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = one_command()
 
 PROGRESS_EVERY = 250
-SHIPPED = "default"
+SHIPPED, OWN = "default", "own"
 COLUMNS = "{:<13}  {:<21}  {:<9}  {:<24}  {}"
 
 
@@ -51,7 +51,7 @@ def preview(
         str,
         typer.Option(
             "--filters",
-            metavar="FILE|own|default",
+            metavar=f"FILE|{OWN}|{SHIPPED}",
             help="How much is taken in: by the rules in a file (JSON or YAML), by your own, or by those shipped.",
         ),
     ] = SHIPPED,
@@ -111,15 +111,13 @@ def _policy(context: typer.Context, given: str, data_dir: Path | None) -> "tuple
     from postroom.cli.filter_files import rules_in
     from postroom.core.ingestion import DEFAULT_POLICY, IngestionPolicy
 
-    match given:
-        case "default":
-            return DEFAULT_POLICY, "those shipped"
-        case "own":
-            rules = _own_filters(context, data_dir)
-            return IngestionPolicy(rules), f"your own, {_counted(rules)}"
-        case _:
-            rules = rules_in(Path(given))
-            return IngestionPolicy(rules), f"{cell(given)}, {_counted(rules)}"
+    if given == SHIPPED:
+        return DEFAULT_POLICY, "those shipped"
+    if given == OWN:
+        rules = _own_filters(context, data_dir)
+        return IngestionPolicy(rules), f"your own, {_counted(rules)}"
+    rules = rules_in(Path(given))
+    return IngestionPolicy(rules), f"{cell(given)}, {_counted(rules)}"
 
 
 def _counted(rules: "list[IngestionRule]") -> str:

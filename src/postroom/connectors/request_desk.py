@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import structlog
 
 from postroom.connectors.runtime import pause
 from postroom.connectors.switchboard_client import AskedRequest, RequestSource
-from postroom.core.errors import LeaseLost, PostroomError
+from postroom.core.errors import BadInput, LeaseLost, PostroomError
 from postroom.masking import masked_urls
 
 log = structlog.get_logger()
@@ -64,26 +66,45 @@ class RequestDesk:
             return
         task = asyncio.create_task(self.answer(request))
         self._answering.add(task)
-        task.add_done_callback(self._answered)
-
-    def _answered(self, task: asyncio.Task[None]) -> None:
-        """What could not be told stays leased, and comes again when the lease is over."""
-        self._answering.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("connector.request_not_answered", error=type(error).__name__)
+        task.add_done_callback(self._answering.discard)
 
     async def answer(self, request: AskedRequest) -> None:
-        """Does what is asked, and says what came of it. What went wrong here is the asker's to know."""
+        """Does what is asked, and says what came of it. What went wrong here is the asker's to know, and ends nothing.
+
+        What could not be told stays leased, and comes again when the lease is over.
+        """
         try:
-            handler = self._handlers.get(request.kind)
-            if handler is None:
-                await self._source.fail(request, f"this connector does not know how to {request.kind}")
-                return
-            try:
-                result = await handler(request.arguments)
-            except PostroomError as error:
-                await self._source.fail(request, masked_urls(f"{type(error).__name__}: {error}")[:LONGEST_ERROR])
+            result = await self._done(request)
+            if isinstance(result, str):
+                await self._source.fail(request, result)
             else:
-                await self._source.reply(request, result)
+                await self._reply(request, result)
         except LeaseLost:
             log.info("connector.request_too_late", kind=request.kind)
+        except Exception as error:
+            log.warning("connector.request_not_answered", kind=request.kind, error=type(error).__name__)
+
+    async def _done(self, request: AskedRequest) -> Mapping[str, Any] | str:
+        """What came of it, or in words why nothing did. Only errors of ours are quoted: others may quote mail."""
+        handler = self._handlers.get(request.kind)
+        if handler is None:
+            return f"this connector does not know how to {request.kind}"
+        try:
+            return await handler(request.arguments)
+        except PostroomError as error:
+            return masked_urls(f"{type(error).__name__}: {error}")[:LONGEST_ERROR]
+        except Exception as error:
+            log.error("connector.request_broke", kind=request.kind, error=type(error).__name__, at=_place_of(error))
+            return f"{type(error).__name__} in the connector; its log says where"
+
+    async def _reply(self, request: AskedRequest, result: Mapping[str, Any]) -> None:
+        try:
+            await self._source.reply(request, result)
+        except BadInput as error:
+            await self._source.fail(request, masked_urls(f"the answer was refused: {error}")[:LONGEST_ERROR])
+
+
+def _place_of(error: Exception) -> str:
+    """The line that raised it; the words of an error, and of the lines above it, may hold mail."""
+    frames = extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"

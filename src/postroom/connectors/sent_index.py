@@ -43,7 +43,7 @@ class SentIndex(AbstractSet[str]):
     @property
     def is_filled(self) -> bool:
         """Whether all that was sent before the connector began is in it."""
-        return self._connection.execute("PRAGMA user_version").fetchall() == [(1,)]
+        return self._read("PRAGMA user_version") == [(1,)]
 
     def mark_filled(self) -> None:
         self._written("PRAGMA user_version = 1")
@@ -54,19 +54,27 @@ class SentIndex(AbstractSet[str]):
     def __contains__(self, id: object) -> bool:
         if not isinstance(id, str):
             return False
-        return bool(self._connection.execute("SELECT 1 FROM sent WHERE hash = ?", (_hash(id),)).fetchall())
+        return bool(self._read("SELECT 1 FROM sent WHERE hash = ?", _hash(id)))
 
     def __len__(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM sent").fetchall()[0][0])
+        return int(self._read("SELECT count(*) FROM sent")[0][0])
 
     def __iter__(self) -> Iterator[str]:
         raise TypeError("only hashes of the ids are kept: they cannot be listed")
 
+    def _read(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return self._executed("read", statement, parameters)
+
     def _written(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return self._executed("written", statement, parameters)
+
+    def _executed(self, verb: str, statement: str, parameters: tuple[object, ...]) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(statement, parameters).fetchall()
         except apsw.Error as error:
-            raise StoreError(f"{self._path} cannot be written ({error}); see that its disk has room") from error
+            raise StoreError(
+                f"{self._path} cannot be {verb} ({error}); see that its disk is well and has room"
+            ) from error
 
 
 _ADD = "INSERT INTO sent (hash) SELECT value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING RETURNING 1"

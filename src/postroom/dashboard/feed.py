@@ -64,10 +64,16 @@ class AccountLine:
     """What the connector says of itself when it is not well."""
     ingested: int = 0
     refused: int = 0
+    set_aside: int = 0
+    """Messages that the mailbox has not given so far; they are tried again."""
     dies_at: datetime | None = None
     """When its consent ends, if that is soon."""
+    remedy: str | None = None
+    """What has to be put right before the command helps, if it is not the consent."""
     command: str | None = None
     """What the owner runs to put it right, if there is something to put right."""
+    retry: str | None = None
+    """What the owner runs to have mail that was left out tried once more, if there is any."""
 
 
 @dataclass(frozen=True, slots=True)

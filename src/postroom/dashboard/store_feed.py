@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime
 
-from postroom.core.account_care import consent_command, dies_soon, resume_command
+from postroom.core.account_care import consent_command, dies_soon, mending_in, resume_command, retry_command
 from postroom.core.heartbeat import liveness
 from postroom.core.queues import EMAIL
 from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
@@ -101,6 +101,8 @@ def _account(account: accounts.AccountView, report: connectors.ConnectorView | N
     match account.state:
         case "paused":
             line = replace(line, command=resume_command(account.email))
+        case "needs_consent" if mending := mending_in(account.state_reason, account.email):
+            line = replace(line, reason=mending.problem, remedy=mending.remedy, command=resume_command(account.email))
         case "needs_consent":
             line = replace(line, command=consent_command(account.email, level))
         case _ if dies_at is not None:
@@ -109,13 +111,16 @@ def _account(account: accounts.AccountView, report: connectors.ConnectorView | N
             pass
     if report is None:
         return line
+    refused, aside = report.counters.get("refused", 0), report.counters.get("set_aside", 0)
     return replace(
         line,
         connector=liveness(report.last_heartbeat_at, now),
         heard_at=report.last_heartbeat_at,
         trouble=None if report.state == "healthy" else report.error or report.state,
         ingested=report.counters.get("ingested", 0),
-        refused=report.counters.get("refused", 0),
+        refused=refused,
+        set_aside=aside,
+        retry=retry_command(account.email) if refused or aside else None,
     )
 
 

@@ -6,15 +6,14 @@ from postroom.store.database import Database
 
 
 class Rulebooks:
-    """Asks before each use whether the rules are still the same: a rule counts from the moment it is written."""
+    """Each use comes with the mark of the rules as just read: a rule counts from the moment it is written."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._mark: object = None
         self._book = Rulebook([])
 
-    async def current(self) -> Rulebook:
-        mark = await self._database.run(rules.rules_mark())
+    async def current(self, mark: tuple[object, ...]) -> Rulebook:
         if mark != self._mark:
             self._book = Rulebook(await self._database.run(rules.enabled_rules()))
             self._mark = mark

@@ -148,11 +148,11 @@ class ChangeOfRules:
                 rules[view.name] = replace(view.rule, shadow=False)
             elif view.enabled and not self.replaces_all and view.name not in self.without:
                 rules[view.name] = view.rule
-        for draft in self.drafts:
+        fresh = sorted(new_id() for _ in self.drafts)
+        for id, draft in zip(fresh, self.drafts, strict=True):
             rules.pop(draft.name, None)
             if draft.enabled:
-                id = named[draft.name].id if draft.name in named else new_id()
-                rules[draft.name] = rule_of(id, draft)
+                rules[draft.name] = rule_of(named[draft.name].id if draft.name in named else id, draft)
         return sorted(rules.values(), key=lambda each: each.order)
 
 

@@ -6,7 +6,7 @@ refuses parts of batches, they get smaller: less runs at once there, and less is
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
@@ -268,35 +268,49 @@ class GmailClient:
             outcomes.update(settled)
         return [outcomes[place] for place in range(len(wanted))]
 
-    async def batches(self, wanted: Sequence[Call[T]]) -> AsyncGenerator[Mapping[int, T | GmailError]]:
+    async def batches(
+        self, wanted: Sequence[Call[T]], is_wanted: Callable[[int], bool] = lambda _place: True
+    ) -> AsyncGenerator[Mapping[int, T | GmailError]]:
         """What came of the calls, by their places in `wanted`, as one request after the other is answered.
 
-        What the rate limit refused is asked for again in the next request, a few times, and nothing else. An error of
-        the whole is raised; what was told before stands.
+        What the rate limit refused is asked for again in the next request, a few times, and nothing else; when a few
+        requests in a row brought nothing at all, all that is left has that error. An error of the whole is raised;
+        what was told before stands. `is_wanted` is asked once more before each request: what nobody waits for any more
+        is not sent, and nothing is told of it.
         """
         line = deque((place, self._tries) for place in range(len(wanted)))
+        in_vain = 0
         while line:
             group = self._affordable([wanted[place] for place, _ in islice(line, self._size.now)])
-            asked = [line.popleft() for _ in group]
-            settled: dict[int, T | GmailError] = {}
-            again: list[tuple[int, int]] = []
-            for (place, tries), outcome in zip(asked, await self._batch(group), strict=True):
-                if isinstance(outcome, RateLimited) and tries > 1:
-                    again.append((place, tries - 1))
-                else:
-                    settled[place] = outcome
-            line.extendleft(reversed(again))
-            if settled:
-                yield settled
+            asked = dict(line.popleft() for _ in group)
+            outcomes = await self._batch(list(zip(asked, group, strict=True)), is_wanted)
+            limited = [place for place, each in outcomes.items() if isinstance(each, RateLimited)]
+            in_vain = in_vain + 1 if outcomes and len(limited) == len(outcomes) else 0
+            if in_vain >= TRIES:
+                outcomes.update((place, outcomes[limited[0]]) for place, _ in line)
+                line.clear()
+            else:
+                for place in reversed(limited):
+                    if asked[place] > 1:
+                        line.appendleft((place, asked[place] - 1))
+                        del outcomes[place]
+            if outcomes:
+                yield outcomes
 
-    async def _batch(self, group: Sequence[Call[T]]) -> list[T | GmailError]:
-        """One request, or several where the answer to one would be too large."""
+    async def _batch(
+        self, group: Sequence[tuple[int, Call[T]]], is_wanted: Callable[[int], bool]
+    ) -> dict[int, T | GmailError]:
+        """One request, or several where the answer to one would be too large; by the calls' places."""
         try:
-            async with self._admitted(batch.NAME, group) as ticket:
-                return await self._exchange(group, ticket)
+            async with self._admitted(batch.NAME, [call for _, call in group]) as ticket:
+                sent = [(place, call) for place, call in group if is_wanted(place)]
+                found = await self._exchange([call for _, call in sent], ticket) if sent else []
+                return {place: outcome for (place, _), outcome in zip(sent, found, strict=True)}
         except AnswerTooLarge as error:
+            if len(group) == 1:
+                return {group[0][0]: error}
             middle = len(group) // 2
-            return [error] if not middle else await self._batch(group[:middle]) + await self._batch(group[middle:])
+            return await self._batch(group[:middle], is_wanted) | await self._batch(group[middle:], is_wanted)
 
     async def _exchange(self, group: Sequence[Call[T]], ticket: Ticket | None) -> list[T | GmailError]:
         answer = await self._wire.send(batch.batch_request(group, self._root), batch.refuses_token)

@@ -6,12 +6,13 @@ labels and tells nothing of each message; to read them again costs 20 units each
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from contextvars import Context
 from typing import Any, NamedTuple, TypeVar
 
 from postroom.gmail.calls import Call
 from postroom.gmail.client import PARTS, GmailClient
-from postroom.gmail.errors import GmailError
 
 T = TypeVar("T")
 
@@ -35,7 +36,8 @@ class Gathered:
         asked = _Asked(call, about, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if self._sending is None:
-            self._sending = asyncio.create_task(self._send())
+            # In a context of its own: it goes on for others when whoever asked first has ended.
+            self._sending = asyncio.create_task(self._send(), context=Context())
         return await asked.outcome
 
     async def _send(self) -> None:
@@ -61,28 +63,40 @@ class Gathered:
 
     async def _ask(self, group: Sequence[_Asked]) -> None:
         try:
-            outcomes = await self._outcomes([asked.call for asked in group])
-        except BaseException as error:
-            outcomes = [error] * len(group)
-            if not isinstance(error, Exception):
-                _tell(group, outcomes)
-                raise
-        _tell(group, outcomes)
-
-    async def _outcomes(self, calls: Sequence[Call[Any]]) -> list[Any]:
-        if not calls:
-            return []
-        return [await self._client.run(calls[0])] if len(calls) == 1 else await self._client.batch(calls)
-
-
-def _tell(group: Sequence[_Asked], outcomes: Sequence[Any]) -> None:
-    for asked, outcome in zip(group, outcomes, strict=True):
-        if asked.outcome.done():
-            continue
-        match outcome:
-            case GmailError() | Exception():
-                asked.outcome.set_exception(outcome)
-            case BaseException():
+            if len(group) == 1:
+                await self._ask_alone(group[0])
+                return
+            async with aclosing(self._batches(group)) as answers:
+                async for told in answers:
+                    for place, outcome in told.items():
+                        _tell(group[place], outcome)
+        except Exception as error:
+            for asked in group:
+                _tell(asked, error)
+        finally:
+            # What was never sent, since nobody waited for it, and everything when we are stopped.
+            for asked in group:
                 asked.outcome.cancel()
-            case _:
-                asked.outcome.set_result(outcome)
+
+    async def _ask_alone(self, asked: _Asked) -> None:
+        """As if whoever asked had made the call: one who goes takes it along."""
+        running = asyncio.ensure_future(self._client.run(asked.call))
+        asked.outcome.add_done_callback(lambda _outcome: running.cancel())
+        try:
+            _tell(asked, await running)
+        except asyncio.CancelledError:
+            if not asked.outcome.cancelled():
+                raise
+
+    def _batches(self, group: Sequence[_Asked]) -> AsyncGenerator[Mapping[int, Any]]:
+        """What nobody waits for any more when it could be sent is not sent: the user may have said stop meanwhile."""
+        return self._client.batches([asked.call for asked in group], lambda place: not group[place].outcome.done())
+
+
+def _tell(asked: _Asked, outcome: Any) -> None:
+    if asked.outcome.done():
+        return
+    if isinstance(outcome, Exception):
+        asked.outcome.set_exception(outcome)
+    else:
+        asked.outcome.set_result(outcome)

@@ -46,11 +46,15 @@ class ConsentRefused(GmailError):
 
 
 class AppRefused(GmailError):
-    """Google does not accept the program itself. `reason` is Google's own word."""
+    """Google does not accept the program itself. `reason` is Google's own word.
+
+    `needs_consent` tells that the consents it had are of no use any more, whatever is put right.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"Google does not accept the app ({reason}); {_APP_REMEDIES[reason]}")
         self.reason = reason
+        self.needs_consent = reason in ("deleted_client", "unauthorized_client")
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,6 @@ class SendAs:
     """An address that the user may write under. Of those that are not the mailbox's own, only verified ones are his."""
 
     address: str
-    is_primary: bool
     is_verified: bool
 
 
@@ -274,7 +273,6 @@ def read_send_as(fields: Fields) -> tuple[SendAs, ...]:
     return tuple(
         SendAs(
             address=_text(each, "sendAsEmail"),
-            is_primary=each.get("isPrimary") is True,
             is_verified=each.get("isPrimary") is True or each.get("verificationStatus") == "accepted",
         )
         for each in _objects(fields, "sendAs")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from postroom.core.account_care import consent_command
-from postroom.core.errors import PostroomError
 
 READONLY = "https://www.googleapis.com/auth/gmail.readonly"
 MODIFY = "https://www.googleapis.com/auth/gmail.modify"
@@ -105,19 +104,3 @@ def is_lower(level: Level | None, than: str) -> bool:
     """Whether a level allows less than another."""
     order = tuple(LEVELS)
     return level is None or (than in LEVELS and order.index(level) < order.index(cast("Level", than)))
-
-
-def require_level(needed: Level, granted: Collection[str], what: str, account: str) -> None:
-    """Refuses what the user has not agreed to, before Google has to, and says how to agree."""
-    missing = missing_scopes(needed, granted)
-    if missing:
-        raise LevelTooLow(what, needed, missing, Consented(account, frozenset(granted)))
-
-
-class LevelTooLow(PostroomError):
-    """The user has agreed to less than this needs."""
-
-    def __init__(self, what: str, needed: Level, missing: Collection[str], consented: Consented) -> None:
-        super().__init__(needs_more(what, missing, consented, needed))
-        self.needed = needed
-        self.has = granted_level(consented.scopes)

@@ -7,11 +7,11 @@ is ever told: an error names the setting, the file and what to do.
 
 import base64
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import httpx2
 import orjson
@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from postroom.core.errors import SettingsError
 from postroom.gmail.errors import GmailError
-from postroom.gmail.oauth import ask_endpoint, grant_in, refuse
+from postroom.gmail.oauth import AppRefused, ask_endpoint, grant_in, refuse
 from postroom.gmail.tokens import AccessToken, Tokens
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -38,14 +38,35 @@ GOOGLE_ENDPOINTS = frozenset(
 )
 
 
-class KeyRefused(GmailError):
-    """Google does not take what the service account's key signed."""
+# What Google says when no patience helps; with what may be the cause, and what helps.
+_ADVICE = {
+    "invalid_grant": (
+        "the key was deleted, the account is disabled, or the clock of this machine is wrong",
+        "check the clock, or put the file of a new key into {setting}",
+    ),
+    "invalid_client": (
+        "Google does not know the account of the key any more",
+        "put the key file of an account that is there into {setting}",
+    ),
+    "unauthorized_client": (
+        "the account may not have tokens of this kind",
+        "put the key file of an account of the project that has the subscription into {setting}",
+    ),
+    "invalid_scope": (
+        "the account may not have tokens for Pub/Sub",
+        "enable the Cloud Pub/Sub API in its project, or put the key file of another account into {setting}",
+    ),
+}
 
-    def __init__(self, account: str, setting: str) -> None:
-        super().__init__(
-            f"Google does not take the key of {account} (invalid_grant): the key was deleted, the account is disabled, "
-            f"or the clock of this machine is wrong; check the clock, or put the file of a new key into {setting}"
-        )
+
+class KeyRefused(GmailError):
+    """Google does not take what the service account's key signed. `reason` is Google's own word."""
+
+    def __init__(self, account: str, setting: str, reason: str) -> None:
+        cause, remedy = _ADVICE.get(reason, _ADVICE["invalid_client"])
+        told = remedy.format(setting=setting)
+        super().__init__(f"Google does not take the key of {account} ({reason}): {cause}; {told}")
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -133,13 +154,22 @@ def service_account_tokens(
         form = {"grant_type": GRANT_TYPE, "assertion": account.statement(scopes, asked_at)}
         status, answer = await ask_endpoint(http, account.token_url, form)
         if answer.get("error") == "invalid_grant":
-            raise KeyRefused(account.email, file.setting)
+            raise KeyRefused(account.email, file.setting, "invalid_grant")
         if status != 200:
-            refuse(status, answer)
+            _refuse(account.email, file.setting, status, answer)
         grant = grant_in(answer, scopes)
         return AccessToken(grant.access_token, asked_at + grant.expires_in)
 
     return Tokens(fetch, clock)
+
+
+def _refuse(account: str, setting: str, status: int, answer: Mapping[str, Any]) -> NoReturn:
+    """As `refuse`; where that blames the app, it is the key's account here: the app has no part in it."""
+    try:
+        refuse(status, answer)
+    except AppRefused as refusal:
+        reason = refusal.reason
+    raise KeyRefused(account, setting, reason)
 
 
 def _fields(content: bytes) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from postroom.act.executor import Executor
-from postroom.core.errors import Fatal, JobError, Parked
+from postroom.core.errors import Canceled, Fatal, JobError, Parked
 from postroom.core.mailbox import Mailbox
 from postroom.gmail.errors import GmailError, job_error_of
 from postroom.handlers.payload import uuid_field
@@ -45,5 +45,8 @@ class ActionGmail:
 
 
 def is_the_end(run: JobRun, error: JobError) -> bool:
-    """Whether the job is not tried again. A parked one only waits: that uses up no attempt, not even the last."""
-    return isinstance(error, Fatal) or (run.job.is_last_attempt and not isinstance(error, Parked))
+    """Whether the job is not tried again. A parked one only waits: that uses up no attempt, not even the last.
+
+    A canceled one has not failed: what it leaves behind is ended as canceled, as the job is.
+    """
+    return isinstance(error, Fatal) or (run.job.is_last_attempt and not isinstance(error, Parked | Canceled))

@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from postroom.core.account_care import consent_command, usable_again
 from postroom.core.accounts import parking_key
-from postroom.core.errors import Fatal, NotFound, Parked, Retryable
+from postroom.core.errors import Fatal, NotFound, Parked, RequestsPileUp, Retryable
+from postroom.core.mailbox_requests import Kind
 from postroom.store import accounts
 from postroom.store.clock import Clock, wall_clock
-from postroom.store.connector_requests import Kind
 from postroom.store.database import Database
-from postroom.switchboard.connector_requests import ConnectorRequests
+from postroom.switchboard.connector_requests import EXPIRES, ConnectorRequests
 
 PATIENCE = timedelta(seconds=60)
 POLL_S = 1.0
@@ -29,7 +30,11 @@ class AskingConnector:
     async def ask(self, account_id: UUID, kind: Kind, arguments: dict[str, object]) -> dict[str, Any]:
         """What the connector answers. Raises Parked, Fatal or Retryable when there is no answer."""
         account = await self._usable(account_id)
-        answer = await self._requests.ask(account.endpoint_identity, kind, arguments, self._patience)
+        try:
+            answer = await self._requests.ask(account.endpoint_identity, kind, arguments, self._patience)
+        except RequestsPileUp as error:
+            # By then what waits now was answered, or has expired: asking sooner only uses up attempts.
+            raise Retryable(f"the connector of {account.email} {error.problem}", after=EXPIRES) from None
         if answer.state == "answered":
             return answer.result or {}
         # Consent may have been lost in the attempt: then no further one helps before the user has acted.
@@ -44,8 +49,9 @@ class AskingConnector:
         except NotFound as error:
             raise Fatal(str(error)) from None
         if account.state in ("paused", "needs_consent"):
-            why = account.state_reason or f"run `postroom account resume {account.email}`"
+            level = None if account.consent is None else account.consent.level
+            why = account.state_reason or f"run `{usable_again(account.state, account.email, level)}`"
             raise Parked(parking_key(account.id), f"{account.email} is {account.state.replace('_', ' ')}: {why}")
         if account.state != "active":
-            raise Fatal(f"{account.email} was removed; connect it with `postroom account add gmail`")
+            raise Fatal(f"{account.email} was removed; connect it with `{consent_command(account.email, None)}`")
         return account

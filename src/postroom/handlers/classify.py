@@ -19,14 +19,14 @@ from postroom.decide.model import job_error
 from postroom.decide.rulebooks import Rulebooks
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
-from postroom.store import decisions, mail, rules
+from postroom.store import decisions, rules
 from postroom.store.audit import Signature
+from postroom.store.cases import Case, case_of
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.new_jobs import new_job
-from postroom.store.protection import restraints
 
 log = structlog.get_logger()
 
@@ -64,20 +64,19 @@ class Classify:
 
     async def __call__(self, run: JobRun) -> None:
         try:
-            message = await self._database.run(mail.load_message(uuid_field(run.job, "message_id")))
+            case = await self._database.run(case_of(uuid_field(run.job, "message_id"), self._clock()))
         except NotFound as error:
             raise Fatal(str(error)) from None
-        last = await self._database.run(mail.last_decision(message.id))
+        last = case.last
         if last is not None and last.source != "none" and "again" not in run.job.payload:
             # The whole of what was decided by its metadata: nothing is done to a message twice.
             return
         generation = 1 if last is None else last.generation + 1
-        found = await self._database.run(restraints(message.account_id, self._clock()))
-        verdict = await self._judge(run, message, Court(found, self._policy, generation))
+        verdict = await self._judge(run, case, Court(case.restraints, self._policy, generation))
         await self._record(run, verdict)
 
-    async def _judge(self, run: JobRun, message: StoredMessage, court: Court) -> Verdict:
-        book = await self._rulebooks.current()
+    async def _judge(self, run: JobRun, case: Case, court: Court) -> Verdict:
+        message, book = case.message, await self._rulebooks.current(case.rules_mark)
         await self._disable_broken(book)
         outcome = await _consulted(book, message, self._clock)
         if outcome.matched is not None or self._adviser is None or message.ingestion_tier != "full":

@@ -1,39 +1,86 @@
-"""The `ingest.gmail` job: has the connector of an account take in one message, whatever became of it before."""
+"""The `ingest.gmail` job: has the connector of an account take in messages, whatever became of them before."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from postroom.core.errors import Fatal, Retryable
+from postroom.core.errors import BadInput, Fatal, Retryable
+from postroom.core.jobs import Job
+from postroom.core.mailbox_requests import message_ids
 from postroom.handlers.asking import PATIENCE, AskingConnector
 from postroom.handlers.payload import text_field, uuid_field
 from postroom.jobs.run import JobRun
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 
+MOST_NAMED = 10
+
+
+class End(NamedTuple):
+    """What became of one message, in the connector's words; `missing` when its answer does not name the message."""
+
+    id: str
+    end: str
+    reason: str | None
+
+    def told(self) -> str:
+        match self.end:
+            case "gone":
+                return f"message {self.id} is no longer in the mailbox: it was deleted there"
+            case "refused":
+                return f"message {self.id} was refused: {self.reason}; `postroom connector refused` lists it"
+            case _:
+                return f"message {self.id} could not be read: {self.reason or 'the answer does not name it'}"
+
 
 class IngestGmail:
-    """Asks, and ends as the message did. What is decided about it comes later, by `classify`."""
+    """Asks, and ends as the messages did. What is decided about them comes later, by `classify`.
+
+    What became of each of several is kept as a step of the job, one for each attempt. A further attempt asks for all
+    of them again: those that are there already cost a reading each, and nothing else.
+    """
 
     def __init__(self, database: Database, clock: Clock = wall_clock, patience: timedelta = PATIENCE) -> None:
         self._asking = AskingConnector(database, clock, patience)
 
     async def __call__(self, run: JobRun) -> None:
-        account_id, message_id = uuid_field(run.job, "account_id"), text_field(run.job, "message_id")
-        answer = await self._asking.ask(account_id, "ingest", {"message_ids": [message_id]})
-        end, reason = _end_of(message_id, answer)
-        match end:
-            case "new" | "duplicate" | "skipped":
-                return
-            case "gone":
-                raise Fatal(f"message {message_id} is no longer in the mailbox: it was deleted there")
-            case "refused":
-                raise Fatal(f"message {message_id} was refused: {reason}; `postroom connector refused` lists it")
-            case _:
-                raise Retryable(f"message {message_id} could not be read: {reason or 'the answer does not name it'}")
+        account_id, ids = uuid_field(run.job, "account_id"), _messages_of(run.job)
+
+        async def ask() -> list[Sequence[Any]]:
+            answer = await self._asking.ask(account_id, "ingest", {"message_ids": ids})
+            return [[*_end_of(id, answer)] for id in ids]
+
+        ends = await (ask() if len(ids) == 1 else run.step(f"asked, attempt {run.job.attempts}", ask))
+        _end_as([End(*each) for each in ends])
 
 
-def _end_of(message_id: str, answer: Mapping[str, Any]) -> tuple[str, str | None]:
+def _messages_of(job: Job) -> list[str]:
+    """One is named by `message_id`, several by `message_ids`."""
+    if "message_ids" not in job.payload:
+        return [text_field(job, "message_id")]
+    try:
+        return message_ids(job.payload["message_ids"])
+    except BadInput as error:
+        raise Fatal(f"the payload of {job.type} was enqueued wrongly: {error}") from None
+
+
+def _end_as(ends: Sequence[End]) -> None:
+    """What failed for now is asked for again first; then the job says what failed for good."""
+    done, lost = ("new", "duplicate", "skipped"), ("gone", "refused")
+    if failed := [each for each in ends if each.end not in (*done, *lost)]:
+        raise Retryable(_all_told(failed, ends))
+    if left_out := [each for each in ends if each.end in lost]:
+        raise Fatal(_all_told(left_out, ends))
+
+
+def _all_told(some: Sequence[End], ends: Sequence[End]) -> str:
+    if len(ends) == 1:
+        return some[0].told()
+    more = f"; and {len(some) - MOST_NAMED} more" if len(some) > MOST_NAMED else ""
+    return f"{len(some)} of {len(ends)}: {'; '.join(each.told() for each in some[:MOST_NAMED])}{more}"
+
+
+def _end_of(message_id: str, answer: Mapping[str, Any]) -> End:
     """The connector may be of another version, or somebody else's: what does not name the message tells nothing."""
     listed = answer.get("messages")
     for each in cast("list[Any]", listed) if isinstance(listed, list) else []:
@@ -41,5 +88,5 @@ def _end_of(message_id: str, answer: Mapping[str, Any]) -> tuple[str, str | None
             fields = cast("dict[str, Any]", each)
             if fields.get("id") == message_id:
                 reason = fields.get("reason")
-                return str(fields.get("end")), None if reason is None else str(reason)[:200]
-    return "missing", None
+                return End(message_id, str(fields.get("end")), None if reason is None else str(reason)[:200])
+    return End(message_id, "missing", None)

@@ -5,14 +5,16 @@ tells. Our mail is known by its mark, a header that stays with it, since the Mes
 Lists by label show a message at once, where a search would find it a little later; so nothing here searches.
 """
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from postroom.gmail import calls
+from postroom.gmail.calls import Call
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import DraftNotFound, GmailError, NotThere, ThreadNotFound
+from postroom.gmail.errors import DraftNotFound, GmailError, NotThere, ServerError, ThreadNotFound, Unreachable
 from postroom.gmail.resources import Message
 from postroom.outbound.mime import MARK
 
@@ -20,8 +22,9 @@ T = TypeVar("T")
 
 SENT = "SENT"
 PAGE = 50
-# How far back drafts and sent mail are looked through.
-MOST_LOOKED_AT = 1_000
+# How far back drafts and sent mail are looked through, and how often each question is asked.
+MOST_PAGES = 10
+TRIES = 5
 # Clocks differ; what was sent is not missed for that.
 EARLIER = timedelta(hours=1)
 
@@ -52,13 +55,14 @@ class Carrier(Protocol):
         """One that is gone already is as good as deleted."""
         ...
 
-    async def find_sent(self, mark: UUID, thread_id: str | None, since: datetime) -> str | None:
-        """The id of the sent message that carries the mark."""
+    async def find_sent(self, mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
+        """The id of the sent message that carries the mark: in one of these conversations, or elsewhere since then."""
         ...
 
 
 class GmailCarrier:
-    """The way out of a mailbox at Gmail."""
+    """The way out of a mailbox at Gmail. What only reads is asked again a few times before it is given up: to look
+    through a full mailbox takes many calls, of which none may fail."""
 
     def __init__(self, client: GmailClient) -> None:
         self._client = client
@@ -69,18 +73,19 @@ class GmailCarrier:
 
     async def drafts_of(self, mark: UUID) -> list[DraftKept]:
         found: list[DraftKept] = []
-        looked_at = 0
-        async for page in self._client.draft_pages(max_results=PAGE):
-            drafts = await self._client.batch([calls.get_draft(each.id, "metadata") for each in page.drafts])
-            found += [DraftKept(each.id, each.message.id) for each in _there(drafts) if _carries(each.message, mark)]
-            looked_at += len(page.drafts)
-            if looked_at >= MOST_LOOKED_AT:
+        token: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await self._asked(calls.list_drafts("", token, PAGE))
+            drafts = await self._all_asked([calls.get_draft(each.id, "metadata") for each in page.drafts])
+            found += [DraftKept(each.id, each.message.id) for each in drafts if _carries(each.message, mark)]
+            token = page.next_page_token
+            if token is None:
                 break
         return found
 
     async def has_draft(self, draft_id: str) -> bool:
         try:
-            await self._client.get_draft(draft_id, "minimal")
+            await self._asked(calls.get_draft(draft_id, "minimal"))
         except DraftNotFound:
             return False
         return True
@@ -97,35 +102,48 @@ class GmailCarrier:
         except DraftNotFound:
             return
 
-    async def find_sent(self, mark: UUID, thread_id: str | None, since: datetime) -> str | None:
-        return await self._in_thread(mark, thread_id) or await self._among_sent(mark, since - EARLIER)
+    async def find_sent(self, mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
+        for thread_id in threads:
+            if (found := await self._in_thread(mark, thread_id)) is not None:
+                return found
+        return await self._among_sent(mark, since - EARLIER)
 
-    async def _in_thread(self, mark: UUID, thread_id: str | None) -> str | None:
-        if thread_id is None:
-            return None
+    async def _in_thread(self, mark: UUID, thread_id: str) -> str | None:
         try:
-            thread = await self._client.get_thread(thread_id, "metadata", [MARK])
+            thread = await self._asked(calls.get_thread(thread_id, "metadata", [MARK]))
         except ThreadNotFound:
             return None
         return _sent_with(mark, thread.messages)
 
     async def _among_sent(self, mark: UUID, since: datetime) -> str | None:
         """The newest first, as far back as it can have been."""
-        looked_at = 0
-        pages = self._client.message_pages(label_ids=[SENT], max_results=PAGE, include_spam_trash=True)
-        async for page in pages:
-            messages = await self._client.get_messages([each.id for each in page.messages], "metadata", [MARK])
-            found = list(_there(messages))
-            if (sent := _sent_with(mark, found)) is not None:
-                return sent
-            looked_at += len(page.messages)
-            if looked_at >= MOST_LOOKED_AT or any(each.internal_date < since for each in found):
+        token: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await self._asked(calls.list_messages("", [SENT], token, PAGE, include_spam_trash=True))
+            found = await self._all_asked([calls.get_message(each.id, "metadata", [MARK]) for each in page.messages])
+            if (id := _sent_with(mark, found)) is not None:
+                return id
+            token = page.next_page_token
+            if token is None or any(each.internal_date < since for each in found):
                 break
         return None
 
+    async def _asked(self, call: Call[T]) -> T:
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(Unreachable, ServerError):
+                return await self._client.run(call)
+        return await self._client.run(call)
+
+    async def _all_asked(self, wanted: Sequence[Call[T]]) -> list[T]:
+        """What is still there. Any other error is raised: half a look must not pass for a whole one."""
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(Unreachable, ServerError):
+                return list(_there(await self._client.batch(wanted)))
+        return list(_there(await self._client.batch(wanted)))
+
 
 def _there(outcomes: Sequence[T | GmailError]) -> Iterable[T]:
-    """Without those that went meanwhile. Any other error is raised: half a look must not pass for a whole one."""
+    """Without those that went meanwhile."""
     for outcome in outcomes:
         if isinstance(outcome, NotThere):
             continue

@@ -167,7 +167,7 @@ class Delivery:
             await self._account_removed()
             return
         carrier = self._carrier_of(leased.account_id)
-        if self._draft_id is not None and not await self._call(carrier.has_draft(self._draft_id)):
+        if self._draft_id is not None and not await self._ask(carrier.has_draft(self._draft_id)):
             await self._look_for_it(carrier)
             return
         if self._is_too_late:
@@ -194,12 +194,12 @@ class Delivery:
         but somebody may have, in the mailbox: then it is delivered, and there is nothing to make."""
         leased = self._leased
         if leased.attempts > 1:
-            found = await self._call(carrier.drafts_of(leased.id))
+            found = await self._ask(carrier.drafts_of(leased.id))
             for spare in found[1:]:
                 await self._call(carrier.delete_draft(spare.id))
             if found:
                 return found[0]
-            sent = await self._call(carrier.find_sent(leased.id, leased.thread_id, leased.admitted_at))
+            sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.admitted_at))
             if sent is not None:
                 await self._delivered(carrier, sent)
                 return None
@@ -211,7 +211,7 @@ class Delivery:
         leased = self._leased
         for wait_s in self._pace.looks:
             await self._sleep(wait_s)
-            sent = await self._call(carrier.find_sent(leased.id, leased.thread_id, leased.admitted_at))
+            sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.admitted_at))
             if sent is not None:
                 await self._delivered(carrier, sent)
                 return
@@ -222,7 +222,7 @@ class Delivery:
         if self._leased.attempts > 1:
             # A lost answer may have left a second draft behind. If it cannot be taken away now, it does no harm.
             with contextlib.suppress(PostroomError, TimeoutError):
-                for spare in await self._call(carrier.drafts_of(self._leased.id)):
+                for spare in await self._ask(carrier.drafts_of(self._leased.id)):
                     await self._call(carrier.delete_draft(spare.id))
         await self._database.run(store.deliver(self._leased.hold, sent_message_id, self._clock()))
         log.info("outbound.delivered", delivery=self._leased.id, attempts=self._leased.attempts)
@@ -280,6 +280,16 @@ class Delivery:
         """Well within the lease, so that no second sender comes while one still waits for an answer."""
         async with asyncio.timeout(self._pace.longest_call_s):
             return await call
+
+    async def _ask(self, question: Awaitable[T]) -> T:
+        """A question changes nothing, and may take many calls; an answer after the lease would be of no use."""
+        async with asyncio.timeout(self._pace.lease.total_seconds()):
+            return await question
+
+    def _threads(self) -> list[str]:
+        """Where it is if it was sent: in the conversation it answers, or in that which its draft began."""
+        own = self.draft.message_id if self.draft is not None else self._leased.draft_message_id
+        return [each for each in (self._leased.thread_id, own) if each is not None]
 
     @property
     def _is_too_late(self) -> bool:

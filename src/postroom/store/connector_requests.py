@@ -13,7 +13,8 @@ from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import BadInput, LeaseLost, NotFound
+from postroom.core.errors import BadInput, LeaseLost, NotFound, RequestsPileUp
+from postroom.core.mailbox_requests import Kind
 from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
 from postroom.store.database import Notify, Script, query, sql, transaction
 
@@ -24,7 +25,6 @@ KEPT = timedelta(days=7)
 LONGEST_ARGUMENTS = 65_536
 LONGEST_ANSWER = 1_048_576
 
-Kind = Literal["sync_now", "ingest", "estimate", "search"]
 State = Literal["queued", "leased", "answered", "failed", "expired"]
 
 
@@ -90,7 +90,7 @@ def ask_connector(request: NewRequest, now: datetime) -> Script[UUID]:
         if state == "queued" and kind == request.kind and from_json(given) == from_json(arguments):
             return as_uuid(id)
     if len(live) >= MOST_LIVE:
-        raise BadInput("endpoint_identity", f"has {len(live)} requests waiting already", "wait for their answers")
+        raise RequestsPileUp("endpoint_identity", f"has {len(live)} requests waiting already", "wait for their answers")
     yield sql("insert_request", request.id, request.endpoint_identity, request.kind, arguments, now, request.expires_at)
     yield Notify(ASKED, signal_of(request.endpoint_identity))
     return request.id

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import sha256
 from uuid import UUID
 
 from postroom.core.errors import StoreError
 from postroom.core.job_types import CATALOGUE, HISTORY_SYNC_GMAIL, INGEST_GMAIL, LABELS_SYNC_GMAIL
 from postroom.core.jobs import Enqueued, NewJob
+from postroom.core.mailbox_requests import MOST_INGESTED
 from postroom.store.codecs import as_uuid
 from postroom.store.database import Script, sql, transaction
 from postroom.store.jobs import enqueue_many
@@ -28,13 +30,25 @@ def labels_job(account_id: UUID) -> NewJob:
 
 @transaction
 def ask_for_messages(account_id: UUID, message_ids: Sequence[str], now: datetime) -> Script[list[Enqueued]]:
-    """A job for each message, by Gmail's ids. One that is under way is enough; one that has ended is asked for anew."""
+    """A job for up to a hundred messages, by Gmail's ids; returns the job of each. A job holds a place of a worker while
+    the connector is asked, so many messages must not be as many jobs.
+
+    One that is under way for the very same messages is enough; one that has ended is asked for anew.
+    """
     jobs: list[NewJob] = []
-    for message_id in message_ids:
-        key = yield from _next_key(f"{INGEST_GMAIL.name}:{account_id}:{message_id}")
-        payload = {"account_id": str(account_id), "message_id": message_id}
-        jobs.append(new_job(CATALOGUE, INGEST_GMAIL.name, payload, key=key))
-    return (yield from enqueue_many.script(jobs, now))
+    for at in range(0, len(message_ids), MOST_INGESTED):
+        jobs.append((yield from _ingest_job(account_id, message_ids[at : at + MOST_INGESTED])))
+    enqueued = yield from enqueue_many.script(jobs, now)
+    return [enqueued[place // MOST_INGESTED] for place in range(len(message_ids))]
+
+
+def _ingest_job(account_id: UUID, message_ids: Sequence[str]) -> Script[NewJob]:
+    ids = list(message_ids)
+    payload: dict[str, object] = {"account_id": str(account_id)}
+    payload |= {"message_id": ids[0]} if len(ids) == 1 else {"message_ids": ids}
+    whose = ids[0] if len(ids) == 1 else sha256("\n".join(sorted(ids)).encode()).hexdigest()[:32]
+    key = yield from _next_key(f"{INGEST_GMAIL.name}:{account_id}:{whose}")
+    return new_job(CATALOGUE, INGEST_GMAIL.name, payload, key=key)
 
 
 def _next_key(first: str) -> Script[str]:

@@ -75,6 +75,7 @@ class Leased:
     thread_id: str | None
     attempts: int
     draft_id: str | None
+    draft_message_id: str | None
     admitted_at: datetime
     account_state: str
     action_state: str
@@ -145,23 +146,24 @@ def lease_deliveries(lease_token: UUID, most: int, now: datetime, until: datetim
     """Takes those that are due, the longest due first, and those whose sender has died. The token is new each time."""
     yield sql("return_deliveries", now)
     yield sql("lease_deliveries", lease_token, until, most, now)
-    return [
-        Leased(
-            as_uuid(id),
-            lease_token,
-            as_uuid(account_id),
-            as_uuid(action_id),
-            thread_id,
-            attempts,
-            draft_id,
-            as_time(created_at),
-            account_state,
-            action_state,
-        )
-        for id, account_id, action_id, thread_id, attempts, draft_id, created_at, account_state, action_state in (
-            yield sql("select_leased_deliveries", lease_token)
-        )
-    ]
+    return [_leased(lease_token, row) for row in (yield sql("select_leased_deliveries", lease_token))]
+
+
+def _leased(lease_token: UUID, row: Sequence[Any]) -> Leased:
+    id, account_id, action_id, thread_id, attempts, draft_id, draft_message_id, created_at, account, action = row
+    return Leased(
+        as_uuid(id),
+        lease_token,
+        as_uuid(account_id),
+        as_uuid(action_id),
+        thread_id,
+        attempts,
+        draft_id,
+        draft_message_id,
+        as_time(created_at),
+        account,
+        action,
+    )
 
 
 @query

@@ -129,7 +129,9 @@ def keep_rules(
     if stored + len(drafts) > MOST_RULES:
         raise BadInput("rules", f"would be {stored + len(drafts):,}", f"remove some; {MOST_RULES:,} are allowed")
     kept = _Keeping()
-    for id, draft in drafts:
+    # Rules of equal priority are tried in the order of their ids: that in which they were given.
+    ids = sorted(id for id, _ in drafts)
+    for id, (_, draft) in zip(ids, drafts, strict=True):
         yield from _keep(id, draft, known, origin, kept, now)
     whole = as_document(drafts[0][1]) if len(drafts) == 1 else None
     after = {name: list(getattr(kept, name)[:MOST_NAMES_AUDITED]) for name in ("added", "replaced")}

@@ -6,6 +6,7 @@ from typing import cast
 from postroom.core.contacts import LONGEST_NAME, Contact, contact_address
 from postroom.core.errors import BadInput
 from postroom.core.ingestion import as_data
+from postroom.core.mailbox_requests import checked_arguments
 from postroom.store.audit import Signature
 from postroom.store.codecs import time_text
 from postroom.store.connector_requests import LeasedRequest, Reply
@@ -90,9 +91,10 @@ async def reply(call: Call, arguments: forms.ReplyArguments) -> forms.ReplyAnswe
 
 
 async def request(call: Call, arguments: forms.RequestArguments) -> forms.RequestAnswer:
-    wait = timedelta(seconds=arguments.wait_s)
+    wait, given = timedelta(seconds=arguments.wait_s), arguments.model_dump(include={"message_ids", "query", "max"})
+    asked = checked_arguments(arguments.kind, {name: value for name, value in given.items() if value is not None})
     async with until_left(call, wait) as left:
-        view = await call.services.requests.ask(arguments.endpoint_identity, arguments.kind, {}, wait, left)
+        view = await call.services.requests.ask(arguments.endpoint_identity, arguments.kind, asked, wait, left)
     return {"request_id": str(view.id), "state": view.state, "result": view.result, "error": view.error}
 
 

@@ -13,10 +13,11 @@ import structlog
 
 from postroom.core.errors import BadInput, NotFound, PostroomError
 from postroom.core.mail import storable
+from postroom.core.mailbox_requests import Kind
 from postroom.store import accounts, connectors
 from postroom.store import connector_requests as store
 from postroom.store.clock import Clock
-from postroom.store.connector_requests import Kind, LeasedRequest, NewRequest, Reply, RequestView
+from postroom.store.connector_requests import LeasedRequest, NewRequest, Reply, RequestView
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
@@ -86,7 +87,8 @@ class ConnectorRequests:
     ) -> RequestView:
         """Asks the connector of an endpoint, and stays for `wait` until it has ended. The request as it then stands.
 
-        When nobody waits any more the request stays: whoever asks for the same then gets the same one.
+        When nobody waits any more the request stays: whoever asks for the same gets the same one, as long as no
+        connector has begun with it. One that is under way may have looked already, so asking then is a new request.
         """
         _check_wait(wait)
         await self._check_known(endpoint_identity)

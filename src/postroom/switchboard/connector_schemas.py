@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from postroom.core.mailbox_requests import FOUND, LONGEST_QUERY, MOST_FOUND, MOST_INGESTED, Kind
 from postroom.switchboard.tool_schemas import LONGEST_WAIT_S, Arguments, Text
 
 MOST_CONTACTS = 1000
@@ -59,7 +60,26 @@ class RequestArguments(Arguments):
     endpoint_identity: Text = Field(
         min_length=1, max_length=500, description="The connector's endpoint, as `connector.list` shows it."
     )
-    kind: Literal["sync_now"] = Field("sync_now", description="What it is to do: sync_now looks for new mail at once.")
+    kind: Kind = Field(
+        "sync_now",
+        description="What it is to do: sync_now looks for new mail at once, ingest takes in the messages of "
+        "message_ids, estimate counts what query finds, search lists it.",
+    )
+    message_ids: list[Text] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_INGESTED,
+        description=f"1 to {MOST_INGESTED} messages by the mailbox's own ids; with ingest, and only there.",
+    )
+    query: Text | None = Field(
+        None,
+        min_length=1,
+        max_length=LONGEST_QUERY,
+        description="A search as in Gmail's own search box; with estimate and search, and only there.",
+    )
+    max: int | None = Field(
+        None, ge=1, le=MOST_FOUND, description=f"How many search lists at most, 1 to {MOST_FOUND}; {FOUND} without it."
+    )
     wait_s: float = Field(0, ge=0, le=LONGEST_WAIT_S, description="How many seconds to wait for its answer, 0 to 60.")
 
 
@@ -101,7 +121,7 @@ class LeasedRequestForm(TypedDict):
     lease_token: str
     lease_until: str
     expires_in_s: float
-    kind: Literal["sync_now", "ingest", "estimate", "search"]
+    kind: Kind
     arguments: dict[str, Any]
 
 

@@ -17,6 +17,7 @@ from uuid import UUID
 
 import structlog
 
+from postroom.core.account_care import consent_command, resume_command, to_be_mended
 from postroom.core.accounts import parking_key
 from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, StoreError
 from postroom.gmail.errors import ConsentLost, TokenUnavailable
@@ -178,7 +179,7 @@ class AccessTokens:
         except ConsentLost as lost:
             return await self._lost(account, consent.granted_at, str(lost))
         except AppRefused as lost:
-            reason = f"{lost}, then run `postroom account resume {account.email}`"
+            reason = str(lost) if lost.needs_consent else to_be_mended(str(lost), account.email)
             return await self._lost(account, consent.granted_at, reason)
         await self._note(held, grant)
         seconds = grant.expires_in.total_seconds()
@@ -244,12 +245,14 @@ def _needs_consent(reason: str) -> AccountUnusable:
 def _unusable(account: AccountView) -> AccountUnusable:
     match account.state:
         case "paused":
-            remedy = f"run `postroom account resume {account.email}`"
+            remedy = f"run `{resume_command(account.email)}`"
             return AccountUnusable("paused", f"{account.email} is paused", remedy)
         case "needs_consent":
             return _needs_consent(account.state_reason or "")
         case "removed":
-            return AccountUnusable("removed", f"{account.email} was removed", "connect it with `postroom account add`")
+            return AccountUnusable(
+                "removed", f"{account.email} was removed", f"connect it with `{consent_command(account.email, None)}`"
+            )
         case _:
             return _not_connected(account.email)
 

@@ -99,26 +99,54 @@ class Dispatcher:
         return len(leased)
 
     async def _hand_over(self, leased: Sequence[inbox.Leased]) -> None:
-        for message in leased:
+        """All of them together, so that they share a commit. Once the database is away, what was not begun is left."""
+        accounts, away = await self._accounts_of(leased), list[StoreError]()
+
+        async def hand_over(message: inbox.Leased) -> None:
+            if not away:
+                try:
+                    await self._hand_over_safely(message, accounts[message.endpoint_identity])
+                except DATABASE_IS_AWAY as error:
+                    away.append(error)
+
+        await asyncio.gather(*(hand_over(message) for message in leased))
+        if away:
+            raise away[0]
+
+    async def _accounts_of(self, leased: Sequence[inbox.Leased]) -> dict[str, mail.Account | Exception]:
+        """Each read once, or why it cannot be: that is the trouble of its own messages only."""
+        found: dict[str, mail.Account | Exception] = {}
+        for identity in {message.endpoint_identity for message in leased}:
             try:
-                await self._hand_over_one(message)
-            except LeaseLost:
-                log.warning("dispatcher.lease_lost", message=str(message.id))
+                found[identity] = await self._database.run(mail.account_of(identity))
             except DATABASE_IS_AWAY:
                 raise
-            except ConstraintBroken as error:
-                await self._give_up(message, f"the database cannot keep it: {type(error).__name__}")
-            except StoreError as error:
-                # Nobody's fault that we know of: it comes back when its lease is over, and others go on.
-                log.warning("dispatcher.message_left", message=str(message.id), error=type(error).__name__)
             except Exception as error:
-                reason = str(error) if isinstance(error, PostroomError) else f"unreadable: {type(error).__name__}"
-                await self._give_up(message, reason)
-                log.warning("dispatcher.message_failed", message=str(message.id), error=type(error).__name__)
+                found[identity] = error
+        return found
 
-    async def _hand_over_one(self, message: inbox.Leased) -> None:
+    async def _hand_over_safely(self, message: inbox.Leased, account: mail.Account | Exception) -> None:
+        """Raises only when the database is away."""
+        try:
+            if isinstance(account, Exception):
+                raise account
+            await self._hand_over_one(message, account)
+        except LeaseLost:
+            log.warning("dispatcher.lease_lost", message=str(message.id))
+        except DATABASE_IS_AWAY:
+            raise
+        except ConstraintBroken as error:
+            await self._give_up(message, f"the database cannot keep it: {type(error).__name__}")
+        except StoreError as error:
+            # Nobody's fault that we know of: it comes back when its lease is over, and others go on.
+            log.warning("dispatcher.message_left", message=str(message.id), error=type(error).__name__)
+        except Exception as error:
+            reason = str(error) if isinstance(error, PostroomError) else f"unreadable: {type(error).__name__}"
+            await self._give_up(message, reason)
+            log.warning("dispatcher.message_failed", message=str(message.id), error=type(error).__name__)
+
+    async def _hand_over_one(self, message: inbox.Leased, account: mail.Account) -> None:
         with span("dispatch", message.traceparent):
-            account = await self._database.run(mail.account_of(message.endpoint_identity))
             content = read_mail(message.envelope)
             ids, job_id = (new_id(), new_id()), new_id()
             classify = self._classify(account.id, job_id, message)

@@ -141,7 +141,8 @@ ALL_TOOLS = (
         "connector.requests",
         "Take what is asked of this connector",
         "Leases up to max requests to the connector that this token is bound to, the oldest first: sync_now asks it to "
-        "look for new mail at once. With wait_s the call waits for one to come. Answer each with connector.reply "
+        "look for new mail at once, ingest to take in the messages of message_ids, estimate and search to count and to "
+        "list what query finds. With wait_s the call waits for one to come. Answer each with connector.reply "
         "before lease_until, else it is handed out again.",
         connector_forms.RequestsArguments,
         connector_forms.RequestsAnswer,
@@ -161,7 +162,8 @@ ALL_TOOLS = (
     Tool(
         "connector.request",
         "Ask a connector for something",
-        "Asks the connector of an endpoint to look for new mail at once, and waits up to wait_s seconds for an answer. "
+        "Asks the connector of an endpoint to look for new mail at once, to take in messages that are named, or to "
+        "count or list what a search in the mailbox finds, and waits up to wait_s seconds for an answer. "
         "state tells how far it has got: queued means that the connector has not taken it yet, which after a minute "
         "means that it is not running. A request that nobody answers within 5 minutes expires.",
         connector_forms.RequestArguments,

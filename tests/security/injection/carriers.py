@@ -47,7 +47,7 @@ def written(
         ("To", OWNER),
         ("Subject", subject or f"A question {draft.word}"),
         ("Date", "Sun, 15 Nov 2026 08:00:00 +0000"),
-        ("Message-ID", f"<{draft.word}@hostile.example>"),
+        ("Message-ID", f"<{draft.word}@mail.example>"),
         ("MIME-Version", "1.0"),
         ("Content-Type", content),
         ("Content-Transfer-Encoding", encoding),

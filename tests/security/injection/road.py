@@ -53,7 +53,7 @@ NAMES = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-4-5"}
 DIRECTION = "What is only advertising can go. My bank is never advertising."
 RULE = "Mail about trips gets the label Travel."
 AGAIN = "Call the tool as it is described."
-PATIENCE_S = 60
+PATIENCE_S = 120
 # The mail itself, and what was decided about each message, which is looked at one by one.
 HOLDS_MAIL = re.compile("envelopes|inbox_events|messages?(_.*)?|threads|decisions|actions")
 DECISION = ("id", "action_type", "parameters_json", "confidence", "rationale", "safety_json", "rule_name", "model")

@@ -1,41 +1,30 @@
 """What a Gmail connector does when it is asked: look now, take in named messages, count or list what a search finds.
 
 Whoever asks may be anyone, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
-take what live mail leaves of the quota. Nothing takes longer than the lease of a request.
+take what live mail leaves of the quota. Nothing takes longer than whoever asks waits.
 """
 
 import asyncio
-import difflib
-import re
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.parse import headers_of
 from postroom.connectors.request_desk import Handler
-from postroom.core.errors import BadInput, PostroomError
+from postroom.core.errors import PostroomError
+from postroom.core.mailbox_requests import checked_arguments
 from postroom.core.mime_headers import values
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, NotThere
 from postroom.gmail.resources import Message
 
-MOST_INGESTED = 100
-MOST_FOUND = 50
-FOUND = 20
 PAGE = 500
 MOST_PAGES = 20
-LONGEST_QUERY = 1_000
 LONGEST_SHOWN = 300
-# Shorter than whoever asks waits, and shorter than the lease of a request.
+# Both shorter than the minute that whoever asks waits at most, so that they get the answer; a lease lasts longer still.
 LOOKS_FOR_S = 45.0
-WORKS_FOR_S = 100.0
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-
-
-def is_message_id(text: str) -> bool:
-    """Whether it looks like Gmail's id of a message."""
-    return _ID.fullmatch(text) is not None
+WORKS_FOR_S = 50.0
 
 
 class TookTooLong(PostroomError):
@@ -54,7 +43,7 @@ class Asked:
 
     async def sync_now(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """One round. A look back may take many minutes: then it says so, and leaves the rest to the loop."""
-        _only(arguments, ())
+        checked_arguments("sync_now", arguments)
         try:
             async with asyncio.timeout(LOOKS_FOR_S):
                 return {"new": await self._connector.sync()}
@@ -64,16 +53,14 @@ class Asked:
 
     async def ingest(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Takes in these messages, whatever became of them before; for each it tells how it ended."""
-        _only(arguments, ("message_ids",))
-        ids = _message_ids(arguments.get("message_ids"))
+        ids: list[str] = checked_arguments("ingest", arguments)["message_ids"]
         async with _in_time():
             ends = await self._connector.ingest(ids)
         return {"messages": [{"id": id, "end": ends[id].end, "reason": ends[id].reason} for id in ids]}
 
     async def estimate(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """How many messages a search finds: counted up to a bound, and beside it Gmail's own guess."""
-        _only(arguments, ("query",))
-        query = _query(arguments.get("query"))
+        query: str = checked_arguments("estimate", arguments)["query"]
         ids: set[str] = set()
         guess, exact, seen = 0, False, 0
         async with _in_time(), aclosing(self._client.message_pages(query, max_results=PAGE)) as pages:
@@ -88,8 +75,8 @@ class Asked:
 
     async def search(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a search finds, the newest first, as far as one needs it to choose from."""
-        _only(arguments, ("query", "max"))
-        query, most = _query(arguments.get("query")), _most(arguments.get("max", FOUND))
+        wanted = checked_arguments("search", arguments)
+        query, most = str(wanted["query"]), int(wanted["max"])
         async with _in_time():
             page = await self._client.list_messages(query, max_results=most)
             ids = [ref.id for ref in page.messages][:most]
@@ -126,41 +113,3 @@ def _shown(message: Message) -> dict[str, Any]:
         "from": sender[:LONGEST_SHOWN],
         "subject": subject[:LONGEST_SHOWN],
     }
-
-
-def _only(arguments: Mapping[str, Any], known: Collection[str]) -> None:
-    for name in arguments:
-        if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            remedy = f"did you mean {near[0]}?" if near else f"known are: {', '.join(known) or 'none'}"
-            raise BadInput(str(name)[:80], "is not known here", remedy)
-
-
-def _message_ids(given: object) -> list[str]:
-    remedy = f"give a list of 1 to {MOST_INGESTED} ids, as Gmail lists them"
-    if not isinstance(given, list):
-        raise BadInput("message_ids", "is missing" if given is None else f"is a {type(given).__name__}", remedy)
-    ids = cast("list[object]", given)
-    if not 1 <= len(ids) <= MOST_INGESTED:
-        raise BadInput("message_ids", f"{len(ids)} were given", remedy)
-    found: dict[str, None] = {}
-    for place, id in enumerate(ids):
-        if not isinstance(id, str) or not is_message_id(id):
-            raise BadInput(f"message_ids.{place}", f"{str(id)[:80]!r} is not an id of Gmail", remedy)
-        found[id] = None
-    return list(found)
-
-
-def _query(given: object) -> str:
-    remedy = f"give a search as in Gmail's own search box, of 1 to {LONGEST_QUERY:,} characters on one line"
-    if not isinstance(given, str):
-        raise BadInput("query", "is missing" if given is None else f"is a {type(given).__name__}", remedy)
-    if not given.strip() or len(given) > LONGEST_QUERY or not given.isprintable():
-        raise BadInput("query", f"{given[:80]!r} with its {len(given):,} characters is refused", remedy)
-    return given.strip()
-
-
-def _most(given: object) -> int:
-    if type(given) is not int or not 1 <= given <= MOST_FOUND:
-        raise BadInput("max", f"is {str(given)[:80]!r}", f"use a whole number from 1 to {MOST_FOUND}")
-    return given

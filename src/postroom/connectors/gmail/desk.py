@@ -4,7 +4,7 @@ Whatever has ended is noted at once, message by message, so that a crash costs n
 refuses for good is remembered and left behind; what it refuses for now is raised, and all of it is tried again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -73,7 +73,7 @@ class Desk:
         self._tally = tally
         self._vitals = vitals
         self.ended = 0
-        """How many messages have come to their end here, whatever it was: whoever waits for a round can see it move."""
+        """How many messages have come to their first end here, whichever: whoever waits for a round can see it move."""
         if refused.count:
             vitals.counters["refused"] = refused.count
 
@@ -102,12 +102,10 @@ class Desk:
                 letter = replace(letter, problems=(problem, *letter.problems))
             ready.append(prepare(message, self._endpoint_identity, known, now, policy, letter))
         ends |= self._skip([each for each in ready if each.envelope is None])
-        ends |= await self._hand_in([each for each in ready if each.envelope is not None])
-        # What is spam today may be mail tomorrow, and is then read again.
-        ended = [read.message.id for read in fetched.read if not read.message.label_ids & NOT_MAIL]
-        self._note_ended([*ended, *fetched.gone])
-        self._no_more_refused([id for id, end in ends.items() if end.end != "refused"])
-        return ends
+        # What is spam today may be mail tomorrow, and is then read again; what was refused before stays on that list.
+        only_now = {read.message.id for read in fetched.read if read.message.label_ids & NOT_MAIL}
+        self._note_ended({id: end for id, end in ends.items() if id not in only_now})
+        return ends | await self._hand_in([each for each in ready if each.envelope is not None])
 
     async def report(self, reports: Sequence[dict[str, Any]]) -> None:
         """Tells of labels and deletions, in their order."""
@@ -156,9 +154,8 @@ class Desk:
                         ends[prepared.id] = self._give_up(prepared.id, result)
                     case PostroomError():
                         trouble = trouble or result
+        self._note_ended(ends)
         if trouble is not None:
-            self._handed_in.add(ends)
-            self._no_more_refused([id for id, end in ends.items() if end.end != "refused"])
             raise trouble
         return ends
 
@@ -193,12 +190,9 @@ class Desk:
                 self._count(EXTENTS[each.decision.tier])
         return {each.id: End("skipped", "an ingestion rule leaves it out") for each in prepared}
 
-    def _note_ended(self, ids: Sequence[str]) -> None:
-        self._handed_in.add(ids)
-        self.ended += len(ids)
-
-    def _no_more_refused(self, ids: Sequence[str]) -> None:
-        if self._refused.forget(ids):
+    def _note_ended(self, ends: Mapping[str, End]) -> None:
+        self.ended += self._handed_in.add(ends)
+        if self._refused.forget([id for id, end in ends.items() if end.end != "refused"]):
             self._vitals.counters["refused"] = self._refused.count
 
     def _count(self, metric: Metric) -> None:
@@ -206,11 +200,12 @@ class Desk:
         self._tally.count(metric, "gmail", self._endpoint_identity)
 
     def _give_up(self, id: str, error: Exception) -> End:
+        end = End("refused", reason_of(error))
         self._refused.remember(id, error)
-        self._handed_in.add([id])
+        self._note_ended({id: end})
         self._vitals.counters["refused"] = self._refused.count
-        log.error("connector.message_refused", reason=reason_of(error))
-        return End("refused", reason_of(error))
+        log.error("connector.message_refused", reason=end.reason)
+        return end
 
 
 def _is_incoming(message: Message) -> bool:

@@ -34,19 +34,22 @@ class HandedIn:
         """The last that were added, the very last first."""
         return list(islice(reversed(self._ids), most))
 
-    def add(self, ids: Iterable[str]) -> None:
+    def add(self, ids: Iterable[str]) -> int:
+        """Keeps them; returns how many were new."""
         new = [id for id in ids if id not in self._ids]
-        if not new:
-            return
-        self._keep(new)
-        self._lines += len(new)
-        if self._path is None:
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if new:
+            self._keep(new)
+            self._lines += len(new)
+            if self._path is not None:
+                self._write(self._path, new)
+        return len(new)
+
+    def _write(self, path: Path, new: Iterable[str]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
         if self._lines > 2 * self._most:
-            self._rewrite(self._path)
+            self._rewrite(path)
             return
-        with self._path.open("a", encoding="utf-8") as file:
+        with path.open("a", encoding="utf-8") as file:
             file.write("".join(f"{id}\n" for id in new))
 
     def _keep(self, ids: Iterable[str]) -> None:

@@ -2,8 +2,10 @@
 from sight. A line tells the id, the reason and the time, and nothing out of the message.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -41,19 +43,23 @@ class RefusedMail:
         return len(self._ids)
 
     def remember(self, id: str, error: Exception) -> None:
-        """One that was refused before stands there once, with the reason of now."""
-        self.forget([id])
+        """One that was refused before stands there once, with the reason of now: at no moment is it missing."""
+        again = id in self._ids
         self._ids.add(id)
         if self._folder is None:
             return
-        path = self._folder / FILE
+        path, old = self._folder / FILE, self._folder / OLD_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > LARGEST_FILE:
-            path.replace(self._folder / OLD_FILE)
+            path.replace(old)
             self._ids = {id, *(each.id for each in refused_in(self._folder))}
         line = RefusedMessage(id, reason_of(error), self._clock().isoformat())
-        with path.open("ab") as file:
-            file.write(orjson.dumps(line._asdict()) + b"\n")
+        if again:
+            replace_file(path, _written(*(each for each in _lines(path) if each.id != id), line))
+            _strike_off(old, {id})
+        else:
+            with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as file:
+                file.write(_written(line))
 
     def forget(self, ids: Iterable[str]) -> bool:
         """Takes those off the list that have come to a better end. Whether there were any."""
@@ -62,16 +68,18 @@ class RefusedMail:
             return False
         self._ids -= ended
         for path in () if self._folder is None else (self._folder / OLD_FILE, self._folder / FILE):
-            lines = _lines(path)
-            left = [each for each in lines if each.id not in ended]
-            if len(left) < len(lines):
-                replace_file(path, b"".join(orjson.dumps(each._asdict()) + b"\n" for each in left))
+            _strike_off(path, ended)
         return True
 
 
 def refused_in(folder: Path) -> list[RefusedMessage]:
-    """Those in the folder of a connector, the oldest first; also of the file before this one."""
-    return [*_lines(folder / OLD_FILE), *_lines(folder / FILE)]
+    """Those in the folder of a connector, the oldest first; also of the file before this one.
+
+    One that stands there twice, because a crash came between the two files, counts with its last reason.
+    """
+    listed = [*_lines(folder / OLD_FILE), *_lines(folder / FILE)]
+    last = {each.id: place for place, each in enumerate(listed)}
+    return [each for place, each in enumerate(listed) if last[each.id] == place]
 
 
 def reason_of(error: Exception) -> str:
@@ -84,6 +92,17 @@ def reason_of(error: Exception) -> str:
             return f"{kind}: {error.status}"
         case _:
             return kind
+
+
+def _written(*lines: RefusedMessage) -> bytes:
+    return b"".join(orjson.dumps(each._asdict()) + b"\n" for each in lines)
+
+
+def _strike_off(path: Path, ids: AbstractSet[str]) -> None:
+    lines = _lines(path)
+    left = [each for each in lines if each.id not in ids]
+    if len(left) < len(lines):
+        replace_file(path, _written(*left))
 
 
 def _lines(path: Path) -> list[RefusedMessage]:

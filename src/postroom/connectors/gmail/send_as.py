@@ -54,16 +54,17 @@ class SendAsAddresses:
         # A clock that was set back by more than an hour would otherwise put the next look off for as long.
         if self._due is not None and self._due - EVERY <= now < self._due:
             return
-        self._due = now + EVERY
+        # Not the hour: a look that is canceled has told nothing.
+        self._due = now + AFTER_TROUBLE
         try:
             async with asyncio.timeout(self._patience.total_seconds()):
                 await self._look_up()
         except (PostroomError, OSError, TimeoutError) as error:
-            # No other permission comes by itself; anything else may go better soon.
-            self._due = now + (EVERY if isinstance(error, Forbidden) else AFTER_TROUBLE)
+            if isinstance(error, Forbidden):  # No other permission comes by itself; anything else may go better soon.
+                self._due = now + EVERY
             self._tell(str(error) if isinstance(error, PostroomError) else type(error).__name__)
         else:
-            self._told = ""
+            self._due, self._told = now + EVERY, ""
 
     async def _look_up(self) -> None:
         found = _usable(each.address for each in await self._client.list_send_as() if each.is_verified)

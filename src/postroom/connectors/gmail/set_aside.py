@@ -64,11 +64,15 @@ class SetAside:
         self._write()
 
     def put_off(self, id: str, error: Exception) -> None:
-        """It was tried again in vain: the next time after twice as long."""
-        before, now = self._messages[id], self._clock()
+        """It was tried again in vain: the next time after twice as long. One that came to its end meanwhile stays ended:
+        a message that is asked for is read beside a round that tries it again.
+        """
+        before = self._messages.get(id)
+        if before is None:
+            return
         tries = before.tries + 1
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(tries, 20))
-        self._messages[id] = SetAsideMessage(id, reason_of(error), before.since, tries, now + pause)
+        self._messages[id] = SetAsideMessage(id, reason_of(error), before.since, tries, self._clock() + pause)
         self._write()
 
     def due(self, most: int) -> list[str]:

@@ -3,9 +3,10 @@
 **Stubborn messages.** Gmail in trouble ends the round: who goes on asking spends calls for nothing, and the next round
 begins with a cheap one. But there are messages that Gmail fails to give for ever, and one of them must not hold up all
 others. So a message that fails by itself in four rounds is set aside, if in each of these rounds Gmail gave nine others
-for every one that failed. Where a round had fewer to read, messages that were handed in before are read once more to
-find out. When Gmail fails in general, nobody gets so many, and nothing is set aside. A message that spoils the whole
-answer of its batch is found by asking for half as many the next time, down to one.
+for every one that failed. Where a round had fewer to read, up to 25 of the messages that were handed in last are read
+once more to find out, and Gmail has to give every one of them. When Gmail fails in general it does not, and nothing is
+set aside. A message that spoils the whole answer of its batch is found by asking for half as many the next time, down
+to one.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -157,7 +158,10 @@ class Taking:
             log.warning("connector.message_set_aside", reason=reason_of(error))
 
     async def _gives_others(self, failed: Iterable[str]) -> bool:
-        """Whether Gmail gives enough other messages in this round, or all that there are to ask for."""
+        """Whether Gmail gave nine others for every one that failed in this round, or gives now all that are asked for.
+
+        One request is enough to find out: as many as are lacking, but no more than it takes, and as there are.
+        """
         wanted = OTHERS * self._failed - self._given
         if wanted <= 0:
             return True

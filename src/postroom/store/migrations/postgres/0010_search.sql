@@ -8,11 +8,11 @@ RETURN to_tsvector('pg_catalog.simple', regexp_replace(content,
     '[\u0001-/:-@[-`{-\u00a9\u00ab-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u206f\u20a0-\u20cf\u2190-\u245f\u2500-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\ufe10-\ufe1f\ufe30-\ufe6f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\ufffc\ufffd\U0001f000-\U0001faff]+',
     ' ', 'g'));
 
--- A word that no mail has stands between subject, sender and text, so that no phrase reaches from one into the next.
--- The text is cut where its words could become more than a tsvector may hold.
+-- A word that no mail has stands between sender, subject and text, so that no phrase reaches from one into the next.
+-- The text comes last, and is cut: only so many places of a word are kept, and only so many words.
 ALTER TABLE messages ADD COLUMN words tsvector GENERATED ALWAYS AS (
-    setweight(words_of(subject), 'A') || ''' '':1'::tsvector
-    || setweight(words_of(sender), 'B') || ''' '':1'::tsvector
+    setweight(words_of(sender), 'B') || ''' '':1'::tsvector
+    || setweight(words_of(subject), 'A') || ''' '':1'::tsvector
     || words_of(left(body_text, 200000))
 ) STORED;
 CREATE INDEX messages_words ON messages USING gin (words) WHERE deleted_at IS NULL;

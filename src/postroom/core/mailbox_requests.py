@@ -1,0 +1,80 @@
+"""What the connector of a mailbox can be asked for, and the arguments of each: checked where they are given, and again
+by the connector, since whoever asks may be anyone.
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, assert_never, cast
+
+from postroom.core.errors import BadInput
+
+Kind = Literal["sync_now", "ingest", "estimate", "search"]
+
+MOST_INGESTED = 100
+MOST_FOUND = 50
+FOUND = 20
+LONGEST_QUERY = 1_000
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+def checked_arguments(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a request, as they are passed on. Raises BadInput, which names the one that is wrong."""
+    match kind:
+        case "sync_now":
+            only(given, ())
+            return {}
+        case "ingest":
+            only(given, ("message_ids",))
+            return {"message_ids": message_ids(given.get("message_ids"))}
+        case "estimate":
+            only(given, ("query",))
+            return {"query": search_query(given.get("query"))}
+        case "search":
+            only(given, ("query", "max"))
+            return {"query": search_query(given.get("query")), "max": most_found(given.get("max", FOUND))}
+        case _:
+            assert_never(kind)
+
+
+def is_message_id(text: str) -> bool:
+    """Whether it looks like Gmail's id of a message."""
+    return _ID.fullmatch(text) is not None
+
+
+def only(arguments: Mapping[str, Any], known: Collection[str]) -> None:
+    for name in arguments:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            remedy = f"did you mean {near[0]}?" if near else f"known are: {', '.join(known) or 'none'}"
+            raise BadInput(str(name)[:80], "is not known here", remedy)
+
+
+def message_ids(given: object) -> list[str]:
+    remedy = f"give a list of 1 to {MOST_INGESTED} ids, as Gmail lists them"
+    if not isinstance(given, list):
+        raise BadInput("message_ids", "is missing" if given is None else f"is a {type(given).__name__}", remedy)
+    ids = cast("list[object]", given)
+    if not 1 <= len(ids) <= MOST_INGESTED:
+        raise BadInput("message_ids", f"{len(ids)} were given", remedy)
+    found: dict[str, None] = {}
+    for place, id in enumerate(ids):
+        if not isinstance(id, str) or not is_message_id(id):
+            raise BadInput(f"message_ids.{place}", f"{str(id)[:80]!r} is not an id of Gmail", remedy)
+        found[id] = None
+    return list(found)
+
+
+def search_query(given: object) -> str:
+    remedy = f"give a search as in Gmail's own search box, of 1 to {LONGEST_QUERY:,} characters on one line"
+    if not isinstance(given, str):
+        raise BadInput("query", "is missing" if given is None else f"is a {type(given).__name__}", remedy)
+    if not given.strip() or len(given) > LONGEST_QUERY or not given.isprintable():
+        raise BadInput("query", f"{given[:80]!r} with its {len(given):,} characters is refused", remedy)
+    return given.strip()
+
+
+def most_found(given: object) -> int:
+    if type(given) is not int or not 1 <= given <= MOST_FOUND:
+        raise BadInput("max", f"is {str(given)[:80]!r}", f"use a whole number from 1 to {MOST_FOUND}")
+    return given

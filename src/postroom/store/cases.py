@@ -1,0 +1,30 @@
+"""What a decision about a message begins with, read at once: all of it is of the same moment."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from postroom.store import mail
+from postroom.store.database import Script, query
+from postroom.store.mail import LastDecision, StoredMessage
+from postroom.store.protection import Restraints, restraints
+from postroom.store.rules import rules_mark
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A message, the decision about it that stands, what safety judges by, and the mark of the rules in use."""
+
+    message: StoredMessage
+    last: LastDecision | None
+    restraints: Restraints
+    rules_mark: tuple[object, ...]
+
+
+@query
+def case_of(message_id: UUID, now: datetime) -> Script[Case]:
+    """Raises NotFound when there is no such message."""
+    message = yield from mail.load_message.script(message_id)
+    last = yield from mail.last_decision.script(message_id)
+    found = yield from restraints.script(message.account_id, now)
+    return Case(message, last, found, (yield from rules_mark.script()))

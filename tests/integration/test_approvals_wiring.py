@@ -1,0 +1,115 @@
+"""Approvals as the settings put them together: both channels, the bot, the hook, and the key that signs buttons."""
+
+import asyncio
+import contextlib
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import ManualClock
+from integration.approval_desk import ApprovalDesk as Desk
+from integration.approval_desk import pending
+from postroom.approval_desk import HOOK, ApprovalDesk, approval_routes, run_discord_bot
+from postroom.core.errors import SettingsError
+from postroom.key_file import NAME
+from postroom.sandbox.discord_api import CHANNEL_ID, DiscordApi, running_discord
+from postroom.settings import Settings, load_settings
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+
+APPROVER = "910000000000000071"
+
+
+def settings_with(folder: Path, **more: Any) -> Settings:
+    given = {name.replace("__", "."): value for name, value in more.items()}
+    return load_settings({"data_dir": folder, **given}, environ={}, cwd=folder)
+
+
+async def test_without_settings_nobody_is_asked_and_no_door_is_open(sqlite: Database, tmp_path: Path) -> None:
+    settings = settings_with(tmp_path)
+    async with ApprovalDesk(settings, sqlite) as desk:
+        assert desk.channels == []
+    assert approval_routes(settings, sqlite) == []
+    assert not (tmp_path / NAME).exists()
+
+
+async def test_a_webhook_alone_opens_no_door_for_answers(sqlite: Database, tmp_path: Path) -> None:
+    url, secret = "https://example.com/told", "0123456789abcdef"
+    settings = settings_with(tmp_path, approvals__webhook_url=url, approvals__webhook_secret=secret)
+    async with ApprovalDesk(settings, sqlite) as desk:
+        assert [channel.name for channel in desk.channels] == ["webhook"]
+    assert approval_routes(settings, sqlite) == []
+    answering = settings_with(tmp_path, approvals__webhook_secret=secret, approvals__webhook_answers=True)
+    assert [route.path for route in approval_routes(answering, sqlite)] == [HOOK]
+
+
+async def test_a_bot_that_is_set_up_asks_and_takes_the_answer(
+    sqlite: Database, tmp_path: Path, clock: ManualClock
+) -> None:
+    api, at = DiscordApi(), Desk(sqlite, clock)
+    clock.now = wall_clock()
+    async with running_discord(api) as (base_url, gateway_url):
+        settings = settings_with(
+            tmp_path,
+            discord__token=api.token,
+            discord__channel=CHANNEL_ID,
+            discord__approvers=APPROVER,
+            discord__base_url=base_url,
+            discord__gateway_url=gateway_url,
+        )
+        id = await pending(at)
+        async with ApprovalDesk(settings, sqlite) as desk:
+            listening = asyncio.create_task(run_discord_bot(settings, sqlite))
+            try:
+                async with asyncio.timeout(10):
+                    await api.gateway.until_connected()
+                    await at.notify(id, desk.channels)
+                    (notice,) = await at.notices(id)
+                    custom_id = api.button(notice.reference, "Approve")["custom_id"]
+                    pressed = await api.press(notice.reference, custom_id, APPROVER)
+                    assert await pressed.said == "Approved: it is being done."
+            finally:
+                listening.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await listening
+    assert await at.state(id) == "queued"
+    assert (tmp_path / NAME).exists()
+
+
+async def test_a_bot_without_its_library_is_an_error_that_says_what_to_install(
+    sqlite: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("discord", "discord_message", "discord_bot", "discord_library"):
+        monkeypatch.delitem(sys.modules, f"postroom.act.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "discord", None)
+    settings = settings_with(tmp_path, discord__token="x", discord__channel=CHANNEL_ID)
+    with pytest.raises(SettingsError, match=r"pip install 'postroom\[discord\]'"):
+        ApprovalDesk(settings, sqlite)
+    with pytest.raises(SettingsError):
+        importlib.import_module("postroom.act.discord_bot")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"approvals__webhook_url": "https://example.com"}, "approvals.webhook_secret"),
+        ({"approvals__webhook_url": "ftp://example.com", "approvals__webhook_secret": "x" * 16}, "an address"),
+        ({"approvals__webhook_secret": "short"}, "16 characters"),
+        ({"approvals__webhook_answers": True}, "approvals.webhook_secret"),
+        ({"approvals__public_url": "mail.example.com"}, "an address"),
+        ({"discord__token": "x"}, "discord.channel"),
+        ({"discord__channel": "general"}, "discord.channel"),
+        ({"discord__approvers": "ada"}, "ids of users"),
+        ({"discord__base_url": "discord.com"}, "an address"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_with_the_remedy(
+    tmp_path: Path, given: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        settings_with(tmp_path, **given)
+    assert words in str(refused.value)
+    assert "short" not in str(refused.value)

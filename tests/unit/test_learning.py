@@ -1,0 +1,155 @@
+"""What an answer of the user says about a decision, and what makes a rule to propose: whatever comes."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroom.core.actions import ACTION_TYPES, SENDING, LabelChange, label_change
+from postroom.core.agreement import Done, Moved, agreement, is_ours, taken_back
+from postroom.core.learning import (
+    Deed,
+    Handled,
+    Origin,
+    Reversed,
+    Suggested,
+    exception_for,
+    list_of,
+    merged,
+    repeated,
+)
+from postroom.core.rule_draft import RuleDraft, as_document, read_draft
+from postroom.core.undo import undo_hint
+
+NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
+ACCOUNT = UUID(int=1)
+OWN = {"Label_1": "Receipts", "Label_2": "Travel"}
+IDS = ["INBOX", "UNREAD", "STARRED", "TRASH", "SPAM", "Label_1", "Label_2", "IMPORTANT"]
+sets = st.frozensets(st.sampled_from(IDS))
+RELABELS = tuple(each for each in ACTION_TYPES if each not in SENDING and each != "delete")
+
+
+def moved_by(before: frozenset[str], after: frozenset[str]) -> Moved:
+    return Moved(after - before, before - after)
+
+
+@given(sets, st.sampled_from(RELABELS))
+def test_who_does_what_was_decided_agrees(before: frozenset[str], action: str) -> None:
+    change = label_change(action, "Label_1").effective(before)
+    judgement = agreement(action, "Label_1", moved_by(before, change.applied_to(before)), OWN)
+    # A snooze leaves no trace, and where nothing changes there is nothing to see.
+    assert judgement is None or judgement.agreed or (action == "snooze")
+    if change and action != "snooze" and not (action == "archive" and before & {"TRASH", "SPAM"}):
+        assert judgement is not None
+
+
+@given(st.sampled_from(ACTION_TYPES), sets, sets, st.booleans())
+def test_whatever_the_user_does_there_is_an_answer_or_none(
+    action: str, added: frozenset[str], removed: frozenset[str], deleted: bool
+) -> None:
+    moved = Moved(added - removed, removed - added, deleted)
+    judgement = agreement(action, None, moved, OWN)
+    assert judgement is None or judgement.what
+
+
+@given(sets, st.sampled_from([each for each in RELABELS if each not in ("mark_unread", "snooze")]))
+def test_an_action_reversed_whole_is_taken_back_and_one_that_changed_nothing_is_not(
+    before: frozenset[str], action: str
+) -> None:
+    change = label_change(action, "Label_1").effective(before)
+    done = Done(action, NOW - timedelta(hours=1), undo_hint(action, before, change))
+    what = taken_back(done, moved_by(change.applied_to(before), before), NOW)
+    assert (what is not None) == bool(change)
+
+
+def test_what_is_changed_weeks_later_is_no_answer_to_an_action() -> None:
+    hint = undo_hint("archive", frozenset({"INBOX"}), LabelChange(remove=frozenset({"INBOX"})))
+    back = Moved(frozenset({"INBOX"}))
+    assert taken_back(Done("archive", NOW - timedelta(days=13), hint), back, NOW)
+    assert taken_back(Done("archive", NOW - timedelta(days=15), hint), back, NOW) is None
+    assert taken_back(Done("archive", NOW, hint), Moved(frozenset({"UNREAD"})), NOW) is None
+
+
+def test_what_happens_while_we_act_may_be_ours() -> None:
+    moved = Moved(frozenset({"INBOX"}))
+    assert is_ours(moved, [Done("archive", None, {})], NOW)
+    assert is_ours(moved, [Done("archive", NOW - timedelta(seconds=9), {})], NOW)
+    assert not is_ours(moved, [Done("archive", NOW - timedelta(seconds=11), {})], NOW)
+    slept = {"snooze_until": NOW.isoformat(), "snooze_label_id": "Label_9"}
+    wake = Moved(frozenset({"INBOX"}), frozenset({"Label_9"}))
+    then = NOW - timedelta(days=1)
+    assert is_ours(wake, [Done("snooze", then, slept)], NOW)
+    assert not is_ours(wake, [Done("snooze", then, slept)], NOW - timedelta(minutes=1))
+    assert not is_ours(Moved(frozenset({"TRASH"}), frozenset({"Label_9"})), [Done("snooze", then, slept)], NOW)
+
+
+@pytest.mark.parametrize(
+    ("value", "id"),
+    [
+        ("Chess <chess.club.example>", "chess.club.example"),
+        ("<A.B>", "a.b"),
+        ("plain.example", "plain.example"),
+        ("<a b>", ""),
+        ("<a\x1bb>", ""),
+        ("<a@b.example>", ""),
+        ("<" + "x" * 10_000 + ">", "x" * 255),
+        ("", ""),
+        ("<", ""),
+    ],
+)
+def test_a_list_is_known_by_its_id_alone(value: str, id: str) -> None:
+    assert list_of((("From", "a@b.example"), ("List-ID", value))) == id
+    assert list_of((("From", "a@b.example"),)) == ""
+
+
+def handled(number: int, sender: str, **more: Any) -> Handled:
+    origin = Origin(sender, sender.rpartition("@")[2], more.pop("list_id", ""))
+    arrived = frozenset({"INBOX", "UNREAD"})
+    return Handled(
+        UUID(int=number), origin, arrived, more.pop("labels", frozenset()), False, more.pop("touched", False)
+    )
+
+
+@given(st.text(min_size=1, max_size=300), st.text(max_size=300))
+def test_whatever_an_address_or_a_list_holds_a_proposal_makes_a_rule_or_there_is_none(
+    sender: str, list_id: str
+) -> None:
+    recent = [handled(number, sender, list_id=list_id) for number in range(3)]
+    reversal = Reversed(UUID(int=7), UUID(int=8), recent[0].origin, "archive", "put it back", Moved(), sender, {}, 5)
+    found = [
+        repeated(ACCOUNT, Deed("archive"), recent[0].origin, recent, OWN),
+        exception_for(ACCOUNT, reversal, OWN),
+    ]
+    for each in found:
+        if each is not None:
+            read_draft(as_document(each.draft))
+
+
+def test_the_same_rule_has_one_fingerprint_and_gathers_its_evidence() -> None:
+    draft = RuleDraft("x", {"sender_email": "a@b.example"}, "archive")
+    one = Suggested(ACCOUNT, draft, {"messages": ["1"], "count": 1})
+    other = Suggested(ACCOUNT, RuleDraft("y", {"sender_email": "a@b.example"}, "archive", priority=3), {})
+    assert one.fingerprint == other.fingerprint
+    assert one.fingerprint != Suggested(UUID(int=2), draft, {}).fingerprint
+    assert merged({"messages": ["1"], "count": 1}, {"messages": ["1", "2"], "count": 2}) == {
+        "messages": ["1", "2"],
+        "count": 2,
+    }
+    many = merged({"messages": [str(n) for n in range(20)], "count": 20}, {"messages": ["a"], "count": 1})
+    assert (len(many["messages"]), many["count"]) == (20, 21)
+
+
+@pytest.mark.parametrize(
+    ("deed", "labels"),
+    [(Deed("trash"), {"TRASH"}), (Deed("star"), {"STARRED", "INBOX"}), (Deed("apply_label", "Label_2"), {"Label_2"})],
+)
+def test_every_deed_that_is_repeated_makes_its_rule(deed: Deed, labels: set[str]) -> None:
+    recent = [handled(number, "a@b.example", labels=frozenset(labels)) for number in range(3)]
+    found = repeated(ACCOUNT, deed, recent[0].origin, recent, OWN)
+    assert found is not None
+    assert found.draft.action_type == deed.action_type
+    assert found.draft.parameters == ({"label": "Travel"} if deed.label_id else {})
+    assert repeated(ACCOUNT, Deed("archive"), recent[0].origin, recent, OWN) is None or deed.label_id
