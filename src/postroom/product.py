@@ -22,7 +22,6 @@ from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges, Tally
 from postroom.dashboard.serve import serving
 from postroom.dashboard.store_feed import StoreFeed, StoreSwitch
-from postroom.dashboard.switch import switch_routes
 from postroom.dashboard.web import create_dashboard
 from postroom.decide.adviser import ModelAdviser
 from postroom.decide.model import Model, configured_model, release_waiting
@@ -40,7 +39,7 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.mailboxes import Mailboxes, keep_sandbox_account, watch_accounts
 from postroom.queue_settings import queues_of
 from postroom.settings import Settings
-from postroom.settling import settle_memory
+from postroom.settling import settle_memory, share_with_threads
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
@@ -81,6 +80,7 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             background(watch_accounts(settings, database, mailboxes, _watch(settings, services, http)), stop),
         ):
             settle_memory()
+            share_with_threads()
             ready(address)
             await _run_jobs(settings, database, mailboxes, stop, settings.worker.concurrency)
 
@@ -221,19 +221,30 @@ async def _serving(
         Route("/readyz", ready_endpoint(services.database, reserve)),
         *_hooks(settings, services, http),
         *approval_routes(settings, services.database),
-        *switch_routes(StoreSwitch(services.database)),
     ]
     dashboard = create_dashboard(
-        StoreFeed(services.database, model=settings.model.name if settings.model.provider != "none" else None),
+        _feed(settings, services.database),
         allowed_hosts=settings.web.allowed_hosts,
         account=await _shown_account(settings, services.database),
         started_at=datetime.now(UTC),
         own_doors=DOORS,
         routes=routes,
+        switch=StoreSwitch(services.database),
+        may_resume=_is_own_machine(settings),
     )
     web = settings.web
     async with serving(dashboard, host=web.host, port=web.port, before_stop=mcp.stop_waiting) as address:
         yield address
+
+
+def _feed(settings: Settings, database: Database) -> StoreFeed:
+    model = settings.model.name if settings.model.provider != "none" else None
+    return StoreFeed(database, model=model, may_resume=_is_own_machine(settings))
+
+
+def _is_own_machine(settings: Settings) -> bool:
+    """Whether the page is served to this machine alone."""
+    return settings.web.host in ("127.0.0.1", "::1", "localhost")
 
 
 def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> list[Route]:

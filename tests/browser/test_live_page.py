@@ -1,11 +1,10 @@
 """The live page in a real browser, served by the real server, over a feed that the test writes."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from playwright.async_api import Browser, Locator, Page, Route, expect
-from starlette.routing import BaseRoute
 
 from browser.axe import grave_violations
 from browser.chromium import Complaints
@@ -13,7 +12,7 @@ from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.dashboard.broadcast import Rhythm
 from postroom.dashboard.feed import AccountLine, Feed, Standing, Totals
 from postroom.dashboard.serve import serving
-from postroom.dashboard.switch import switch_routes
+from postroom.dashboard.switch import Switch
 from postroom.dashboard.web import create_dashboard
 
 ATTACKS = (
@@ -33,7 +32,7 @@ ATTACKS = (
 
 @asynccontextmanager
 async def dashboard(
-    feed: Feed, port: int = 0, rhythm: Rhythm | None = None, routes: Sequence[BaseRoute] = ()
+    feed: Feed, port: int = 0, rhythm: Rhythm | None = None, switch: Switch | None = None
 ) -> AsyncGenerator[str]:
     app = create_dashboard(
         feed,
@@ -41,7 +40,8 @@ async def dashboard(
         account="owner@example.org",
         started_at=NOON,
         rhythm=rhythm or Rhythm(between_updates=0.01, reread=3600),
-        routes=routes,
+        switch=switch,
+        may_resume=True,
     )
     async with serving(app, host="127.0.0.1", port=port) as address:
         yield address
@@ -288,9 +288,9 @@ async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page
 
 
 async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, complaints: Complaints) -> None:
-    feed = ScriptedFeed(line(1, subject="Dinner?"))
-    feed.now = Standing(model="a-model", approvals=3)
-    async with dashboard(feed, routes=switch_routes(ScriptedSwitch(feed))) as address:
+    feed = ScriptedFeed(line(1, subject="Dinner?"), totals=Totals(approvals=3))
+    feed.now = Standing(model="a-model")
+    async with dashboard(feed, switch=ScriptedSwitch(feed)) as address:
         await open_live(page, address)
         standing = page.get_by_label("Standing")
         await expect(standing).to_contain_text("then the model a-model")
@@ -307,7 +307,7 @@ class ScriptedSwitch:
         self._feed = feed
 
     async def pause(self) -> None:
-        self._feed.now = Standing(NOON, "on the page")
+        self._feed.now = Standing(NOON, "on the page", may_resume=True)
 
     async def resume(self) -> None:
         self._feed.now = Standing()

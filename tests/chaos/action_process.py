@@ -51,13 +51,17 @@ class Ahead:
     """A clock that goes right, and is ahead."""
 
     def __init__(self, by: timedelta) -> None:
-        self._by = by
+        self._at_first = self._by = by
 
     def __call__(self) -> datetime:
         return wall_clock() + self._by
 
     def forward(self, by: timedelta) -> None:
         self._by += by
+
+    def back(self) -> None:
+        """To where it was at first: what a case sleeps through is not to count for the next."""
+        self._by = self._at_first
 
 
 class Postroom:
@@ -188,6 +192,7 @@ async def main(arguments: argparse.Namespace) -> None:
         if arguments.begun is not None:
             await postroom.take_through(arguments.begun)
         if arguments.case is not None:
+            clock.back()
             await postroom.at_work()
             death.arm()
             await postroom.take_through(arguments.case)

@@ -1,6 +1,6 @@
 """A process that carries out actions and sends their mail, as the product does, in a hurry and until it is killed.
 
-    python -m chaos.sends_process --data-dir FOLDER [--url URL] --gmail URL --token TOKEN
+    python -m chaos.sends_process --data-dir FOLDER [--url URL] --gmail URL --token TOKEN --lease 1.5
 
 It announces `ready`.
 """
@@ -8,6 +8,7 @@ It announces `ready`.
 import argparse
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,6 @@ LEASE = timedelta(seconds=1)
 PACE = Pace(
     first=timedelta(milliseconds=50),
     longest=timedelta(milliseconds=200),
-    lease=timedelta(seconds=1.5),
     poll=timedelta(milliseconds=50),
     looks=(0.0, 0.05),
     at_once=8,
@@ -67,7 +67,8 @@ async def main(arguments: argparse.Namespace) -> None:
         leadership = Leadership(
             database, Scheduler(database, TYPES), Rescuer(database), Pruner(database), lease=LEASE, poll=POLL
         )
-        sender = Sender(database, lambda _id: GmailCarrier(client), PACE)
+        pace = replace(PACE, lease=timedelta(seconds=arguments.lease))
+        sender = Sender(database, lambda _id: GmailCarrier(client), pace)
         announce("ready")
         await asyncio.gather(worker.run(), leadership.run(), sender.run())
 
@@ -78,6 +79,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--url")
     parser.add_argument("--gmail", required=True)
     parser.add_argument("--token", required=True)
+    parser.add_argument("--lease", type=float, required=True)
     return parser.parse_args(words)
 
 

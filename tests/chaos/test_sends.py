@@ -96,7 +96,9 @@ class Scene:
     account: Account
 
     async def start(self) -> Child:
-        child = await self.nursery.start(CHILD, *self.place.arguments(), "--gmail", self.gmail, "--token", TOKEN)
+        # To look through all that was sent takes its time, the more the more it is.
+        words = ("--gmail", self.gmail, "--token", TOKEN, "--lease", str(scale(3, 20) / 2))
+        child = await self.nursery.start(CHILD, *self.place.arguments(), *words)
         await child.hear("ready")
         return child
 

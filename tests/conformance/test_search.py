@@ -85,6 +85,8 @@ FITS_NOT = [
     "from:budget",
     "subject:budget",
     'subject:"quarter next"',
+    '"quarter we"',
+    '"example next"',
     '"quarter mara"',
     '"example we"',
     "GRÖSSE",

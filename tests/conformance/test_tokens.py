@@ -1,6 +1,7 @@
 """Tokens: made with an entry in the audit log, found by their id, revoked once, and never kept in the clear."""
 
 import hashlib
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from postroom.core.roles import Role
 from postroom.store.audit import list_audit
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.store.tokens import (
     Minted,
     NewToken,
@@ -94,6 +96,24 @@ def test_no_two_tokens_have_the_same_secret() -> None:
 )
 def test_what_is_no_token_is_read_as_none(text: str) -> None:
     assert read_token(text) is None
+
+
+async def test_an_agent_may_be_bound_to_an_account_and_nobody_else(database: Database, clock: ManualClock) -> None:
+    account = await database.run(keep_account(new_id(), "gmail", ENDPOINT, "me@example.com", clock()))
+    minted = mint(Role.AGENT, account_id=account.id)
+    await keep(database, clock, minted)
+    found = await database.run(find_token(minted.token.id))
+    assert found is not None
+    assert found.token.account_id == account.id
+    assert [each.account_id for each in await database.run(list_tokens())] == [account.id]
+    (created,) = await database.run(list_audit(10))
+    assert created.after is not None
+    assert created.after["account_id"] == str(account.id)
+    with pytest.raises(BadInput, match="--role agent"):
+        mint(Role.ADMIN, account_id=account.id)
+    for forged in (replace(mint(Role.ADMIN).token, account_id=account.id), mint(Role.AGENT, account_id=new_id()).token):
+        with pytest.raises(ConstraintBroken):
+            await database.run(create_token(forged, signed(), clock()))
 
 
 async def test_creation_and_revocation_are_in_the_audit_log(database: Database, clock: ManualClock) -> None:

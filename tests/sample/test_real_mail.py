@@ -5,21 +5,36 @@ import os
 import random
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from integration.product import running_product
+from integration.product import ENDPOINT, running_product, until_job
 from postroom.cli import run
 from postroom.cli.preview import look_at
+from postroom.core.job_types import CATALOGUE
 from postroom.core.mime import read_letter
+from postroom.core.rule_draft import RuleDraft
+from postroom.core.safety import Policy
 from postroom.core.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
+from postroom.decide.simulate import Foreseen, World, needed_by, replay, setting_of
+from postroom.decide.simulated import ChangeOfRules
+from postroom.handlers.classify import decide_again
 from postroom.mailfiles import MailFile
 from postroom.sandbox.mailbox import Mailbox
+from postroom.store import decisions, jobs, rules
+from postroom.store.audit import Signature
+from postroom.store.clock import wall_clock
 from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.mail import account_of
+from postroom.store.simulation import Past, Wanted
 from support.mutations import mutated
 from support.shell import Rehearsal
 
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 SECONDS = 2.0
 MUTATED = 10_000
 
@@ -60,6 +75,58 @@ async def test_every_real_message_reaches_a_decision(database: Database, tmp_pat
     tiers = {tier: sum(row.tier == tier for row in rows) for tier in {row.tier for row in rows}}
     acted = sum(row.action_state == "completed" for row in rows)
     print(f"\n{len(rows)} messages decided, {acted} acted on, by tier: {tiers}")
+
+
+async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_decide(
+    database: Database, tmp_path: Path
+) -> None:
+    paths = messages()
+
+    def deliver(mailbox: Mailbox) -> None:
+        for path in paths:
+            mailbox.deliver(path.read_bytes())
+
+    change = [
+        RuleDraft("files", {"has_attachment": True}, "star", priority=1),
+        RuleDraft("paid", {"or": [{"body_contains": "invoice"}, {"subject_contains": "receipt"}]}, "archive"),
+        RuleDraft("away", {"subject_regex": r"^(re|aw):"}, "auto_reply", {"text": "Away."}, priority=50),
+        RuleDraft("lists", {"list_id": "."}, "apply_label", {"label": "Lists"}),
+    ]
+    foreseen: dict[UUID, Foreseen] = {}
+    async with running_product(database, tmp_path, prepare=deliver, patience_s=300) as product:
+        await product.rule("lists", {"header_match": {"name": "List-Id"}}, "archive")
+        assert await product.live.sync() == len(paths)
+        await product.settled(len(paths))
+        stored = await database.run(rules.list_rules())
+        setting = await setting_of(database, Policy(), False, wall_clock())
+        before = [view.rule for view in stored]
+        after = ChangeOfRules(change).applied_to(stored)
+        worlds = World(before, setting), World(after, setting)
+
+        def tell(past: Past, now: Foreseen, then: Foreseen) -> None:
+            foreseen[past.message.id] = then
+            changed[now.said, then.said] += now.said != then.said
+
+        changed: Counter[tuple[str, str]] = Counter()
+        wanted = Wanted(LONG_AGO, len(paths))
+        assert await replay(database, worlds, wanted, needed_by(before, after), tell) == len(paths)
+        signed = Signature(new_id(), "test", "admin")
+        drafts = [(new_id(), draft) for draft in change]
+        await database.run(rules.keep_rules(drafts, "replace", "user", signed, wall_clock()))
+        account = await database.run(account_of(ENDPOINT))
+        again = [decide_again(CATALOGUE, account.id, id, 2) for id in foreseen]
+        await database.run(jobs.enqueue_many(again, wall_clock()))
+        for job in again:
+            await until_job(database, job.id, "completed")
+    for id, then in foreseen.items():
+        decision = (await database.run(decisions.decisions_about(id)))[0].decision
+        assert (decision.source, decision.rule_name, decision.action_type, decision.safety) == (
+            then.source,
+            then.rule_name,
+            then.action_type,
+            then.safety,
+        )
+    print(f"\n{len(foreseen)} decisions foreseen; changed: {changed.most_common(8)}")
 
 
 def test_every_real_message_is_previewed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

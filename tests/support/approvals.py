@@ -24,6 +24,7 @@ WAITING = Approval(
     created_at=datetime(2026, 11, 15, 8, tzinfo=UTC),
     sender="shop@store.example",
     subject="Your bill",
+    answer_to="help@store.example",
     rule_name=None,
     confidence=0.55,
     model="small",

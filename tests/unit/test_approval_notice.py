@@ -20,10 +20,10 @@ def test_a_notice_says_what_to_whom_why_and_until_when():
     assert notice.answer is None
 
 
-def test_an_answer_goes_to_the_sender_and_is_shown():
+def test_an_answer_names_the_address_it_goes_to_and_is_shown():
     reply = replace(WAITING, action_type="auto_reply", parameters={"text": "Thanks.\nBye.", "subject": "Re"})
     notice = notice_of(reply)
-    assert notice.to_whom == ("shop@store.example",)
+    assert notice.to_whom == ("help@store.example",)
     assert notice.content == "Subject: Re\nThanks.\nBye."
 
 

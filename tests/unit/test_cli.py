@@ -26,8 +26,9 @@ HEAVY = """
     mcp opentelemetry prometheus_client redis pydantic_ai openai anthropic genai_prices
 """
 COMMANDS = """
-    demo serve worker sandbox preview account key contacts filters migrate queue
-    jobs rules simulate shadow proposals model model-rules directions labels token audit connector doctor settings
+    demo serve worker sandbox preview account key contacts filters migrate queue jobs rules simulate
+    shadow proposals model model-rules directions labels actions approvals reclassify outbound undo
+    pause resume protect token audit connector doctor settings
 """
 
 

@@ -1,5 +1,6 @@
 """`postroom token` and `postroom audit`: a token is shown once, and everything done with it is written down."""
 
+import asyncio
 import getpass
 import re
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,9 @@ import pytest
 from postroom.cli.operator import operator_signature
 from postroom.cli.token import moment_of
 from postroom.core.errors import BadInput
+from postroom.store.ids import new_id
+from postroom.store.mail import Account, keep_account
+from postroom.store.opening import open_database
 from postroom.store.tokens import read_token
 from support.shell import Shell
 
@@ -92,6 +96,28 @@ def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(shell: Shell, arg
     assert remedy in shell.err
     assert shell.out == ""
     assert list(shell.folder.iterdir()) == []
+
+
+def test_an_agents_token_is_bound_to_an_account_by_its_address(shell: Shell):
+    assert shell("migrate") == 0
+    assert shell("token", "create", "--role", "agent", "--account", "eve@example.com") == 1
+    assert "no account eve@example.com" in shell.err
+
+    async def keep() -> Account:
+        database = await open_database(shell.folder)
+        try:
+            return await database.run(keep_account(new_id(), "gmail", "gmail:user:a@b.example", "a@b.example", NOW))
+        finally:
+            await database.close()
+
+    account = asyncio.run(keep())
+    assert shell("token", "create", "--role", "agent", "--account", "A@b.example", "--json") == 0
+    (made,) = shell.json()
+    assert made["account_id"] == str(account.id)
+    assert shell("token", "create", "--role", "admin", "--account", "a@b.example") == 2
+    assert "--role agent" in shell.err
+    assert shell("token", "list") == 0
+    assert str(account.id) in shell.out
 
 
 def test_what_was_done_is_listed_newest_first_and_by_actor_and_action(shell: Shell):

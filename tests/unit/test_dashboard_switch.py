@@ -29,7 +29,8 @@ async def page(database: Database) -> AsyncIterator[httpx2.AsyncClient]:
         allowed_hosts=["127.0.0.1"],
         account="me@example.com",
         started_at=wall_clock(),
-        routes=switch_routes(StoreSwitch(database)),
+        switch=StoreSwitch(database),
+        may_resume=True,
     )
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
@@ -72,3 +73,8 @@ async def test_nobody_else_turns_it(page: httpx2.AsyncClient, database: Database
 
 async def test_it_is_not_turned_by_looking(page: httpx2.AsyncClient) -> None:
     assert (await page.get("/pause", headers={"sec-fetch-site": "same-origin"})).status_code == 405
+
+
+async def test_a_page_that_others_may_see_only_stops(database: Database) -> None:
+    routes = switch_routes(StoreSwitch(database), may_resume=False, turned=lambda: None)
+    assert [route.path for route in routes] == ["/pause"]

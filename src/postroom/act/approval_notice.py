@@ -76,7 +76,7 @@ def whom_it_reaches(approval: Approval) -> tuple[str, ...]:
         case "forward":
             return tuple(one_line(each) for each in recipients_of(approval.parameters))
         case "auto_reply":
-            return (one_line(approval.sender),)
+            return (one_line(approval.answer_to),)
         case _:
             return ()
 

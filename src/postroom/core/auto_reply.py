@@ -31,6 +31,12 @@ _ROBOT = re.compile(
 )
 
 
+def answer_goes_to(sender: str, headers: Headers) -> str:
+    """Where an answer goes: to the one address that Reply-To names, else to the sender."""
+    named = [each for value in values(headers, "reply-to") for each in addresses(value)]
+    return named[0] if len(named) == 1 else sender
+
+
 def why_not_answered(sender: str, headers: Headers, own: Collection[str]) -> str | None:
     """Why no automatic answer may go to the sender; None when one may. `own` are the user's addresses."""
     sender = sender.lower()

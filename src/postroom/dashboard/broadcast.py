@@ -62,6 +62,7 @@ class Broadcast:
         self._reader: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[str] | None = None
         self._closed = False
+        self._is_old = False
 
     @property
     def has_room(self) -> bool:
@@ -69,9 +70,19 @@ class Broadcast:
 
     async def board(self) -> str:
         """The board for a page that is being opened: the running reader's, else read now, once for all who ask."""
+        if self._is_old:
+            self._is_old = False
+            board = await asyncio.shield(self._start_reading())
+            if self._reader is not None:
+                self._publish(board)
+            return board
         if self._reader is not None and self._bulletin is not None and self._bulletin.board is not None:
             return self._bulletin.board
         return await asyncio.shield(self._reading or self._start_reading())
+
+    def look_again(self) -> None:
+        """Something was changed through the page itself: whoever opens it next sees that."""
+        self._is_old = True
 
     async def frames(self) -> AsyncGenerator[bytes]:
         """The event stream of one tab, until the tab leaves (the generator is closed) or the dashboard closes."""

@@ -43,6 +43,8 @@ class Totals:
     decided: int = 0
     actions_completed: int = 0
     actions_failed: int = 0
+    approvals: int = 0
+    """Actions that wait for the owner's yes."""
     jobs_queued: int = 0
     jobs_running: int = 0
     jobs_failed: int = 0
@@ -78,13 +80,13 @@ class AccountLine:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether anything may be changed now, who decides, and how much waits for the owner."""
+    """Whether anything may be changed now, whether the page may let it go on, and who decides."""
 
     paused_since: datetime | None = None
     paused_because: str = ""
     paused_everywhere: bool = True
     model: str | None = None
-    approvals: int = 0
+    may_resume: bool = False
 
 
 class Feed(Protocol):

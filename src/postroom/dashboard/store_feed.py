@@ -22,10 +22,13 @@ ON_THE_PAGE = "on the page"
 class StoreFeed:
     """What the store holds, and word of every change that this database announces."""
 
-    def __init__(self, database: Database, clock: Clock = wall_clock, model: str | None = None) -> None:
+    def __init__(
+        self, database: Database, clock: Clock = wall_clock, *, model: str | None = None, may_resume: bool = False
+    ) -> None:
         self._database = database
         self._clock = clock
         self._model = model
+        self._may_resume = may_resume
 
     async def lines(self, limit: int) -> list[Line]:
         return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
@@ -40,6 +43,7 @@ class StoreFeed:
             decided=await self._database.run(feed.count_decisions()),
             actions_completed=actions_by_state.get("completed", 0),
             actions_failed=actions_by_state.get("failed", 0),
+            approvals=actions_by_state.get("approved_pending", 0),
             jobs_queued=jobs_by_state.get("queued", 0),
             jobs_running=jobs_by_state.get("running", 0),
             jobs_failed=jobs_by_state.get("failed", 0),
@@ -53,12 +57,11 @@ class StoreFeed:
 
     async def standing(self) -> Standing:
         found = await self._database.run(pauses.standing_pauses())
-        waiting = (await self._database.run(feed.count_actions())).get("approved_pending", 0)
         if not found:
-            return Standing(model=self._model, approvals=waiting)
+            return Standing(model=self._model)
         everywhere = [each for each in found if each.scope == pauses.ALL]
         first = (everywhere or found)[0]
-        return Standing(first.since, first.reason, bool(everywhere), self._model, waiting)
+        return Standing(first.since, first.reason, bool(everywhere), self._model, self._may_resume)
 
     async def changes(self) -> AsyncIterator[None]:
         changed = asyncio.Event()
@@ -137,7 +140,7 @@ def _decision(row: feed.FeedRow) -> str | None:
 
 
 class StoreSwitch:
-    """The kill switch in the store. Who sees the page may use it: it is on the owner's own machine."""
+    """The kill switch in the store."""
 
     def __init__(self, database: Database, clock: Clock = wall_clock) -> None:
         self._database = database

@@ -1,9 +1,11 @@
 """The kill switch on the page: a form that stops every change to mailboxes, and one that lets them go on.
 
-A form is believed only when it came from our own page. Browsers say so in `Sec-Fetch-Site`, older ones in `Origin`; a
-request that says neither is no browser's, and programs have the command line and MCP for this.
+A form is believed only when it came from our own page: browsers say so in `Sec-Fetch-Site`, older ones in `Origin`. A
+program on this machine can write these headers too, and the page has no sign-in. Stopping is safe in anybody's hands;
+so that nobody else lets things go on, the page does that only where it is served to this machine alone.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -24,18 +26,23 @@ class Switch(Protocol):
     async def resume(self) -> None: ...
 
 
-def switch_routes(switch: Switch) -> list[Route]:
+def switch_routes(switch: Switch, may_resume: bool, turned: Callable[[], None]) -> list[Route]:
+    """`turned` is called before the page is shown again."""
+
     async def pause(request: Request) -> Response:
         _check_own_page(request)
         await switch.pause()
+        turned()
         return RedirectResponse("/", SEE_OTHER)
 
     async def resume(request: Request) -> Response:
         _check_own_page(request)
         await switch.resume()
+        turned()
         return RedirectResponse("/", SEE_OTHER)
 
-    return [Route("/pause", pause, methods=["POST"]), Route("/resume", resume, methods=["POST"])]
+    routes = [Route("/pause", pause, methods=["POST"])]
+    return [*routes, Route("/resume", resume, methods=["POST"])] if may_resume else routes
 
 
 def _check_own_page(request: Request) -> None:

@@ -17,6 +17,7 @@ from postroom.dashboard.broadcast import Broadcast, Rhythm
 from postroom.dashboard.feed import Feed
 from postroom.dashboard.pages import Pages
 from postroom.dashboard.security import SECURITY_HEADERS, HostCheck, SecurityHeaders
+from postroom.dashboard.switch import Switch, switch_routes
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -32,6 +33,8 @@ def create_dashboard(
     rhythm: Rhythm | None = None,
     routes: Sequence[BaseRoute] = (),
     own_doors: Sequence[str] = (),
+    switch: Switch | None = None,
+    may_resume: bool = False,
 ) -> FastAPI:
     """The dashboard of one account, and beside its pages the other routes of the product.
 
@@ -79,6 +82,8 @@ def create_dashboard(
     app.add_route("/static/{digest}/{name:path}", static)
     app.add_route("/healthz", healthz)
     app.router.routes.extend(routes)
+    if switch is not None:
+        app.router.routes.extend(switch_routes(switch, may_resume, broadcast.look_again))
     _answer_errors_plainly(app, pages)
     return app
 

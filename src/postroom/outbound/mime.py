@@ -23,6 +23,7 @@ from uuid import UUID
 
 from postroom.core.actions import LONGEST_SUBJECT, is_address, recipients_of
 from postroom.core.addresses import addresses
+from postroom.core.auto_reply import answer_goes_to
 from postroom.core.errors import BadInput
 from postroom.core.tiers import Headers, message_ids, values
 from postroom.outbound.attachments import Attached, Attachment
@@ -67,9 +68,7 @@ class Built:
 
 
 def answer_address(original: Original) -> str:
-    """Where an answer goes: to the one address that Reply-To names, else to the sender."""
-    named = [each for value in values(original.headers, "reply-to") for each in addresses(value)]
-    return named[0] if len(named) == 1 else original.sender
+    return answer_goes_to(original.sender, original.headers)
 
 
 def build_reply(mark: UUID, own: str, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:

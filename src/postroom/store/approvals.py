@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID, uuid5
 
 from postroom.core.actions import action_hash
+from postroom.core.auto_reply import answer_goes_to
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.job_types import APPROVAL_NOTIFY
 from postroom.core.jobs import NewJob
@@ -57,6 +58,8 @@ class Approval:
     created_at: datetime
     sender: str
     subject: str
+    answer_to: str
+    """Where an answer to the message would go: not always to its sender."""
     rule_name: str | None
     confidence: float | None
     model: str | None
@@ -250,7 +253,8 @@ def _ending(id: UUID, state: str, reason: str, signed: Signature, now: datetime)
 
 def _approval(row: Sequence[Any]) -> Approval:
     (id, account_id, account, message_id, actor, asked_by, action_type, parameters, state, hashed, rationale, safety,
-        error, approved_by, expires_at, created_at, sender, subject, rule_name, confidence, model) = row  # fmt: skip
+        error, approved_by, expires_at, created_at, sender, subject, headers, rule_name, confidence,
+        model) = row  # fmt: skip
     return Approval(
         as_uuid(id),
         as_uuid(account_id),
@@ -270,6 +274,7 @@ def _approval(row: Sequence[Any]) -> Approval:
         as_time(created_at),
         sender,
         subject,
+        answer_goes_to(sender, tuple((name, value) for name, value in from_json(headers))),
         rule_name,
         confidence,
         model,

@@ -143,6 +143,7 @@ def _bad_token() -> TokenRefused:
 def _ended(reason: Literal["expired", "revoked"], token: Token) -> TokenRefused:
     ended_at = token.revoked_at if reason == "revoked" else token.expires_at
     bound = f" --identity {token.identity}" if token.identity is not None else ""
+    bound += f" --account {token.account_id}" if token.account_id is not None else ""
     return TokenRefused(
         reason,
         f"the token {token.id} {'was revoked' if reason == 'revoked' else 'expired'} at {ended_at:%Y-%m-%d %H:%M} UTC; "

@@ -64,11 +64,9 @@ class SetAside:
         self._write()
 
     def put_off(self, id: str, error: Exception) -> None:
-        """It was tried again in vain: the next time after twice as long. One that came to its end meanwhile stays ended:
-        a message that is asked for is read beside a round that tries it again.
-        """
+        """It was tried again in vain: the next time after twice as long."""
         before = self._messages.get(id)
-        if before is None:
+        if before is None:  # Somebody asked for it meanwhile, beside this round, and it has come to its end.
             return
         tries = before.tries + 1
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(tries, 20))

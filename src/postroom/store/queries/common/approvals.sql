@@ -2,7 +2,7 @@
 -- What expires first stands first.
 SELECT a.id, a.account_id, c.email, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    d.rule_name, d.confidence, d.model
+    m.headers_json, d.rule_name, d.confidence, d.model
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
     LEFT JOIN decisions d ON d.id = a.decision_id
 WHERE a.state = 'approved_pending' ORDER BY a.expires_at, a.id LIMIT :most
@@ -10,7 +10,7 @@ WHERE a.state = 'approved_pending' ORDER BY a.expires_at, a.id LIMIT :most
 -- name: select_approval(id)
 SELECT a.id, a.account_id, c.email, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    d.rule_name, d.confidence, d.model
+    m.headers_json, d.rule_name, d.confidence, d.model
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
     LEFT JOIN decisions d ON d.id = a.decision_id
 WHERE a.id = :id

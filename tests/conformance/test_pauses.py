@@ -1,0 +1,198 @@
+"""The kill switch and its races, and what automation has to respect: the protected, and what runs in shadow."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from conformance.desk import Desk
+from conformance.dump import dump
+from conformance.fault_cases_registry import signed
+from postroom.core.errors import BadInput, Parked
+from postroom.core.safety import Protected
+from postroom.store import jobs, pauses, protection
+from postroom.store.audit import list_audit
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+
+
+async def pause(desk: Desk, scope: str = pauses.ALL, reason: str = "to look") -> pauses.Pause:
+    return await desk.database.run(pauses.pause(scope, reason, signed(), desk.clock()))
+
+
+async def resume(desk: Desk, scope: str = pauses.ALL) -> int | None:
+    return await desk.database.run(pauses.resume(scope, signed(), desk.clock()))
+
+
+async def actions_noted(desk: Desk) -> list[str]:
+    return [entry.action for entry in reversed(await desk.database.run(list_audit(20)))]
+
+
+# pauses
+
+
+async def test_a_pause_stands_until_it_is_resumed_and_both_are_noted(desk: Desk) -> None:
+    set_at = desk.clock()
+    assert await pause(desk) == pauses.Pause("all", "to look", "cli:ada", set_at)
+    assert await desk.database.run(pauses.standing_pauses()) == [pauses.Pause("all", "to look", "cli:ada", set_at)]
+    assert await resume(desk) == 0
+    assert await desk.database.run(pauses.standing_pauses()) == []
+    assert await actions_noted(desk) == ["mutations.pause", "mutations.resume"]
+
+
+async def test_a_pause_that_is_set_again_has_a_new_reason_and_the_old_beginning(desk: Desk) -> None:
+    begun = desk.clock()
+    await pause(desk, reason="first")
+    desk.clock.forward(60)
+    assert await pause(desk, reason="second") == pauses.Pause("all", "second", "cli:ada", begun)
+    assert len(await desk.database.run(pauses.standing_pauses())) == 1
+
+
+async def test_what_is_not_paused_cannot_be_resumed_and_nothing_is_noted(desk: Desk) -> None:
+    before = await dump(desk.database)
+    assert await resume(desk) is None
+    assert await dump(desk.database) == before
+
+
+async def test_a_pause_of_all_and_one_of_the_account_are_both_met_and_that_of_all_is_named_first(desk: Desk) -> None:
+    account, other = new_id(), new_id()
+    await desk.database.run(pauses.check_paused(account))
+    await pause(desk, str(account), "this one")
+    with pytest.raises(Parked, match="this one"):
+        await desk.database.run(pauses.check_paused(account))
+    await desk.database.run(pauses.check_paused(other))
+    await pause(desk, pauses.ALL, "everything")
+    for each in (account, other):
+        with pytest.raises(Parked, match="everything") as parked:
+            await desk.database.run(pauses.check_paused(each))
+        assert parked.value.key == "pause:all"
+    await resume(desk)
+    with pytest.raises(Parked, match="this one"):
+        await desk.database.run(pauses.check_paused(account))
+
+
+async def test_the_end_of_a_pause_releases_what_waited_for_it_and_nothing_else(desk: Desk) -> None:
+    account = str(new_id())
+    await pause(desk)
+    await pause(desk, account)
+    mine = [await desk.claimed() for _ in range(2)]
+    others = await desk.claimed()
+    for job in mine:
+        await desk.park(job, "pause:all")
+    await desk.park(others, f"pause:{account}")
+    assert await resume(desk) == 2
+    again = await desk.claim()
+    assert [job.id for job in again] == [job.id for job in mine]
+    assert {job.attempts for job in again} == {1}, "waiting has used up no attempt"
+    assert (await desk.show(others.id)).parked_by == f"pause:{account}"
+
+
+async def test_a_job_that_meets_a_pause_and_parks_after_its_end_goes_on_at_once(desk: Desk) -> None:
+    await pause(desk)
+    job = await desk.claimed()
+    await resume(desk)
+    assert await desk.park(job, "pause:all")
+    assert (await desk.claim_one()).id == job.id
+
+
+async def test_a_job_that_parks_after_the_pause_was_ended_and_set_again_waits_for_the_new_one(desk: Desk) -> None:
+    await pause(desk)
+    job = await desk.claimed()
+    await resume(desk)
+    await pause(desk)
+    await desk.park(job, "pause:all")
+    assert await desk.claim() == []
+    assert await resume(desk) == 1
+
+
+async def test_a_job_that_parks_while_the_pause_is_being_ended_never_waits_for_ever(
+    desk: Desk, second_database: Database
+) -> None:
+    for _ in range(10):
+        await pause(desk)
+        job = await desk.claimed()
+        parking = second_database.run(jobs.park(job.claim, "pause:all", "paused", desk.clock()))
+        parked, released = await asyncio.gather(parking, resume(desk))
+        assert parked
+        assert released in (0, 1)
+        (again,) = await desk.claim()
+        assert again.id == job.id
+        await desk.finish(again)
+
+
+# protection
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "kept"),
+    [
+        ("sender", " Ann@Shop.Example ", "ann@shop.example"),
+        ("domain", "Shop.Example", "shop.example"),
+        ("label", "Family/Müller", "family/müller"),
+        ("label", "a@b", "a@b"),
+    ],
+)
+async def test_what_is_protected_is_kept_as_it_is_compared(desk: Desk, kind: Any, given: str, kept: str) -> None:
+    assert await desk.database.run(protection.protect(kind, given, "family", signed(), desk.clock())) == kept
+    (view,) = await desk.database.run(protection.list_protected())
+    assert (view.kind, view.value, view.reason, view.created_at) == (kind, kept, "family", desk.clock())
+    found = await desk.database.run(protection.restraints(new_id(), desk.clock()))
+    groups = {"sender": found.protected.senders, "domain": found.protected.domains, "label": found.protected.labels}
+    assert groups.pop(kind) == {kept}
+    assert not any(groups.values())
+    assert await desk.database.run(protection.unprotect(kind, given.upper(), signed(), desk.clock()))
+    assert await desk.database.run(protection.list_protected()) == []
+    assert await actions_noted(desk) == ["protect", "unprotect"]
+
+
+async def test_to_protect_again_changes_the_reason_and_not_the_beginning(desk: Desk) -> None:
+    begun = desk.clock()
+    await desk.database.run(protection.protect("domain", "a.example", "first", signed(), begun))
+    desk.clock.forward(60)
+    await desk.database.run(protection.protect("domain", "A.example", "second", signed(), desk.clock()))
+    (view,) = await desk.database.run(protection.list_protected())
+    assert (view.reason, view.created_at) == ("second", begun)
+
+
+async def test_what_was_not_protected_is_not_unprotected_and_nothing_is_noted(desk: Desk) -> None:
+    before = await dump(desk.database)
+    assert not await desk.database.run(protection.unprotect("label", "Old", signed(), desk.clock()))
+    assert await dump(desk.database) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("sender", "shop.example"),
+        ("sender", ""),
+        ("domain", "ann@shop.example"),
+        ("domain", "  "),
+        ("label", ""),
+        ("label", "a\nb"),
+        ("label", "x" * 321),
+    ],
+)
+async def test_what_can_never_match_is_refused(desk: Desk, kind: Any, value: str) -> None:
+    before = await dump(desk.database)
+    with pytest.raises(BadInput) as refused:
+        await desk.database.run(protection.protect(kind, value, "", signed(), desk.clock()))
+    assert refused.value.field == kind
+    assert await dump(desk.database) == before
+
+
+# shadows
+
+
+async def test_what_runs_in_shadow_begins_and_ends_once_and_both_are_noted(desk: Desk) -> None:
+    run = desk.database.run
+    assert await run(protection.begin_shadow("category", "newsletters", signed(), desk.clock()))
+    assert not await run(protection.begin_shadow("category", "newsletters", signed(), desk.clock()))
+    found = await run(protection.restraints(new_id(), desk.clock()))
+    assert (found.shadowed_categories, found.model_in_shadow) == ({"newsletters"}, False)
+    assert await run(protection.begin_shadow("model", "", signed(), desk.clock()))
+    assert (await run(protection.restraints(new_id(), desk.clock()))).model_in_shadow
+    assert await run(protection.end_shadow("category", "newsletters", signed(), desk.clock()))
+    assert not await run(protection.end_shadow("category", "newsletters", signed(), desk.clock()))
+    left = await run(protection.restraints(new_id(), desk.clock()))
+    assert left == protection.Restraints(Protected(), frozenset(), True, 0)
+    assert await actions_noted(desk) == ["shadow.begin", "shadow.begin", "shadow.end"]

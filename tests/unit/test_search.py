@@ -1,0 +1,89 @@
+"""What a line of a search means, and what is shown of a message that was found."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from postroom.core.errors import BadInput
+from postroom.core.search import LONGEST_EXCERPT, SearchQuery, Term, excerpt, read_query, words_of
+
+
+@pytest.mark.parametrize(
+    ("line", "terms"),
+    [
+        ("invoice march", (Term(("invoice",)), Term(("march",)))),
+        ('"as agreed"', (Term(("as", "agreed")),)),
+        ('"as agreed', (Term(("as", "agreed")),)),
+        ("invo*", (Term(("invo",), None, True),)),
+        ('"invo*"', (Term(("invo",)),)),
+        ("from:mara@lindqvist.example", (Term(("mara", "lindqvist", "example"), "sender"),)),
+        ('SUBJECT:"as agreed"', (Term(("as", "agreed"), "subject"),)),
+        ("subject:invo*", (Term(("invo",), "subject", True),)),
+        ("re:hello", (Term(("re", "hello")),)),
+        ('re:"hello you"', (Term(("re", "hello", "you")),)),
+        ("https://a.example/b", (Term(("https", "a", "example", "b")),)),
+        ("a OR b", (Term(("a",)), Term(("OR",)), Term(("b",)))),
+        ("— word !", (Term(("word",)),)),
+        ("e\u0301te\u0301", (Term(("été",)),)),
+    ],
+)
+def test_words_phrases_and_beginnings(line: str, terms: tuple[Term, ...]):
+    assert read_query(line) == SearchQuery(terms)
+
+
+def test_filters():
+    asked = read_query(
+        'label:Receipts label:"To do" account:ada@example.com after:2026-11-01 after:2026-10-01 '
+        "before:2026/11/15 before:2026-11-15T08:00:00+01:00"
+    )
+    assert asked == SearchQuery(
+        (),
+        ("Receipts", "To do"),
+        "ada@example.com",
+        datetime(2026, 11, 1, tzinfo=UTC),
+        datetime(2026, 11, 15, tzinfo=UTC),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("", "no word"),
+        ("—!*", "no word"),
+        ('""', "no word"),
+        ("from: mara", "nothing right behind"),
+        ("x label:", "nothing right behind"),
+        ('label:" "', "names nothing"),
+        ("after:yesterday", "no day and no time"),
+        ("before:0001-01-01T00:00:00+23:00", "no day and no time"),
+        ("x" * 501, "501 characters"),
+        ("x" * 101, "more than 100"),
+        ("x " * 51, "too many words"),
+    ],
+)
+def test_what_cannot_be_searched_for_is_refused_with_what_to_do(line: str, problem: str):
+    with pytest.raises(BadInput, match=problem) as refused:
+        read_query(line)
+    assert refused.value.field == "query"
+    assert refused.value.remedy
+
+
+def test_words_hold_letters_digits_and_marks_only():
+    text = "".join(map(chr, range(0xD800))).replace("\ufffd", "")
+    for start in range(0, len(text), 90):
+        for word in words_of(text[start : start + 90]):
+            assert not set(word) & set("'\"\\:*&|!()<>{}^-+ \n\0")
+
+
+def test_an_excerpt_is_around_the_first_word_and_short():
+    text = f"{'before ' * 100}Needle\n in a haystack {'after ' * 100}"
+    shown = excerpt(text, (Term(("NEEDLE",)),))
+    assert "Needle in a haystack" in shown
+    assert shown.startswith("before")
+    assert len(shown) <= LONGEST_EXCERPT
+
+
+def test_without_a_place_in_the_text_the_beginning_is_shown():
+    assert excerpt("a  text", (Term(("other",)),), "its own words") == "its own words"
+    assert excerpt("a  text", (Term(("text",), "subject"),), "") == "a text"
+    assert excerpt("", (), "") == ""
