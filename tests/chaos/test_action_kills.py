@@ -10,7 +10,7 @@ from conftest import scale
 from support.processes import Family
 
 # One in so many; a process on PostgreSQL takes several times as long.
-ONE_IN = {"sqlite": scale(10, 1), "postgres": scale(30, 1)}
+ONE_IN = {"sqlite": scale(10, 1), "postgres": scale(40, 1)}
 VERBS = {
     "archive": {"record_decision", "begin_action", "keep_pre_image", "complete_action", "begin_undo", "complete_undo"},
     "snooze, undone": {"cancel_wake"},

@@ -28,12 +28,12 @@ async def enqueue_plain(desk: Desk) -> Transaction[Any]:
 
 
 async def ask_for_messages(desk: Desk) -> Transaction[Any]:
-    """Of one that was asked for before and has ended, and of one that was not."""
-    account_id = new_id()
-    await desk.database.run(mailbox_jobs.ask_for_messages(account_id, ["18c0"], desk.clock()))
+    """Of a hundred that were asked for before, whose job has ended, and of one more."""
+    account_id, ids = new_id(), [f"18c{number}" for number in range(101)]
+    await desk.database.run(mailbox_jobs.ask_for_messages(account_id, ids[:100], desk.clock()))
     (job,) = await desk.claim()
     await desk.database.run(jobs.fail(job, "gone", desk.clock()))
-    return mailbox_jobs.ask_for_messages(account_id, ["18c0", "18c1"], desk.clock())
+    return mailbox_jobs.ask_for_messages(account_id, ids, desk.clock())
 
 
 async def open_lease(desk: Desk) -> Transaction[Any]:

@@ -39,16 +39,27 @@ async def test_one_that_is_resumed_is_looked_at_once_more_and_one_look_at_a_time
 
 async def test_a_message_is_asked_for_once_while_its_job_is_live(desk: Desk) -> None:
     account_id = new_id()
-    first = await desk.database.run(ask_for_messages(account_id, ["18c0", "18c1"], desk.clock()))
-    assert [each.duplicate for each in first] == [False, False]
-    again = await desk.database.run(ask_for_messages(account_id, ["18c1", "18c2"], desk.clock()))
-    assert [(each.id == first[1].id, each.duplicate) for each in again] == [(True, True), (False, False)]
+    (first,) = await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
+    assert not first.duplicate
     await desk.claim()
     (running,) = await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
-    assert running == (first[0].id, True)
-    assert {each.idempotency_key for each in await listed(desk, "ingest.gmail")} == {
-        f"ingest.gmail:{account_id}:{id}" for id in ("18c0", "18c1", "18c2")
-    }
+    assert running == (first.id, True)
+    (job,) = await listed(desk, "ingest.gmail")
+    assert job.idempotency_key == f"ingest.gmail:{account_id}:18c0"
+    assert json.loads(job.payload_json) == {"account_id": str(account_id), "message_id": "18c0"}
+
+
+async def test_many_messages_are_few_jobs_and_the_same_ones_are_asked_for_once(desk: Desk) -> None:
+    account_id, ids = new_id(), [f"18c{number}" for number in range(201)]
+    first = await desk.database.run(ask_for_messages(account_id, ids, desk.clock()))
+    assert [first.index(each) for each in first] == [0] * 100 + [100] * 100 + [200]
+    found = {each.id: json.loads(each.payload_json) for each in await listed(desk, "ingest.gmail")}
+    assert found[first[0].id]["message_ids"] == ids[:100]
+    assert found[first[100].id]["message_ids"] == ids[100:200]
+    assert found[first[200].id]["message_id"] == ids[200]
+    again = await desk.database.run(ask_for_messages(account_id, ids, desk.clock()))
+    assert [(each.id, each.duplicate) for each in again] == [(each.id, True) for each in first]
+    assert len(await listed(desk, "ingest.gmail")) == 3
 
 
 async def test_a_message_whose_job_has_ended_is_asked_for_under_the_next_generation(desk: Desk) -> None:

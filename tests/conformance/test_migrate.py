@@ -12,10 +12,11 @@ from conformance.dump import dump
 from postroom.core.errors import SchemaMismatch, StoreError
 from postroom.store import jobs as store
 from postroom.store.connector_requests import NewRequest, ask_connector, load_request
-from postroom.store.database import Database
+from postroom.store.database import Database, Text, transaction
 from postroom.store.ids import new_id
 from postroom.store.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
 from postroom.store.opening import connect_database
+from postroom.store.simulation import BEGINNING, Needed, Wanted, past_after
 from support.faults import FailingAt, InjectedFault
 
 Open = Callable[[], Database]
@@ -159,6 +160,47 @@ async def test_requests_to_connectors_survive_that_their_kinds_become_more(openi
     assert await database.run(ask_connector(more, now)) == more.id
     with pytest.raises(StoreError):
         await database.run(ask_connector(asked._replace(id=new_id(), kind=cast("Any", "dance")), now))
+
+
+@both
+async def test_messages_that_are_here_already_get_the_labels_they_had_before_our_first_action(opening: Open) -> None:
+    database = opening()
+    known = migrations(database.dialect)
+    for each in known[:8]:
+        await database.run(apply(each, database.dialect, known))
+    account, thread, now = new_id(), new_id(), "2026-11-15T08:00:00.000000Z"
+    ids = {"untouched": new_id(), "archived": new_id()}
+    texts = [
+        f"INSERT INTO accounts (id, provider, endpoint_identity, email, state, created_at, updated_at) "
+        f"VALUES ('{account}', 'gmail', 'me', 'me@x.example', 'active', '{now}', '{now}')",
+        f"INSERT INTO threads (id, account_id, provider_thread_id, subject, last_message_at, created_at, updated_at) "
+        f"VALUES ('{thread}', '{account}', 't', '', '{now}', '{now}', '{now}')",
+    ]
+    texts += [
+        "INSERT INTO messages (id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, "
+        "sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, created_at, "
+        "updated_at) "
+        f"VALUES ('{id}', '{account}', '{thread}', '{new_id()}', '{name}', 'full', 'default', 'a@b.example', '', '[]', "
+        f"""'["UNREAD"]', '', '', false, '{now}', '{now}', '{now}')"""
+        for name, id in ids.items()
+    ]
+    texts += [
+        "INSERT INTO actions (id, account_id, message_id, actor, action_type, parameters_json, state, action_hash, "
+        f"pre_image_json, created_at, updated_at) VALUES ('{new_id()}', '{account}', '{ids['archived']}', 'rule', "
+        f"""'{action}', '{{}}', 'executing', 'h', '{{"labels": {labels}}}', '{at}', '{at}')"""
+        for action, labels, at in (("star", '["UNREAD"]', now.replace("08", "09")), ("archive", '["INBOX"]', now))
+    ]
+
+    @transaction
+    def laid() -> Any:
+        for text in texts:
+            yield Text(text)
+
+    await database.run(laid())
+    await migrate(database)
+    found = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9))
+    labels = {each.message.provider_message_id: each.message.subject.labels for each in found}
+    assert labels == {"untouched": {"UNREAD"}, "archived": {"INBOX"}}
 
 
 @both

@@ -214,6 +214,39 @@ async def test_no_mail_is_sent_twice_and_none_is_forgotten(sqlite_desk: Desk, ch
     assert outcomes["delivered"] > 0
 
 
+class Refusing(PostOffice):
+    """It takes no mail."""
+
+    async def send_draft(self, draft_id: str) -> str | None:
+        raise Refused("drafts.send", 400, "invalidArgument", "look")
+
+
+class DiesAt(Mortal):
+    """The process dies right before the transaction of this name, once."""
+
+    def __init__(self, database: Database, post: PostOffice, name: str) -> None:
+        super().__init__(database, post.rng, post)
+        self._name = name
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        if transaction.name == self._name:
+            self._name = ""
+            raise Killed
+        return await super().run(transaction)
+
+
+async def test_a_process_killed_while_it_ends_a_refused_mail_leaves_no_doubt_about_it(sqlite_desk: Desk) -> None:
+    run = Run(sqlite_desk, seed=1)
+    run.post = Refusing(run.rng)
+    run.post.trouble = 0
+    run.database = DiesAt(sqlite_desk.database, run.post, "bounce")
+    await run.admit(1)
+    while await run.round():
+        pass
+    assert [states[-1] for states in run.seen.values()] == ["bounced"]
+    assert run.post.drafts == {}
+
+
 def check(run: Run, view: outbound.DeliveryView, action: actions.ActionView) -> None:
     sent = run.post.left[view.id]
     assert sent <= 1, "sent twice"

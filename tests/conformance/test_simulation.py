@@ -16,7 +16,7 @@ from postroom.core.model_decision import ModelDecision
 from postroom.core.rule_draft import RuleDraft
 from postroom.core.safety import Policy
 from postroom.decide.engine import Advice
-from postroom.decide.simulate import Foreseen, World, needed_by, replay, setting_of
+from postroom.decide.simulate import Foreseen, Pair, World, needed_by, replay, setting_of
 from postroom.decide.simulated import ChangeOfRules, Question, Simulated, simulate
 from postroom.store import protection, rules
 from postroom.store.audit import Signature
@@ -87,7 +87,8 @@ async def foreseen(desk: Desk, change: ChangeOfRules) -> dict[str, tuple[Foresee
     def tell(past: Past, one: Foreseen, other: Foreseen) -> None:
         told[past.message.provider_message_id] = one, other
 
-    await replay(desk.database, (World(before, setting), World(after, setting)), ALL, needed_by(before, after), tell)
+    worlds = Pair(World(before, setting), World(after, setting))
+    await replay(desk.database, worlds, ALL, needed_by(before, after), tell)
     return told
 
 
@@ -217,11 +218,12 @@ async def test_each_decision_sees_the_effects_of_those_before_it(desk: Desk) -> 
     setting = await setting_of(desk.database, POLICY, False, desk.clock())
     tag = RuleDraft("tag", {"subject_contains": "report"}, "apply_label", {"label": "Receipts"})
     done = RuleDraft("done", {"label_present": "receipts"}, "archive", priority=1)
-    world = World(ChangeOfRules([tag, done]).applied_to([]), setting)
+    rules = ChangeOfRules([tag, done]).applied_to([])
+    worlds = Pair(World([], setting), World(rules, setting))
     told: list[Past] = []
-    await replay(desk.database, (world, world), ALL, needed_by(), lambda past, _one, _other: told.append(past))
-    again = World(ChangeOfRules([tag, done]).applied_to([]), setting)
-    assert [again.decide(told[0]).said for _ in range(2)] == ["apply_label Receipts", "archive"]
+    await replay(desk.database, worlds, ALL, needed_by(), lambda past, _one, _other: told.append(past))
+    assert worlds.decide(told[0])[1].said == "archive", "it has the label by now, in this world"
+    assert Pair(World([], setting), World(rules, setting)).decide(told[0])[1].said == "apply_label Receipts"
 
 
 async def test_messages_are_replayed_as_they_were_on_arrival_whatever_became_of_them(desk: Desk) -> None:
@@ -241,13 +243,14 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
     await other.deliver(Letter("theirs"))
     await room.deliver(Letter("three"), Letter("four"))
     seen: list[str] = []
-    worlds = [World([], await setting_of(desk.database, POLICY, False, desk.clock())) for _ in range(2)]
+    setting = await setting_of(desk.database, POLICY, False, desk.clock())
+    worlds = Pair(World([], setting), World([], setting))
 
     async def replayed(wanted: Wanted) -> list[str]:
         seen.clear()
         count = await replay(
             desk.database,
-            (worlds[0], worlds[1]),
+            worlds,
             wanted,
             needed_by(),
             lambda past, _one, _other: seen.append(past.message.provider_message_id),

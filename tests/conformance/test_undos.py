@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,11 +12,16 @@ from conformance.action_desk import ARRIVED, CAP, OTHERS, ActionDesk, Waiting
 from conformance.desk import Desk
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
+from postroom.act.undo import Undoing
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
+from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import Job
+from postroom.core.mailbox import Mailbox
 from postroom.core.undo import no_way_back
+from postroom.handlers.undo_action import UndoAction
+from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses, undos
-from postroom.store.database import Database
+from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id
 
 PUT_BACK = no_way_back("apply_label")
@@ -39,8 +45,8 @@ async def undone(office: ActionDesk, done: Waiting) -> UUID:
     return undo.id
 
 
-async def found(office: ActionDesk, most: int = 100, **which: object) -> list[UUID]:
-    return [each.id for each in await office.desk.database.run(undos.undoable(most, **which))]  # type: ignore[arg-type]
+async def found(office: ActionDesk, most: int = 100, **which: Any) -> list[UUID]:
+    return [each.id for each in await office.desk.database.run(undos.undoable(most, **which))]
 
 
 # beginning
@@ -215,21 +221,21 @@ async def test_an_undo_its_message_and_its_job_end_together_and_the_next_is_enqu
     assert message.subject.labels == ARRIVED
 
 
-@pytest.mark.parametrize("verb", ["begin_undo", "complete_undo", "keep_pre_image", "fail_action"])
-async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_undo(office: ActionDesk, verb: str) -> None:
+async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_undo(office: ActionDesk) -> None:
     done = await office.completed()
     undo, stale = await begin(office, done)
     await office.desk.rescue_all()
     await begin(office, done, await office.desk.claim_one())
     before, now = await dump(office.desk.database), office.desk.clock()
-    acts = {
-        "begin_undo": undos.begin_undo(stale, done.id, done.account_id, new_id(), now),
-        "complete_undo": undos.complete_undo(stale, undo.id, ARRIVED, PUT_BACK, office.desk.new(), now),
-        "keep_pre_image": actions.keep_pre_image(stale, undo.id, ARRIVED, now),
-        "fail_action": actions.fail_action(stale, undo.id, "late", now),
-    }
-    with pytest.raises(LeaseLost):
-        await office.desk.database.run(acts[verb])
+    acts: list[Transaction[Any]] = [
+        undos.begin_undo(stale, done.id, done.account_id, new_id(), now),
+        undos.complete_undo(stale, undo.id, ARRIVED, PUT_BACK, office.desk.new(), now),
+        actions.keep_pre_image(stale, undo.id, ARRIVED, now),
+        actions.fail_action(stale, undo.id, "late", now),
+    ]
+    for act in acts:
+        with pytest.raises(LeaseLost):
+            await office.desk.database.run(act)
     assert await dump(office.desk.database) == before
 
 
@@ -253,6 +259,27 @@ async def test_the_same_wish_to_undo_counts_once(desk: Desk) -> None:
     assert await desk.database.run(undos.enqueue_undos(jobs, desk.clock())) == 2
     again = [desk.new(key="undo 2"), desk.new(key="undo 3")]
     assert await desk.database.run(undos.enqueue_undos(again, desk.clock())) == 1
+
+
+def _no_mailbox(_account_id: UUID) -> Mailbox:
+    raise Fatal("there is no way to the mailbox")
+
+
+@pytest.mark.parametrize("obstacle", ["it was undone before", "it cannot be put back"])
+async def test_what_was_done_before_is_undone_all_the_same_when_an_undo_fails_for_good(
+    office: ActionDesk, obstacle: str
+) -> None:
+    older, newer = await office.completed(), await office.completed("star")
+    if obstacle == "it was undone before":
+        await undone(office, newer)
+    payload = {"account_id": str(newer.account_id), "original_action_id": str(newer.id), "then": [str(older.id)]}
+    job = await office.desk.claimed(payload=payload)
+    handler = UndoAction(Undoing(office.desk.database, CATALOGUE, office.desk.clock), _no_mailbox)
+    with pytest.raises(Fatal):
+        await handler(JobRun(job, office.desk.database, office.desk.clock))
+    following = await office.desk.claim_one()
+    assert (following.type, following.payload["original_action_id"]) == ("undo.action", str(older.id))
+    assert (await office.view(newer.id)).undone == ("completed" if obstacle == "it was undone before" else "failed")
 
 
 # what can be undone

@@ -201,7 +201,7 @@ async def test_snoozed_mail_comes_back_and_the_undo_of_a_snooze_takes_its_waking
     assert desk.labels == before
 
 
-@pytest.mark.parametrize("meanwhile", ["nothing", "trashed", "deleted", "label deleted"])
+@pytest.mark.parametrize("meanwhile", ["nothing", "trashed", "deleted", "label deleted", "woken and archived"])
 async def test_waking_puts_a_message_back_unless_the_user_has_moved_it(desk: Desk, meanwhile: str) -> None:
     before = desk.labels
     done = await desk.do("snooze")
@@ -214,12 +214,17 @@ async def test_waking_puts_a_message_back_unless_the_user_has_moved_it(desk: Des
             desk.product.mailbox.delete(desk.gmail_id)
         case "label deleted":
             desk.product.mailbox.delete_label(label)
+        case "woken and archived":
+            desk.product.mailbox.modify(desk.gmail_id, add=["INBOX"], remove=[label])
+            desk.product.mailbox.modify(desk.gmail_id, remove=["INBOX"])
         case _:
             pass
     await desk.database.run(jobs.retry_job(wake, wall_clock()))
     assert (await _ended_job(desk, wake)).state == "completed"
     if meanwhile == "trashed":
         assert desk.labels == (before - {"INBOX"}) | {"TRASH"}
+    elif meanwhile == "woken and archived":
+        assert desk.labels == before - {"INBOX"}
     elif meanwhile != "deleted":
         assert desk.labels == before
 

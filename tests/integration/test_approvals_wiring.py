@@ -12,8 +12,15 @@ import pytest
 from conftest import ManualClock
 from integration.approval_desk import ApprovalDesk as Desk
 from integration.approval_desk import pending
+from integration.product import letter, running_product
+from integration.test_actions import Desk as Mail
+from integration.test_actions import message_id_of
+from postroom.act.approvals import Approvals
+from postroom.act.wishes import Wishes
 from postroom.approval_desk import HOOK, ApprovalDesk, approval_routes, run_discord_bot
 from postroom.core.errors import SettingsError
+from postroom.core.job_types import CATALOGUE
+from postroom.core.safety import Policy
 from postroom.key_file import NAME
 from postroom.sandbox.discord_api import CHANNEL_ID, DiscordApi, running_discord
 from postroom.settings import Settings, load_settings
@@ -113,3 +120,22 @@ def test_settings_that_make_no_sense_are_refused_with_the_remedy(
         settings_with(tmp_path, **given)
     assert words in str(refused.value)
     assert "short" not in str(refused.value)
+
+
+async def test_what_an_agent_proposes_is_done_in_the_mailbox_once_a_person_approves_it(
+    sqlite: Database, tmp_path: Path
+) -> None:
+    async with running_product(sqlite, tmp_path) as product:
+        message = product.mailbox.deliver(letter("Hello"))
+        await product.live.sync()
+        await product.settled(1)
+        desk = Mail(product, message.id, await message_id_of(sqlite, "Hello"))
+        wishes = Wishes(sqlite, CATALOGUE, Policy(), wall_clock)
+        asked = await wishes.ask(desk.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
+        assert asked.state == "approved_pending"
+        approvals = Approvals(sqlite, CATALOGUE, wall_clock)
+        shown = await approvals.show(asked.action_id)
+        await approvals.approve(asked.action_id, shown.action_hash, desk.signed())
+        done = await desk.ended(asked.action_id)
+        assert (done.state, done.approved_by) == ("completed", "test")
+        assert "TRASH" in desk.labels

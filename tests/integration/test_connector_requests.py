@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import pytest
+from mcp.client import Client
 
 from conftest import ManualClock
 from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
@@ -197,6 +198,41 @@ async def test_a_dashboard_asks_and_the_connector_answers(
             answering.cancel()
             await asyncio.wait({answering})
     assert (asked.structured_content["state"], asked.structured_content["result"]) == ("answered", {"ingested": 3})
+
+
+ASKED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"kind": "sync_now"}, {}),
+    ({"kind": "ingest", "message_ids": ["18c0", "18c0", "18c1"]}, {"message_ids": ["18c0", "18c1"]}),
+    ({"kind": "estimate", "query": " in:inbox "}, {"query": "in:inbox"}),
+    ({"kind": "search", "query": "from:mara"}, {"query": "from:mara", "max": 20}),
+    ({"kind": "search", "query": "from:mara", "max": 3}, {"query": "from:mara", "max": 3}),
+]
+NOT_ASKED: list[tuple[dict[str, Any], str]] = [
+    ({"query": "x"}, "query"),
+    ({"kind": "ingest"}, "message_ids"),
+    ({"kind": "ingest", "message_ids": ["../18c0"]}, "message_ids.0"),
+    ({"kind": "estimate"}, "query"),
+    ({"kind": "estimate", "query": "x", "max": 3}, "max"),
+    ({"kind": "search", "query": "a\nb"}, "query"),
+    ({"kind": "search", "query": "x", "max": 51}, "max"),
+    ({"kind": "delete"}, "kind"),
+]
+
+
+async def test_every_kind_can_be_asked_for_and_what_makes_no_sense_reaches_no_connector(
+    database: Database, watched: Watched, clock: ManualClock
+):
+    services = services_on(database, clock)
+    async with asyncio.timeout(60), Client(build_server(services, Principal(Role.DASHBOARD))) as dashboard:
+        for given, _ in ASKED:
+            answer = await dashboard.call_tool("connector.request", {"endpoint_identity": ENDPOINT, **given})
+            assert answer.structured_content["state"] == "queued"
+        for given, field in NOT_ASKED:
+            refused = await dashboard.call_tool("connector.request", {"endpoint_identity": ENDPOINT, **given})
+            assert refused.is_error
+            assert f"{field}:" in str(refused.content), given
+    leased = await services.requests.next(ENDPOINT, 10)
+    assert [(each.kind, each.arguments) for each in leased] == [(given["kind"], passed) for given, passed in ASKED]
 
 
 async def test_a_lease_that_is_lost_is_told_to_the_connector(database: Database, watched: Watched, clock: ManualClock):

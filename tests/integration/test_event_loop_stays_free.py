@@ -1,7 +1,9 @@
-"""Hostile mail meets patterns of the kind that backtracking engines never finish, and everybody else goes on meanwhile.
+"""Hostile mail meets patterns of the kind that backtracking never finishes, and everybody else goes on meanwhile.
 
-The mail comes in as any mail does, and the `classify` job itself decides about it. A ticking task on the same event
-loop sees what is left for the others.
+The mail comes in as any mail does, and the `classify` job itself decides about it. A task that ticks on the same event
+loop sees what is left for the others. What else the machine does must not count, so the loop is held to the processor
+time of its own thread; by the clock, and for all that a search costs, the best of a few tries is what we are to blame
+for.
 """
 
 import asyncio
@@ -10,13 +12,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, envelope
 from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import Job
-from postroom.core.rulebook import Rulebook
+from postroom.core.mail import LONGEST_BODY
 from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
 from postroom.store import jobs, mail, rules
@@ -32,6 +32,7 @@ TEXTS = {
     "two letters": "abba" * (LENGTH // 4) + "!",
     "wide letters": "aä" * (LENGTH // 3) + "!",
 }
+# None of them matches, so all of them are tried to their end.
 CATASTROPHIC = [
     r"(a+)+$",
     r"(a|a)*c",
@@ -44,18 +45,61 @@ CATASTROPHIC = [
     r"(\w{0,300})$z",
     r"(x+x+)+y",
 ]
-LONG_CHOICES = ["(" + "|".join(f"{word}{number}" for word in range(30)) + r")\b" for number in range(1000, 1090)]
-WHILE_SLEEPING_S = 0.001
+LONG_CHOICES = [
+    "(" + "|".join(f"word{number}x{which}" for which in range(30)) + r")\b" for number in range(100 - len(CATASTROPHIC))
+]
+LONGEST_S = 0.1
+BLOCKED_S = 0.05
+TICK_S = 0.001
+TRIES = 3
 
 
-def _rules(patterns: list[str]) -> list[rules.NewRule]:
-    """On what a stranger may write at length: a header of his own, the subject's included, and the text."""
-    rule = rules.NewRule
-    return [
-        rule(new_id(), f"rule {number}", "", {"header_match": {"name": name, "pattern": pattern}}, "archive", {})
-        for number, pattern in enumerate(patterns)
-        for name in [("X-Odd", "Subject")[number % 2]]
-    ]
+async def test_a_hundred_rules_of_every_catastrophic_kind_decide_about_100_kib_within_100_ms(
+    database: Database, clock: ManualClock
+) -> None:
+    office = Office(database, clock)
+    await office.open([_on_header(number, each) for number, each in enumerate([*CATASTROPHIC, *LONG_CHOICES])])
+    for name, text in TEXTS.items():
+        tries = [await office.decide(f"{name} {number}", text) for number in range(TRIES)]
+        assert min(each.cpu_s for each in tries) < LONGEST_S, (name, tries)
+
+
+async def test_a_hundred_catastrophic_rules_leave_the_event_loop_to_everybody_else(
+    database: Database, clock: ManualClock
+) -> None:
+    office = Office(database, clock)
+    patterns = [f"({number})?{each}" for number in range(10) for each in CATASTROPHIC]
+    await office.open(
+        [
+            *(_on_header(number, each) for number, each in enumerate(patterns)),
+            *(_on_body(number, f"{TEXTS['one letter'][:900]}{number}") for number in range(100)),
+        ]
+    )
+    for name, text in TEXTS.items():
+        tries = [await office.decide(f"{name} {number}", text) for number in range(TRIES)]
+        assert max(each.loop_cpu_s for each in tries) < BLOCKED_S, (name, tries)
+        assert min(each.longest_pause_s for each in tries) < BLOCKED_S, (name, tries)
+
+
+def _on_header(number: int, pattern: str) -> rules.NewRule:
+    """On what a stranger may write at any length, in headers whole."""
+    name = ("X-Odd", "Subject")[number % 2]
+    conditions = {"header_match": {"name": name, "pattern": pattern}}
+    return rules.NewRule(new_id(), f"header {number}", "", conditions, "archive", {})
+
+
+def _on_body(number: int, words: str) -> rules.NewRule:
+    return rules.NewRule(new_id(), f"body {number}", "", {"body_contains": words}, "archive", {})
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a decision cost; the longest pause between two ticks beside it, and the most that the event loop's own
+    thread worked in one."""
+
+    cpu_s: float
+    longest_pause_s: float
+    loop_cpu_s: float
 
 
 class Office:
@@ -72,21 +116,20 @@ class Office:
         await self._database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, self._clock()))
         await self._database.run(rules.add_rules(given, self._clock()))
 
-    async def decide(self, name: str, text: str) -> "Decided":
-        """About a mail whose subject, odd header and body are that text."""
+    async def decide(self, name: str, text: str) -> Decided:
+        """About a mail whose subject and odd header are that text, and whose body is as long as it may be."""
         headers = [["From", "a@b.example"], ["Subject", text], ["X-Odd", text]]
         given: dict[str, Any] = envelope(name, {"headers": headers})
-        given["payload"]["normalized_text"] = text
+        given["payload"]["normalized_text"] = (text * 10)[:LONGEST_BODY]
         await self._intake.ingest(given)
         await self._dispatcher.tick()
         run = JobRun(await self._claimed(), self._database, self._clock)
-        watching = _Watching()
-        async with watching:
+        async with Ticking() as ticking:
             begun = time.process_time()
             await self._classify(run)
             cpu_s = time.process_time() - begun
         assert run.ended
-        return Decided(cpu_s, watching.longest_s, watching.longest_cpu_s, watching.ticks)
+        return Decided(cpu_s, ticking.longest_pause_s, ticking.loop_cpu_s)
 
     async def _claimed(self) -> Job:
         token, until = new_id(), self._clock() + timedelta(hours=1)
@@ -95,51 +138,26 @@ class Office:
         return job
 
 
-@dataclass(frozen=True)
-class Decided:
-    cpu_s: float
-    longest_s: float
-    longest_cpu_s: float
-    ticks: int
+class Ticking:
+    """A task that wants its turn every millisecond."""
 
-
-class _Watching:
     def __init__(self) -> None:
-        self.longest_s, self.longest_cpu_s, self.ticks = 0.0, 0.0, 0
+        self.longest_pause_s = 0.0
+        self.loop_cpu_s = 0.0
+        self._over = asyncio.Event()
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> "Ticking":
         self._task = asyncio.create_task(self._tick())
         await asyncio.sleep(0)
+        return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.sleep(2 * WHILE_SLEEPING_S)
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        self._over.set()
+        await self._task
 
     async def _tick(self) -> None:
-        while True:
+        while not self._over.is_set():
             clock, cpu = time.perf_counter(), time.thread_time()
-            await asyncio.sleep(WHILE_SLEEPING_S)
-            self.longest_s = max(self.longest_s, time.perf_counter() - clock)
-            self.longest_cpu_s = max(self.longest_cpu_s, time.thread_time() - cpu)
-            self.ticks += 1
-
-
-async def test_try(database: Database, clock: ManualClock) -> None:
-    office = Office(database, clock)
-    await office.open(_rules(CATASTROPHIC*1 + LONG_CHOICES))
-    for k in range(3):
-        for name, text in TEXTS.items():
-            print('100', name, await office.decide(f"{name} {k}", text))
-
-async def test_try2(database: Database, clock: ManualClock) -> None:
-    office = Office(database, clock)
-    await office.open(_rules([f"{p}({n})?" if not p.endswith('$') else f"({n})?"+p for n in range(10) for p in CATASTROPHIC]))
-    for k in range(3):
-        for name, text in TEXTS.items():
-            print('100h', name, await office.decide(f"{name} {k}", text))
-    import postroom.core.rulebook as rb
-    rb.Rulebook.is_heavy=lambda s,m: False
-    for k in range(3,6):
-        for name, text in TEXTS.items():
-            print('100h LOOP', name, await office.decide(f"{name} {k}", text))
+            await asyncio.sleep(TICK_S)
+            self.longest_pause_s = max(self.longest_pause_s, time.perf_counter() - clock)
+            self.loop_cpu_s = max(self.loop_cpu_s, time.thread_time() - cpu)

@@ -23,11 +23,13 @@ from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, ServerError
 from postroom.gmail.quota import Quota, Ticket
 from postroom.gmail.terms import Use
+from postroom.handlers.asking import PATIENCE
 from postroom.sandbox.faults import Fault
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.mail import keep_account
+from postroom.switchboard.connector_requests import LONGEST_WAIT
 from support.switchboard import mail
 
 
@@ -82,6 +84,19 @@ async def test_one_that_was_refused_is_refused_once_and_leaves_the_list_when_it_
     assert await ends(desk, id) == {id: ("new", None)}
     assert refused_in(desk.folder) == []
     assert desk.vitals.counters["refused"] == 0
+
+
+async def test_one_that_was_refused_stays_on_the_list_while_it_is_spam(desk: GmailDesk):
+    id = desk.mailbox.deliver(letter("hello")).id
+    desk.emulator.faults.order(Fault(kind="missing_fields", fields=("internalDate",), path=id, times=10_000))
+    await desk.connector().sync()
+    desk.emulator.faults.clear()
+    desk.mailbox.modify(id, add=["SPAM"], remove=["INBOX"])
+    assert await ends(desk, id) == {id: ("skipped", "it is no incoming mail")}
+    assert [each.id for each in refused_in(desk.folder)] == [id]
+    desk.mailbox.modify(id, add=["INBOX"], remove=["SPAM"])
+    assert await ends(desk, id) == {id: ("new", None)}
+    assert refused_in(desk.folder) == []
 
 
 async def test_what_the_switchboard_refuses_tells_why(desk: GmailDesk):
@@ -195,6 +210,10 @@ async def test_one_that_cannot_be_read_hides_no_others_in_a_list(desk: GmailDesk
     desk.emulator.faults.order(Fault(503, method="messages.get", times=3))
     with pytest.raises(ServerError):
         await office(desk).search({"query": "subject:invoice"})
+
+
+def test_everything_is_done_or_given_up_while_whoever_asks_still_waits():
+    assert max(asked.LOOKS_FOR_S, asked.WORKS_FOR_S) < min(PATIENCE, LONGEST_WAIT).total_seconds()
 
 
 async def test_what_takes_too_long_ends_before_its_lease(desk: GmailDesk, monkeypatch: pytest.MonkeyPatch):

@@ -1,6 +1,7 @@
 """The jobs of a mailbox: its labels are looked at, and its connector is asked to look now."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -192,6 +193,53 @@ async def test_a_message_that_could_not_be_read_for_now_is_asked_for_again(offic
             assert told in (shown.last_error or "")
 
 
+def _all_ended(*ends: tuple[str, str, str | None]) -> requests.Reply:
+    return requests.Reply({"messages": [{"id": id, "end": end, "reason": reason} for id, end, reason in ends]})
+
+
+async def test_several_messages_are_asked_for_at_once_and_those_that_failed_for_good_are_named(office: Office) -> None:
+    ids = [f"18c{number}" for number in range(4)]
+    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+        job, *others = await office.database.run(ask_for_messages(office.account_id, ids, wall_clock()))
+        assert all(each.id == job.id for each in others)
+        reply = _all_ended(
+            ("18c0", "new", None), ("18c1", "refused", "BadInput: x"), ("18c2", "skipped", None), ("18c3", "gone", None)
+        )
+        found = await _answered(office.database, reply)
+        assert found.arguments == {"message_ids": ids}
+        await until_job(office.database, job.id, "failed")
+    told = await office.error_of(job.id)
+    assert told.startswith("2 of 4: message 18c1 was refused: BadInput: x; ")
+    assert "message 18c3 is no longer in the mailbox" in told
+    (step,) = [each for each in (await _shown(office.database, job.id)).steps if each.kind == "step"]
+    assert json.loads(step.result_json or "")[1] == ["18c1", "refused", "BadInput: x"]
+
+
+async def test_several_messages_are_asked_for_again_while_one_could_not_be_read(office: Office) -> None:
+    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+        job, _ = await office.database.run(ask_for_messages(office.account_id, ["18c0", "18c1"], wall_clock()))
+        reply = _all_ended(("18c0", "gone", None), ("18c1", "failed", "ServerError: 503"))
+        await _answered(office.database, reply)
+        await _until(office.database, job.id, lambda job: job.last_error is not None)
+    shown = await _shown(office.database, job.id)
+    assert (shown.state, shown.last_error) == ("queued", "1 of 2: message 18c1 could not be read: ServerError: 503")
+
+
+async def test_a_connector_with_too_many_requests_is_asked_again_when_those_are_over(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "MOST_LIVE", 1)
+    waiting = requests.NewRequest(new_id(), ENDPOINT, "search", {}, wall_clock() + timedelta(minutes=5))
+    await office.database.run(requests.ask_connector(waiting, wall_clock()))
+    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+        id = await office.ingest_job()
+        await _until(office.database, id, lambda job: job.last_error is not None)
+    shown = await _shown(office.database, id)
+    assert f"the connector of {OWNER} has 1 requests waiting already" in (shown.last_error or "")
+    assert shown.not_before is not None
+    assert shown.not_before > wall_clock() + timedelta(minutes=4)
+
+
 async def test_a_message_is_taken_in_from_end_to_end_by_its_job(
     sqlite: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
@@ -233,7 +281,7 @@ async def test_a_consent_that_is_lost_in_the_attempt_parks_the_job_too(office: O
 
 
 async def test_a_job_that_names_no_message_is_not_tried_again(office: Office) -> None:
-    wrong: list[dict[str, Any]] = [{}, {"message_id": ""}, {"message_id": 7}]
+    wrong: list[dict[str, Any]] = [{}, {"message_id": ""}, {"message_id": 7}, {"message_ids": []}]
     async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
         for payload in wrong:
             id = await office.job("ingest.gmail", payload={"account_id": str(office.account_id), **payload})

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from conftest import ManualClock
 from integration.gmail_desk import GmailDesk, gmail_desk
 from integration.product import ENDPOINT, OWNER, letter
-from postroom.core.errors import Refused
+from postroom.core.errors import Refused, SwitchboardUnavailable
 from postroom.core.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
 from postroom.core.metrics import KNOWN_CONTACT_DEGRADED, TIER_1_INGESTED, TIER_2_METADATA, TIER_3_SKIPPED
 from postroom.gmail.errors import EndlessPages, GmailError, RateLimited, ServerError, Unreachable
@@ -360,6 +360,24 @@ async def test_what_the_switchboard_refuses_for_good_is_remembered_without_its_c
     assert json.loads(told)["id"] == ids[1]
     assert "secret" not in told
     assert desk.vitals.counters["refused"] == 1
+
+
+async def test_whatever_has_ended_counts_also_beside_what_has_not(desk: GmailDesk, monkeypatch: pytest.MonkeyPatch):
+    ids = [desk.mailbox.deliver(letter(f"{number}")).id for number in range(4)]
+    desk.emulator.faults.order(Fault(kind="missing_fields", fields=("internalDate",), path=ids[0], share=0.9999))
+    as_it_is = desk.board.ingest_batch
+
+    async def without_the_last(envelopes: Sequence[Any]) -> Any:
+        return [*await as_it_is(envelopes[:-1]), SwitchboardUnavailable("away")]
+
+    connector = desk.connector()
+    with monkeypatch.context() as patched:
+        patched.setattr(desk.board, "ingest_batch", without_the_last)
+        with pytest.raises(SwitchboardUnavailable):
+            await connector.sync()
+    assert connector._desk.ended == 3
+    assert await connector.sync() == 1
+    assert connector._desk.ended == 4
 
 
 async def test_a_token_for_another_mailbox_hands_in_nothing(desk: GmailDesk):

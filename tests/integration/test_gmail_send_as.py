@@ -1,5 +1,6 @@
 """Mail to another address of the user's counts as mail to the user: send-as addresses are looked up, and kept."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -140,6 +141,27 @@ async def test_gmail_may_not_hold_up_mail_by_being_slow(desk: GmailDesk, aliases
     desk.emulator.faults.order(Fault(kind="delay", path="/settings/sendAs", delay_s=30))
     connector = connector_of(desk, send_as_of(desk, patience=timedelta(milliseconds=50)))
     assert await tiers_of(desk, connector, OWNER) == {OWNER: "interactive"}
+
+
+async def test_a_look_that_is_canceled_is_made_up_for_soon(desk: GmailDesk, aliases: SendAs):
+    asking, stays = asyncio.Event(), True
+
+    async def token() -> str:
+        asking.set()
+        if stays:
+            await asyncio.Event().wait()
+        return TOKEN
+
+    found = SendAsAddresses(desk.folder / "send_as.json", GmailClient(desk.http, desk.address, token), desk.clock)
+    looking = asyncio.create_task(found.freshen())
+    async with asyncio.timeout(20):
+        await asking.wait()
+        looking.cancel()
+        await asyncio.wait({looking})
+    stays = False
+    desk.clock.forward(300)
+    await found.freshen()
+    assert WORK.lower() in found.addresses()
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"addresses": 7}', '{"addresses": [7, "no address", "a@b.example"]}'])

@@ -19,7 +19,7 @@ from postroom.core.mime import read_letter
 from postroom.core.rule_draft import RuleDraft
 from postroom.core.safety import Policy
 from postroom.core.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
-from postroom.decide.simulate import Foreseen, World, needed_by, replay, setting_of
+from postroom.decide.simulate import Foreseen, Pair, World, needed_by, replay, setting_of
 from postroom.decide.simulated import ChangeOfRules
 from postroom.handlers.classify import decide_again
 from postroom.mailfiles import MailFile
@@ -101,11 +101,12 @@ async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_d
         setting = await setting_of(database, Policy(), False, wall_clock())
         before = [view.rule for view in stored]
         after = ChangeOfRules(change).applied_to(stored)
-        worlds = World(before, setting), World(after, setting)
+        worlds = Pair(World(before, setting), World(after, setting))
 
         def tell(past: Past, now: Foreseen, then: Foreseen) -> None:
             foreseen[past.message.id] = then
-            changed[now.said, then.said] += now.said != then.said
+            if now.said != then.said:
+                changed[now.said, then.said] += 1
 
         changed: Counter[tuple[str, str]] = Counter()
         wanted = Wanted(LONG_AGO, len(paths))

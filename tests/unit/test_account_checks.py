@@ -12,8 +12,10 @@ import pytest
 from postroom.cli import account_checks as checks
 from postroom.cli.account_checks import Known
 from postroom.cli.checks import Check
+from postroom.core.account_care import to_be_mended
 from postroom.core.actions import ACTION_TYPES
 from postroom.core.rules import Rule
+from postroom.gmail.oauth import AppRefused
 from postroom.gmail.scopes import LEVELS, Level
 from postroom.key_file import KeyFile
 from postroom.store.accounts import AccountView, Consent
@@ -152,6 +154,16 @@ def test_an_account_without_consent_comes_with_the_command_that_renews_it():
     assert remedy == "run `postroom account add gmail --email mara@lindqvist.example --level send`"
 
 
+def test_an_account_whose_app_was_refused_comes_with_what_helps_there():
+    reason = to_be_mended(str(AppRefused("invalid_client")), "mara@lindqvist.example")
+    [found] = checks.account_checks(known(account("needs_consent", consent(), reason)), NOW)
+    assert found == Check(
+        "account", "fail", "mara@lindqvist.example: Google does not accept the app (invalid_client)",
+        "check google.client_id and google.client_secret against the app in the Google Cloud console, "
+        "then run `postroom account resume mara@lindqvist.example`",
+    )  # fmt: skip
+
+
 def test_a_paused_account_comes_with_the_command_that_resumes_it():
     [(_, verdict, remedy)] = of_accounts(known(account("paused", consent(), "on holiday")))
     assert (verdict, "postroom account resume mara@lindqvist.example" in remedy) == ("warn", True)
@@ -230,17 +242,31 @@ def test_a_connector_in_trouble_says_so():
     assert (found.verdict, found.found) == ("warn", f"{MARA}: degraded: quota")
 
 
-def test_refused_messages_are_counted():
-    _, refused = checks.connector_checks(known(account(), heard=connector(counters={"refused": 1200})), NOW)
-    assert refused == Check(
-        "refused", "warn", f"{MARA}: 1,200 messages were refused",
-        "refused.jsonl in the connector's folder says which, and why",
-    )  # fmt: skip
+def test_messages_that_were_refused_or_set_aside_are_counted():
+    counters = {"refused": 1200, "set_aside": 3}
+    _, *found = checks.connector_checks(known(account(), heard=connector(counters=counters)), NOW)
+    remedy = (
+        "`postroom connector refused` says which, and why; "
+        "`postroom connector retry --account mara@lindqvist.example --all` has them tried once more"
+    )
+    aside = f"{MARA}: 3 messages are set aside, since Gmail does not give them; they are tried again"
+    assert found == [
+        Check("refused", "warn", f"{MARA}: 1,200 messages were refused", remedy),
+        Check("set aside", "warn", aside, remedy),
+    ]
 
 
 def test_of_several_instances_the_one_that_was_heard_last_counts():
     old, new = connector(timedelta(days=3), instance_id="old"), connector(instance_id="new")
     assert last_reports([new, old]) == last_reports([old, new]) == {MARA: new}
+
+
+def test_the_doctor_creates_no_database(shell: Shell):
+    (shell.folder / "postroom-data").mkdir()
+    shell("doctor", "--json")
+    (found,) = [row for row in shell.json() if row["name"] == "database"]
+    assert (found["verdict"], found["found"]) == ("warn", "not created yet")
+    assert list((shell.folder / "postroom-data").iterdir()) == []
 
 
 def test_the_doctor_shows_all_of_it(shell: Shell, monkeypatch: pytest.MonkeyPatch):

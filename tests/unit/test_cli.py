@@ -215,6 +215,7 @@ def test_the_doctor_finds_a_new_installation_in_order_and_leaves_it_alone(shell:
 
 def test_the_doctor_asks_for_the_migration_and_is_content_after_it(shell: Shell):
     (shell.folder / "postroom-data").mkdir()
+    (shell.folder / "postroom-data" / "postroom.sqlite3").touch()
     assert shell("doctor") == 1
     assert "run `postroom migrate`" in shell.out
     assert shell("migrate") == 0

@@ -200,7 +200,7 @@ def test_a_proposal_is_listed_shown_and_accepted_into_the_shadow(shell: Shell, i
     assert shell.json() == []
 
 
-def test_a_proposal_is_accepted_into_use_or_dismissed(shell: Shell, inhabited: Inhabited) -> None:
+def test_a_dismissed_proposal_is_kept_as_such(shell: Shell, inhabited: Inhabited) -> None:
     inhabited(by_hand)
     assert shell("proposals", "list", "--json") == 0
     [row] = shell.json()

@@ -9,8 +9,11 @@ import pytest
 
 from postroom.connectors.gmail.refused import RefusedMail
 from postroom.connectors.gmail.set_aside import ROUNDS, SetAside
+from postroom.core.account_care import to_be_mended
 from postroom.core.errors import BadInput
 from postroom.gmail.errors import ServerError
+from postroom.gmail.oauth import AppRefused
+from postroom.store.database import Text, transaction
 from postroom.store.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.store.opening import open_database
@@ -81,10 +84,9 @@ def test_all_of_an_account_are_asked_for_once_more(shell: Shell, folder: Path) -
     assert shell("connector", "retry", "--account", ADA.upper(), "--all", "--json") == 0
     told = shell.json()
     assert [(each["message_id"], each["asked_before"]) for each in told] == [("18c0", False), ("18c1", False)]
-    asked = jobs(shell, "ingest.gmail")
-    assert {each["id"]: each["payload"]["message_id"] for each in asked} == {
-        each["job_id"]: each["message_id"] for each in told
-    }
+    (asked,) = jobs(shell, "ingest.gmail")
+    assert {each["job_id"] for each in told} == {asked["id"]}
+    assert asked["payload"]["message_ids"] == ["18c0", "18c1"]
     assert shell("connector", "retry", "--account", ADA, "--all", "--json") == 0
     assert all(each["asked_before"] for each in shell.json())
 
@@ -92,14 +94,19 @@ def test_all_of_an_account_are_asked_for_once_more(shell: Shell, folder: Path) -
 def test_single_messages_are_asked_for_by_their_ids(shell: Shell, folder: Path) -> None:
     assert shell("connector", "retry", "--account", ADA, "--message", "18aa", "--message", "18bb") == 0
     assert [line.split()[0] for line in shell.out.splitlines()[1:]] == ["18aa", "18bb"]
-    assert len(jobs(shell, "ingest.gmail")) == 2
+    assert shell("connector", "retry", "--account", ADA, "--message", "18aa") == 0
+    payloads = [each["payload"] for each in jobs(shell, "ingest.gmail")]
+    assert sorted(str(each.get("message_id") or each["message_ids"]) for each in payloads) == [
+        "18aa",
+        "['18aa', '18bb']",
+    ]
 
 
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [
-        ([], 2, "give one of the two"),
-        (["--all", "--message", "18c0"], 2, "give one of the two"),
+        ([], 2, "is missing, and --all too; give one of the two"),
+        (["--all", "--message", "18c0"], 2, "and --all exclude each other; give one of the two"),
         (["--message", "../18c0"], 2, "is not an id of Gmail"),
         (["--account", BOB, "--all"], 1, "postroom account list"),
     ],
@@ -117,7 +124,7 @@ def test_nothing_is_asked_for_an_account_that_was_removed(shell: Shell, folder: 
     assert shell("connector", "retry", "--account", ADA, "--all") == 2
     assert "postroom account add gmail" in shell.err
     assert shell("account", "sync", ADA) == 2
-    assert "is removed" in shell.err
+    assert f"{ADA} was removed; run `postroom account add gmail --email {ADA}`" in shell.err
 
 
 def test_a_look_at_a_mailbox_is_asked_for_once_at_a_time(shell: Shell, folder: Path) -> None:
@@ -131,6 +138,35 @@ def test_a_look_at_a_mailbox_is_asked_for_once_at_a_time(shell: Shell, folder: P
 def test_a_mailbox_that_is_paused_is_not_looked_at_before_it_is_resumed(shell: Shell, folder: Path) -> None:
     assert shell("account", "pause", ADA) == 0
     assert shell("account", "sync", ADA) == 2
-    assert f"postroom account resume {ADA}" in shell.err
+    assert f"{ADA} is paused; run `postroom account resume {ADA}` first" in shell.err
     assert shell("account", "resume", ADA) == 0
     assert len(jobs(shell, "history.sync.gmail")) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("Google ended it", f"has lost its consent; run `postroom account add gmail --email {ADA}` first"),
+        (
+            to_be_mended(str(AppRefused("invalid_client")), ADA),
+            "Google does not accept the app (invalid_client); check google.client_id and google.client_secret against "
+            f"the app in the Google Cloud console, then run `postroom account resume {ADA}`",
+        ),
+    ],
+)
+def test_a_mailbox_that_cannot_be_opened_is_not_looked_at_before_what_helps_is_done(
+    shell: Shell, folder: Path, reason: str, told: str
+) -> None:
+    async def lose() -> None:
+        database = await open_database(shell.folder / "postroom-data", None)
+        await database.run(_lost(reason))
+        await database.close()
+
+    asyncio.run(lose())
+    assert shell("account", "sync", ADA) == 2
+    assert told in shell.err
+
+
+@transaction
+def _lost(reason: str) -> Any:
+    yield Text(f"UPDATE accounts SET state = 'needs_consent', state_reason = '{reason}'")

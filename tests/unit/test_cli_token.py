@@ -104,7 +104,7 @@ def test_an_agents_token_is_bound_to_an_account_by_its_address(shell: Shell):
     assert "no account eve@example.com" in shell.err
 
     async def keep() -> Account:
-        database = await open_database(shell.folder)
+        database = await open_database(shell.folder / "postroom-data")
         try:
             return await database.run(keep_account(new_id(), "gmail", "gmail:user:a@b.example", "a@b.example", NOW))
         finally:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from conftest import ManualClock
+from postroom.core.account_care import to_be_mended
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.dashboard.feed import AccountLine
 from postroom.dashboard.store_feed import StoreFeed
+from postroom.gmail.oauth import AppRefused
 from postroom.gmail.scopes import LEVELS
 from postroom.store.accounts import Consent, connect_account, lose_consent, pause_account, remove_account
 from postroom.store.audit import Signature
@@ -39,7 +41,7 @@ def report(clock: ManualClock, **status: Any) -> dict[str, Any]:
         "schema_version": "connector.heartbeat.v1",
         "connector": {"connector_type": "gmail", "endpoint_identity": f"gmail:user:{MARA}", "instance_id": "host"},
         "status": {"state": "healthy", "uptime_s": 1.0, **status},
-        "counters": {"ingested": 7, "refused": 2},
+        "counters": {"ingested": 7, "refused": 2, "set_aside": 3},
         "sent_at": clock().isoformat(),
     }
 
@@ -55,9 +57,10 @@ async def test_an_account_is_shown_from_its_consent_to_its_removal(database: Dat
 
     await database.run(record_heartbeat(parse_heartbeat(report(clock)), heard_at := clock()))
     [shown] = await feed.accounts()
-    assert (shown.connector, shown.heard_at, shown.ingested, shown.refused, shown.trouble) == (
-        "online", heard_at, 7, 2, None,
+    assert (shown.connector, shown.heard_at, shown.ingested, shown.refused, shown.set_aside, shown.trouble) == (
+        "online", heard_at, 7, 2, 3, None,
     )  # fmt: skip
+    assert shown.retry == f"postroom connector retry --account {MARA} --all"
     clock.forward(121)
     assert [each.connector for each in await feed.accounts()] == ["stale"]
     trouble = report(clock, state="degraded", error_message="quota")
@@ -75,3 +78,18 @@ async def test_an_account_is_shown_from_its_consent_to_its_removal(database: Dat
     assert (lost.state, lost.reason, lost.command) == ("needs_consent", "Google ended it", renewing)
     await database.run(remove_account(id, signed(), clock()))
     assert await feed.accounts() == []
+
+
+async def test_an_account_whose_app_was_refused_is_shown_with_what_helps_there(
+    database: Database, clock: ManualClock
+) -> None:
+    id, granted_at = new_id(), clock()
+    consent = Consent("app", "organise", frozenset(LEVELS["organise"]), granted_at)
+    await database.run(connect_account(id, MARA, consent, Sealed("key", "sealed"), signed(), granted_at))
+    reason = to_be_mended(str(AppRefused("invalid_client")), MARA)
+    await database.run(lose_consent(id, granted_at, reason, signed(), clock()))
+    [shown] = await StoreFeed(database, clock).accounts()
+    assert (shown.reason, shown.command) == (
+        "Google does not accept the app (invalid_client)", f"postroom account resume {MARA}",
+    )  # fmt: skip
+    assert shown.remedy == "check google.client_id and google.client_secret against the app in the Google Cloud console"

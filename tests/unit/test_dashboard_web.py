@@ -93,13 +93,17 @@ async def test_texts_of_mail_are_escaped_and_cut() -> None:
         line(3, action_state=attack, action_error=attack),
         line(4, subject="W" * 10_000, sender="V" * 10_000, decision="keep", rationale="U" * 10_000),
         totals=Totals(waiting={attack: 1}),
-        accounts=(AccountLine(attack, attack, attack, attack, attack, trouble=attack, command=attack),),
+        accounts=(
+            AccountLine(
+                attack, attack, attack, attack, attack, trouble=attack, remedy=attack, command=attack, retry=attack
+            ),
+        ),
     )
     async with visiting(feed) as client:
         page = (await client.get("/")).text
     assert "<script>alert" not in page
     assert "\"'>" not in page
-    assert unescape(page).count("<script>alert(1)</script>\"'>") >= 17
+    assert unescape(page).count("<script>alert(1)</script>\"'>") >= 19
     assert len(page) < 15_000
 
 
@@ -108,6 +112,8 @@ async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
         accounts=(
             AccountLine("fine@x.example", "active", level="organise", connector="online", heard_at=NOON, ingested=1234),
             AccountLine("late@x.example", "active", connector="stale", heard_at=NOON, trouble="quota", refused=2),
+            AccountLine("left@x.example", "active", set_aside=3, retry="postroom connector retry --all"),
+            AccountLine("app@x.example", "needs_consent", "no app", remedy="check the app", command="postroom resume"),
             AccountLine("off@x.example", "paused", "on holiday", command="postroom account resume off@x.example"),
             AccountLine("gone@x.example", "needs_consent", command="postroom account add gmail --email gone@x.example"),
             AccountLine("soon@x.example", "active", dies_at=NOON, command="postroom account add gmail"),
@@ -119,6 +125,11 @@ async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
     assert rows == [
         "fine@x.example level organise in use connector online heard 04 Mar, 12:00:00 UTC 1,234 taken in 0 refused",
         "late@x.example in use connector stale heard 04 Mar, 12:00:00 UTC quota 0 taken in 2 refused",
+        "left@x.example in use no connector yet 0 taken in 0 refused 3 set aside "
+        "Mail was left out. postroom connector refused says which, and why; to have it tried once more, run "
+        "postroom connector retry --all",
+        "app@x.example needs your consent no app no connector yet 0 taken in 0 refused "
+        "Its consent is not to blame: check the app, then run postroom resume",
         "off@x.example paused on holiday no connector yet 0 taken in 0 refused "
         "To use it again, run postroom account resume off@x.example",
         "gone@x.example needs your consent no connector yet 0 taken in 0 refused "

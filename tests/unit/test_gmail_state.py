@@ -15,6 +15,7 @@ from postroom.connectors.gmail.handed_in import HandedIn
 from postroom.connectors.gmail.refused import RefusedMail, refused_in
 from postroom.connectors.gmail.set_aside import ROUNDS, SetAside, set_aside_in
 from postroom.connectors.gmail.spending import RememberedQuota
+from postroom.connectors.state_file import replace_file
 from postroom.core.accounts import same_mailbox
 from postroom.core.errors import BadInput
 from postroom.gmail.errors import ServerError
@@ -45,8 +46,8 @@ def test_a_checkpoint_that_makes_no_sense_is_none(tmp_path: Path, content: bytes
 
 def test_what_was_handed_in_is_known_in_the_next_life(tmp_path: Path):
     first = HandedIn(tmp_path / "ids")
-    first.add(["a", "b"])
-    first.add(["b", "c"])
+    assert first.add(["a", "b"]) == 2
+    assert first.add(["b", "c"]) == 1
     again = HandedIn(tmp_path / "ids")
     assert all(id in again for id in "abc")
     assert len(again) == 3
@@ -92,6 +93,40 @@ def test_a_refusal_stands_once_and_is_taken_back_when_the_message_succeeds(tmp_p
     assert (refused.count, RefusedMail(tmp_path, clock).count) == (1, 1)
 
 
+def test_a_refusal_is_never_missing_from_the_list_and_only_its_owner_reads_it(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    refused = RefusedMail(tmp_path, clock)
+    refused.remember("18c0", ValueError())
+    assert (tmp_path / "refused.jsonl").stat().st_mode & 0o777 == 0o600
+    written: list[bytes] = []
+
+    def replaced(path: Path, content: bytes) -> None:
+        written.append(content)
+        replace_file(path, content)
+
+    monkeypatch.setattr(refused_mail, "replace_file", replaced)
+    refused.remember("18c0", KeyError())
+    assert len(written) == 1
+    assert b"18c0" in written[0]
+    assert b"KeyError" in written[0]
+    assert (tmp_path / "refused.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_refusal_that_a_crash_left_in_both_files_is_listed_once(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(refused_mail, "LARGEST_FILE", 10)
+    refused = RefusedMail(tmp_path, clock)
+    refused.remember("18c0", ValueError())
+    refused.remember("18c1", ValueError())
+    old = (tmp_path / "refused.old.jsonl").read_bytes()
+    monkeypatch.setattr(refused_mail, "LARGEST_FILE", 10_000)
+    refused.remember("18c0", KeyError())
+    (tmp_path / "refused.old.jsonl").write_bytes(old)
+    assert [(each.id, each.reason) for each in refused_in(tmp_path)] == [("18c1", "ValueError"), ("18c0", "KeyError")]
+
+
 def test_a_list_of_refusals_that_has_grown_too_long_goes_on_in_another_file(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ):
@@ -126,6 +161,15 @@ def test_pauses_double_up_to_a_day(clock: ManualClock):
         pauses.append(waited)
         aside.put_off("18c0", ValueError())
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1440, 1440, 1440]
+
+
+def test_one_that_came_to_its_end_meanwhile_is_not_put_off(tmp_path: Path, clock: ManualClock):
+    aside = SetAside(tmp_path, clock)
+    for _ in range(ROUNDS):
+        aside.fail({"18c0": ValueError()})
+    aside.forget(["18c0"])
+    aside.put_off("18c0", ValueError())
+    assert (aside.count, set_aside_in(tmp_path)) == (0, [])
 
 
 def test_a_round_that_goes_well_begins_the_count_anew(clock: ManualClock):

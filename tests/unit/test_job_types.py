@@ -37,11 +37,11 @@ def test_keys_of_recurring_types_hold_while_live_and_the_others_for_good() -> No
     assert while_live == {"labels.sync.gmail", "history.sync.gmail", "backfill.gmail"}
 
 
-def test_types_that_talk_to_gmail_are_tried_as_the_design_says() -> None:
+def test_types_that_talk_to_others_are_tried_for_longer() -> None:
     for name, kind in CATALOGUE.items():
-        talks_to_gmail = name.endswith(".gmail") or name in ("undo.action", "outbound.send")
+        talks_to_others = name.endswith(".gmail") or name in ("undo.action", "outbound.send", "approval.notify")
         usual = retry.CLASSIFY if name == "classify" else retry.DEFAULT
-        assert kind.retry == (retry.GMAIL if talks_to_gmail else usual), name
+        assert kind.retry == (retry.GMAIL if talks_to_others else usual), name
 
 
 def test_an_unknown_type_suggests_the_nearest() -> None:

@@ -34,11 +34,9 @@ from postroom.gmail.scopes import (
     SEND,
     Consented,
     Level,
-    LevelTooLow,
     granted_level,
     missing_scopes,
     needs_more,
-    require_level,
 )
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
@@ -282,11 +280,8 @@ def test_what_was_asked_and_not_granted_is_named() -> None:
 
 
 def test_an_action_that_needs_more_than_was_granted_says_the_whole_command() -> None:
-    require_level("read", (MODIFY,), "reading", "ada@example.com")
-    with pytest.raises(LevelTooLow) as low:
-        require_level("send", (MODIFY,), "auto_reply", "ada@example.com")
-    text = str(low.value)
-    assert text == (
+    consented = Consented("ada@example.com", frozenset({MODIFY}))
+    assert needs_more("auto_reply", (COMPOSE,), consented, "send") == (
         f"auto_reply needs {COMPOSE} (the level send), and ada@example.com has granted {MODIFY} (the level organise); "
         "run `postroom account add gmail --email ada@example.com --level send`, and leave every box on Google's page "
         "ticked"
@@ -296,9 +291,7 @@ def test_an_action_that_needs_more_than_was_granted_says_the_whole_command() -> 
 def test_a_missing_scope_is_told_in_the_same_words_whoever_finds_it() -> None:
     consented = Consented("ada@example.com", frozenset({READONLY}))
     refused = ScopeMissing("archive", "insufficientPermissions", MODIFY).told_of(consented)
-    with pytest.raises(LevelTooLow) as low:
-        require_level("organise", consented.scopes, "archive", consented.account)
-    assert str(refused) == str(low.value) == needs_more("archive", (MODIFY,), consented, "organise")
+    assert str(refused) == needs_more("archive", (MODIFY,), consented, "organise")
 
 
 def test_a_scope_beside_the_levels_keeps_the_level_that_the_account_has() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from postroom.connectors.request_desk import RequestDesk
 from postroom.connectors.switchboard_client import AskedRequest
-from postroom.core.errors import LeaseLost, PostroomError, SwitchboardUnavailable
+from postroom.core.errors import BadInput, LeaseLost, PostroomError, SwitchboardUnavailable
 
 
 def asked(kind: str = "sync_now", **arguments: Any) -> AskedRequest:
@@ -20,7 +21,7 @@ def asked(kind: str = "sync_now", **arguments: Any) -> AskedRequest:
 class Switchboard:
     """Hands out what it was given, one after another, and writes down the answers; an error is raised instead."""
 
-    def __init__(self, *given: AskedRequest | PostroomError) -> None:
+    def __init__(self, *given: AskedRequest | list[AskedRequest] | PostroomError) -> None:
         self.given = list(given)
         self.answers: list[tuple[str, object]] = []
         self.stop = asyncio.Event()
@@ -29,6 +30,7 @@ class Switchboard:
         self.stays = False
         self.asked = 0
         self.lost = False
+        self.refuses: list[PostroomError] = []
 
     async def requests(self, wait: timedelta) -> list[AskedRequest]:
         self.asked += 1
@@ -40,10 +42,14 @@ class Switchboard:
         match self.given.pop(0):
             case AskedRequest() as request:
                 return [request]
+            case list() as requests:
+                return requests
             case error:
                 raise error
 
     async def reply(self, request: AskedRequest, result: Mapping[str, Any]) -> None:
+        if self.refuses:
+            raise self.refuses.pop()
         self.answered("result", result)
 
     async def fail(self, request: AskedRequest, error: str) -> None:
@@ -57,6 +63,8 @@ class Switchboard:
 
 
 async def sync(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "bug" in arguments:
+        raise arguments["bug"]
     if "broken" in arguments:
         raise PostroomError("postgresql://ada:kanarienvogel@h/d is away")
     return {"ingested": arguments.get("expected", 0)}
@@ -153,9 +161,38 @@ async def test_what_is_under_way_beside_ends_with_the_desk():
     assert ended.is_set()
 
 
-async def test_a_bug_is_not_hidden():
-    async def broken(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        raise ZeroDivisionError
+@pytest.mark.parametrize("beside", [0, 1])
+@pytest.mark.parametrize("bug", [ZeroDivisionError("kanarienvogel"), OSError(28, "kanarienvogel"), KeyError("x")])
+async def test_a_bug_is_told_by_its_kind_alone_and_ends_nothing(bug: Exception, beside: int):
+    switchboard = Switchboard([asked(bug=bug), asked(expected=2)])
+    switchboard.stays = True
+    running = asyncio.create_task(RequestDesk(switchboard, {"sync_now": sync}, beside).run(switchboard.stop))
+    with capture_logs() as logs:
+        async with asyncio.timeout(20):
+            await switchboard.emptied.wait()
+            while len(switchboard.answers) < 2:
+                switchboard.news.clear()
+                await switchboard.news.wait()
+            switchboard.stop.set()
+            await running
+    kind = type(bug).__name__
+    assert sorted(switchboard.answers, key=str) == [
+        ("error", f"{kind} in the connector; its log says where"),
+        ("result", {"ingested": 2}),
+    ]
+    (broke,) = [each for each in logs if each["event"] == "connector.request_broke"]
+    assert (broke["error"], broke["at"].startswith("test_request_desk.py:")) == (kind, True)
+    assert "kanarienvogel" not in str(logs)
 
-    with pytest.raises(ZeroDivisionError):
-        await RequestDesk(Switchboard(asked()), {"sync_now": broken}).run(asyncio.Event())
+
+async def test_an_answer_that_does_not_arrive_drops_none_of_the_others():
+    switchboard = Switchboard([asked(), asked(expected=2)])
+    switchboard.refuses = [SwitchboardUnavailable("away")]
+    assert await run(switchboard) == [("result", {"ingested": 2})]
+
+
+async def test_an_answer_that_is_refused_is_told_as_a_failure():
+    switchboard = Switchboard(asked())
+    switchboard.refuses = [BadInput("result", "takes 2,000,000 characters as JSON", "use at most 1,048,576")]
+    [(how, what)] = await run(switchboard)
+    assert (how, "takes 2,000,000 characters" in str(what)) == ("error", True)

@@ -115,5 +115,11 @@ def test_a_trusted_rule_may_answer_and_forward_within_the_hours_share() -> None:
     assert ruling("auto_reply", around=busy, trust_rules=True).verdict == "approve"
 
 
+def test_an_answer_that_would_go_elsewhere_waits_also_for_a_trusted_rule() -> None:
+    diverted = Surroundings("a@b.example", frozenset(), answers_elsewhere=True)
+    assert ruling("auto_reply", around=diverted, trust_rules=True).verdict == "approve"
+    assert ruling("archive", around=diverted).verdict == "allow"
+
+
 def test_a_person_needs_no_approval() -> None:
     assert ruling("delete", "user").verdict == "allow"

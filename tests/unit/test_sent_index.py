@@ -174,3 +174,15 @@ def test_a_disk_that_does_not_take_it_is_an_error_that_names_the_file(path: Path
     with pytest.raises(StoreError, match=r"sent\.sqlite3 cannot be written"):
         index.add(["<a@x>"])
     index.close()
+
+
+def test_a_file_that_cannot_be_read_is_told_as_ours(path: Path):
+    index = SentIndex(path)
+    index._connection.execute("DROP TABLE sent").fetchall()
+    with pytest.raises(StoreError, match=r"sent\.sqlite3 cannot be read .*; see that its disk is well"):
+        _ = "<a@x>" in index
+    with pytest.raises(StoreError, match="cannot be read"):
+        len(index)
+    index.close()
+    with pytest.raises(StoreError, match="cannot be read"):
+        _ = index.is_filled

@@ -5,13 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from postroom.connectors.gmail.hints import NEEDS_A_PERSON
 from postroom.core.errors import SettingsError
 from postroom.gmail.scopes import PUBSUB
-from postroom.gmail.service_account import KeyFile
+from postroom.gmail.service_account import KeyFile, KeyRefused, service_account_tokens
 from support.service_keys import ROBOT, key_fields, private_key, write_key
 from support.shell import Shell
 
@@ -113,3 +115,26 @@ def test_the_doctor_looks_at_the_key_file(shell: Shell, tmp_path: Path, monkeypa
     (wrong,) = [row for row in shell.json() if row["name"] == "pubsub key"]
     assert wrong["verdict"] == "fail"
     assert "chmod 600" in wrong["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "remedy"),
+    [
+        (400, "invalid_grant", f"check the clock, or put the file of a new key into {SETTING}"),
+        (401, "invalid_client", f"put the key file of an account that is there into {SETTING}"),
+        (401, "unauthorized_client", f"put the key file of an account .* into {SETTING}"),
+        (400, "invalid_scope", f"enable the Cloud Pub/Sub API .* into {SETTING}"),
+        (401, "deleted_client", f"put the key file of an account that is there into {SETTING}"),
+    ],
+)
+async def test_what_google_refuses_for_good_is_told_with_its_word_and_what_helps_about_the_key(
+    tmp_path: Path, status: int, said: str, remedy: str
+) -> None:
+    path = write_key(tmp_path / "key.json", key_fields())
+    answering = httpx2.MockTransport(lambda _request: httpx2.Response(status, json={"error": said}))
+    async with httpx2.AsyncClient(transport=answering) as http:
+        tokens = service_account_tokens(http, KeyFile(path, SETTING), [PUBSUB], lambda: NOW)
+        with pytest.raises(KeyRefused, match=rf"the key of {ROBOT} \({said}\): .*; {remedy}$") as refused:
+            await tokens.token()
+    assert "client_id" not in str(refused.value)
+    assert isinstance(refused.value, NEEDS_A_PERSON)

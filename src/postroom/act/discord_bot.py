@@ -6,8 +6,9 @@ when the action still waits and is the one that was shown. Each refusal is told 
 
 import asyncio
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+import aiohttp
 import structlog
 
 from postroom.act.approvals import APPROVER, Approvals, in_words
@@ -20,6 +21,8 @@ from postroom.store.ids import new_id
 log = structlog.get_logger()
 
 AGAIN_AFTER = timedelta(seconds=30)
+NOTED_EVERY = timedelta(minutes=1)
+MOST_NOTED = 1000
 
 
 class DiscordBot:
@@ -30,6 +33,7 @@ class DiscordBot:
         self._approvals = approvals
         self._buttons = buttons
         self._approvers = frozenset(approvers)
+        self._noted: dict[tuple[str, str], datetime] = {}
 
     async def run(self, again_after: timedelta = AGAIN_AFTER) -> None:
         """Until canceled. Postroom works without Discord: no trouble there ends anything here."""
@@ -63,8 +67,8 @@ class DiscordBot:
             await interaction.response.defer(ephemeral=True, thinking=True)
             said = await self._answer(str(interaction.user.id), custom_id)
             await interaction.edit_original_response(content=said)
-        except discord.HTTPException as error:
-            log.warning("discord.press_unanswered", status=error.status)
+        except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
+            log.warning("discord.press_unanswered", error=type(error).__name__)
 
     async def _answer(self, user_id: str, custom_id: str) -> str:
         """What became of it, in words for whoever pressed."""
@@ -91,8 +95,15 @@ class DiscordBot:
         return self._buttons.read(custom_id, self._approvals.clock())
 
     async def _note(self, actor: str, custom_id: str, reason: str) -> None:
+        """Once a minute for the same, so that nobody fills the log by pressing."""
+        what, now = (actor, named_action(custom_id)), self._approvals.clock()
+        if what in self._noted and now - self._noted[what] < NOTED_EVERY:
+            return
+        if len(self._noted) >= MOST_NOTED:
+            self._noted.clear()
+        self._noted[what] = now
         try:
-            await self._approvals.note_refusal(actor, named_action(custom_id), reason)
+            await self._approvals.note_refusal(*what, reason)
         except StoreError as error:
             log.warning("approval.refusal_not_kept", error=type(error).__name__)
 

@@ -55,7 +55,7 @@ def message_view(approval: Approval, buttons: Buttons, public_url: str | None) -
         ("Reject", buttons.sign("reject", approval), discord.ButtonStyle.danger),
     ):
         view.add_item(discord.ui.Button(label=label, style=style, custom_id=custom_id, disabled=answered))
-    if (page := page_of(public_url, approval.id)) is not None:
+    if (page := page_of(public_url)) is not None:
         view.add_item(discord.ui.Button(label="Open", url=page))
     # The library is not to remember the buttons: presses are understood by their ids, also after a restart.
     view.stop()

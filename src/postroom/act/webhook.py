@@ -128,13 +128,13 @@ def _told(id: str, event: str, approval: Approval, public_url: str | None) -> di
         "confidence": approval.confidence,
         "why": notice.why,
         "expires_at": approval.expires_at,
-        "open": page_of(public_url, approval.id),
+        "open": page_of(public_url),
     }
 
 
-def page_of(public_url: str | None, action_id: UUID) -> str | None:
-    """Where the action is seen in the browser, when the pages can be reached from elsewhere."""
-    return None if public_url is None else f"{public_url}/approvals#{action_id}"
+def page_of(public_url: str | None) -> str | None:
+    """Where mail and actions are seen in the browser, when the page can be reached from elsewhere."""
+    return None if public_url is None else f"{public_url}/"
 
 
 class WebhookAnswer(Strict):

@@ -105,7 +105,8 @@ async def _question(
     stored = await database.run(list_rules())
     before = [view.rule for view in stored if view.enabled]
     has_model = settings.model.provider != "none"
-    return Question(before, change.applied_to(stored), wanted, policy_of(settings.safety), has_model)
+    again = timedelta(days=settings.outbound.auto_reply_days)
+    return Question(before, change.applied_to(stored), wanted, policy_of(settings.safety), has_model, again)
 
 
 class _Progress:

@@ -96,8 +96,18 @@ class Rulebook:
         """What the rules say. `hidden` are kinds of conditions about which this message, as it is here, says nothing:
         rules that look at one of them are passed over.
         """
-        seen, account = Seen(message, now), str(account_id)
         shadowed: list[Rule] = []
+        for rule in self.matching(account_id, message, now, hidden):
+            if not rule.shadow:
+                return Outcome(rule, self.broken, tuple(shadowed))
+            shadowed.append(rule)
+        return Outcome(None, self.broken, tuple(shadowed))
+
+    def matching(
+        self, account_id: UUID, message: Subject, now: datetime, hidden: frozenset[str] = frozenset()
+    ) -> Iterator[Rule]:
+        """Every rule that matches, in its order; the next is looked for when it is asked for."""
+        seen, account = Seen(message, now), str(account_id)
         for number in self._candidates(account, seen):
             entry = self._entries[number]
             if (
@@ -105,10 +115,7 @@ class Rulebook:
                 and (entry.in_scope is None or entry.in_scope(account, seen))
                 and entry.test(seen)
             ):
-                if not entry.rule.shadow:
-                    return Outcome(entry.rule, self.broken, tuple(shadowed))
-                shadowed.append(entry.rule)
-        return Outcome(None, self.broken, tuple(shadowed))
+                yield entry.rule
 
     def is_heavy(self, message: Subject) -> bool:
         """Whether deciding may take tens of milliseconds: then it does not belong on an event loop, but in a thread."""

@@ -7,6 +7,7 @@ reasons), `refuse` (nothing is done, with the reasons). Reasons are recorded wit
     forward proposed by other than the user's rule refuse: addresses come from the user alone
     auto_reply where RFC 3834 forbids it           refuse
     delete, forward, auto_reply                    approve; a rule may be trusted with the latter two by a setting
+    auto_reply whose Reply-To is somebody else     approve, also where rules are trusted
     confidence under 0.7, for trash under 0.9      approve
     asked for by the rule or the model itself      approve
     on the user's list                             approve
@@ -68,13 +69,17 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is known of the message and the hour. `labels` are ids and names; `no_answer` says why none may be sent."""
+    """What is known of the message and the hour. `labels` are ids and names.
+
+    `no_answer` says why none may be sent; `answers_elsewhere` that one would go to another address than the sender's.
+    """
 
     sender: str
     labels: frozenset[str]
     protected: Protected = Protected()
     irreversible_this_hour: int = 0
     no_answer: str | None = None
+    answers_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,8 @@ def _doubts(proposed: Proposed, around: Surroundings, policy: Policy) -> tuple[s
     trusted = policy.trust_rules and proposed.source == "rule" and action in SENDING
     if action in IRREVERSIBLE and not trusted:
         doubts.append(f"{action} cannot be undone")
+    if action == "auto_reply" and around.answers_elsewhere:
+        doubts.append("the answer would go to another address than the sender's")
     least = policy.trash_confidence if action == "trash" else policy.confidence
     if proposed.confidence < least:
         doubts.append(f"the confidence of {proposed.confidence:.2f} is under {least:.2f}")

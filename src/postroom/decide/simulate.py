@@ -8,7 +8,7 @@ judged by the same court as live mail. Nothing is written, and no model is asked
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,9 +16,9 @@ from uuid import UUID
 
 from postroom.core.actions import IRREVERSIBLE, LabelChange, label_change
 from postroom.core.rulebook import Rulebook
-from postroom.core.rules import Rule, kinds_used
+from postroom.core.rules import Outcome, Rule, kinds_used
 from postroom.core.safety import Policy
-from postroom.decide.engine import Court, Verdict, what_rules_say
+from postroom.decide.engine import Court, Verdict, unseen
 from postroom.store.database import Database
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import HOUR, Restraints, restraints
@@ -77,23 +77,21 @@ class World:
     """One set of rules, and what its decisions have brought about so far."""
 
     def __init__(self, rules: Sequence[Rule], setting: Setting) -> None:
-        self.book = Rulebook(rules)
+        self.rules = rules
         self._setting = setting
         self._looks_at_labels = any("label_present" in kinds_used(rule.conditions) for rule in rules)
         self._labels: dict[UUID, frozenset[str]] = {}
         self._begun: defaultdict[UUID, deque[datetime]] = defaultdict(deque)
         self._answered: dict[tuple[UUID, str], datetime] = {}
 
-    def decide(self, past: Past) -> Foreseen:
+    def decide(self, message: StoredMessage, outcome: Outcome, at: datetime) -> Foreseen:
         """What would be decided about the next message; its effects are there for those that follow."""
-        message = self._as_it_is(past.message)
-        outcome = what_rules_say(message, self.book, past.at)
         if outcome.matched is None and self._setting.has_model and message.ingestion_tier == "full":
             return Foreseen("llm", "none")
-        court = Court(self._restraints(message.account_id, past.at), self._setting.policy)
+        court = Court(self._restraints(message.account_id, at), self._setting.policy)
         verdict = court.by_rules(message, outcome)
         is_done = verdict.ruling is not None and verdict.ruling.verdict == "allow"
-        held_back = is_done and not self._take_effect(message, verdict, past.at)
+        held_back = is_done and not self._take_effect(message, verdict, at)
         return Foreseen(
             verdict.decision.source,
             verdict.decision.action_type,
@@ -104,7 +102,8 @@ class World:
             held_back,
         )
 
-    def _as_it_is(self, message: StoredMessage) -> StoredMessage:
+    def as_it_is(self, message: StoredMessage) -> StoredMessage:
+        """With the labels that earlier decisions have left on it, by id and by name."""
         held = self._labels.get(message.id, message.subject.labels)
         names = self._setting.labels.get(message.account_id, NO_LABELS)
         known = held | {names[id].casefold() for id in held if id in names}
@@ -141,20 +140,78 @@ class World:
         return label_change(verdict.decision.action_type, id)
 
 
+class Pair:
+    """Two worlds in which most rules are the same: those are tried once for both."""
+
+    def __init__(self, before: World, after: World) -> None:
+        self._before, self._after = before, after
+        known = {rule.id: rule for rule in before.rules}
+        self._new = [rule for rule in after.rules if known.get(rule.id) != rule]
+        kept = {rule.id for rule in after.rules} - {rule.id for rule in self._new}
+        self._old = {id(rule) for rule in before.rules if rule.id not in kept}
+        self._fresh = {id(rule) for rule in self._new}
+        self._book = Rulebook([*before.rules, *self._new])
+
+    @property
+    def broken(self) -> tuple[tuple[Rule, str], ...]:
+        """The rules after the change that make no sense."""
+        return tuple((rule, why) for rule, why in self._book.broken if id(rule) not in self._old)
+
+    def decide(self, past: Past) -> tuple[Foreseen, Foreseen]:
+        """What each world would decide about the next message."""
+        seen = [world.as_it_is(past.message) for world in (self._before, self._after)]
+        outcomes = [self._outcomes(message, past.at) for message in (seen[:1] if seen[0] == seen[1] else seen)]
+        return (
+            self._before.decide(seen[0], outcomes[0][0], past.at),
+            self._after.decide(seen[1], outcomes[-1][1], past.at),
+        )
+
+    def _outcomes(self, message: StoredMessage, at: datetime) -> tuple[Outcome, Outcome]:
+        before, after = _Finding(self._fresh), _Finding(self._old)
+        for rule in self._book.matching(message.account_id, message.subject, at, unseen(message)):
+            before.offer(rule)
+            after.offer(rule)
+            if before.matched is not None and after.matched is not None:
+                break
+        return before.outcome, after.outcome
+
+
+class _Finding:
+    """The first of the rules that match and are not another world's; and those in shadow before it."""
+
+    def __init__(self, foreign: Set[int]) -> None:
+        self._foreign = foreign
+        self._shadowed: list[Rule] = []
+        self.matched: Rule | None = None
+
+    def offer(self, rule: Rule) -> None:
+        if self.matched is None and id(rule) not in self._foreign:
+            if rule.shadow:
+                self._shadowed.append(rule)
+            else:
+                self.matched = rule
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome(self.matched, (), tuple(self._shadowed))
+
+
 Told = Callable[[Past, Foreseen, Foreseen], None]
 
 
-async def setting_of(database: Database, policy: Policy, has_model: bool, now: datetime) -> Setting:
+async def setting_of(
+    database: Database, policy: Policy, has_model: bool, now: datetime, answered_again: timedelta = ANSWERED_AGAIN
+) -> Setting:
     """As it is now. The hour of a simulation begins empty, whatever has happened in this one."""
     labels = await database.run(label_names())
     # They are the same for every account, but for what its hour has seen.
     found = await database.run(restraints(UUID(int=0), now))
-    return Setting(found, labels, policy, has_model)
+    return Setting(found, labels, policy, has_model, answered_again)
 
 
 async def replay(
     database: Database,
-    worlds: tuple[World, World],
+    worlds: Pair,
     wanted: Wanted,
     needed: Needed,
     tell: Told,
@@ -171,10 +228,9 @@ async def replay(
     return done
 
 
-def _replay_page(page: Sequence[Past], worlds: tuple[World, World], tell: Told) -> None:
-    before, after = worlds
+def _replay_page(page: Sequence[Past], worlds: Pair, tell: Told) -> None:
     for past in page:
-        tell(past, before.decide(past), after.decide(past))
+        tell(past, *worlds.decide(past))
 
 
 def needed_by(*sets: Sequence[Rule]) -> Needed:

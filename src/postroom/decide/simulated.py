@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from postroom.core.errors import NotFound
 from postroom.core.rule_draft import RuleDraft
 from postroom.core.rules import Rule
 from postroom.core.safety import Policy
-from postroom.decide.simulate import Foreseen, Progress, World, needed_by, replay, setting_of
+from postroom.decide.simulate import ANSWERED_AGAIN, Foreseen, Pair, Progress, World, needed_by, replay, setting_of
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.rules import RuleView
@@ -103,15 +103,17 @@ class Question:
     wanted: Wanted
     policy: Policy
     has_model: bool
+    answered_again: timedelta = ANSWERED_AGAIN
+    """How long one sender is not answered a second time."""
 
 
 async def simulate(
     database: Database, question: Question, now: datetime, progress: Progress = lambda _done, _total: None
 ) -> Simulated:
     """Compares the rules before and after a change over stored mail. Nothing is written."""
-    setting = await setting_of(database, question.policy, question.has_model, now)
-    worlds = World(question.before, setting), World(question.after, setting)
-    found = Simulated(broken=tuple((rule.name, why) for rule, why in worlds[1].book.broken))
+    setting = await setting_of(database, question.policy, question.has_model, now, question.answered_again)
+    worlds = Pair(World(question.before, setting), World(question.after, setting))
+    found = Simulated(broken=tuple((rule.name, why) for rule, why in worlds.broken))
     needed = needed_by(question.before, question.after)
     found.messages = await replay(database, worlds, question.wanted, needed, found.add, progress)
     found.call_micros = (await database.run(call_cost())).micros

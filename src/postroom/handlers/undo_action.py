@@ -30,17 +30,21 @@ class UndoAction:
         try:
             undo = await database.run(undos.begin_undo(run.job, original_id, account_id, new_id(), clock()))
         except Fatal:
-            # Undone already, or gone: what was done to the message before is undone all the same.
-            if (following := self._undoing.following(run.job, account_id, then)) is not None:
-                await database.run(undos.enqueue_undos([following], clock()))
+            await self._go_on(run.job, account_id, then)
             raise
         try:
             ending = await self._put_back(run, undo, then)
         except JobError as error:
             if is_the_end(run, error):
+                await self._go_on(run.job, account_id, then)
                 await database.run(actions.fail_action(run.job, undo.id, str(error), clock()))
             raise
         await run.complete(ending)
+
+    async def _go_on(self, job: Job, account_id: UUID, then: tuple[UUID, ...]) -> None:
+        """Undone already, or not to be undone: what was done to the message before is undone all the same."""
+        if (following := self._undoing.following(job, account_id, then)) is not None:
+            await self._undoing.database.run(undos.enqueue_undos([following], self._undoing.clock()))
 
     async def _put_back(self, run: JobRun, undo: undos.Undo, then: tuple[UUID, ...]) -> actions.Ending:
         account_id = undo.original.account_id

@@ -84,25 +84,16 @@ class Sender:
             if self._running:
                 await asyncio.wait(self._running)
 
-    async def settle(self) -> int:
-        """Delivers all that is due now, and returns how many were tried: for those who do not wait for a loop."""
-        tried = 0
-        while begun := await self._begin():
-            tried += begun
-            await asyncio.gather(*self._running)
-        return tried
-
-    async def _begin(self) -> int:
+    async def _begin(self) -> None:
         free = self._pace.at_once - len(self._running)
         if free <= 0 or not await self._database.run(store.any_delivery_due(self._clock())):
-            return 0
+            return
         now = self._clock()
         leased = await self._database.run(store.lease_deliveries(new_id(), free, now, now + self._pace.lease))
         for each in leased:
             task = asyncio.create_task(self._deliver(each), name="postroom-delivery")
             self._running.add(task)
             task.add_done_callback(self._ended)
-        return len(leased)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -121,8 +112,6 @@ class Sender:
             with contextlib.suppress(PostroomError):
                 await self._database.run(store.give_back_delivery(leased.hold, delivery.draft, self._clock()))
             raise
-        except Exception as error:
-            log.error("outbound.broken", delivery=leased.id, error=type(error).__name__)
 
 
 class Delivery:
@@ -158,7 +147,10 @@ class Delivery:
                 await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
             else:
                 await self._not_now(paused)
-        except (PostroomError, TimeoutError) as error:
+        except Exception as error:
+            # A fault of ours too only puts it off: it stays visible, with its reason, and is not lost.
+            if not isinstance(error, PostroomError | TimeoutError):
+                log.error("outbound.broken", delivery=self._leased.id, error=type(error).__name__)
             await self._not_now(error)
 
     async def _go_on(self) -> None:
@@ -300,4 +292,11 @@ class Delivery:
 
 
 def _told(error: BaseException) -> str:
-    return str(error) or "the mailbox did not answer in time; it is tried again"
+    """Only our own errors are quoted: any other may hold a piece of the mail."""
+    match error:
+        case PostroomError():
+            return str(error)
+        case TimeoutError():
+            return "the mailbox did not answer in time; it is tried again"
+        case _:
+            return f"an error that nobody foresaw ({type(error).__name__}); it is tried again"

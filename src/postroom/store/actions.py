@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import IRREVERSIBLE
+from postroom.core.actions import IRREVERSIBLE, action_hash
 from postroom.core.errors import Fatal, Parked
 from postroom.core.jobs import Job, NewJob
 from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
@@ -80,7 +80,9 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[N
     """
     yield from fence(job, may_be_canceled=True)
     rows = yield sql("lock_action", id)
-    for account_id, action_type, _, started_at, _ in rows:
+    for account_id, action_type, _, started_at, approved_by, hashed, message_id, parameters in rows:
+        if approved_by is not None and hashed != action_hash(as_uuid(message_id), action_type, from_json(parameters)):
+            raise Fatal(f"action {id} is not what was approved: it was changed afterwards")
         yield from unless_paused(as_uuid(account_id))
         if action_type in IRREVERSIBLE and started_at is None:
             yield from _within_cap(as_uuid(account_id), hourly_cap, now)

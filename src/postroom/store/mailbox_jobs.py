@@ -30,10 +30,10 @@ def labels_job(account_id: UUID) -> NewJob:
 
 @transaction
 def ask_for_messages(account_id: UUID, message_ids: Sequence[str], now: datetime) -> Script[list[Enqueued]]:
-    """A job for up to a hundred messages, by Gmail's ids; returns the job of each. A job holds a place of a worker while
-    the connector is asked, so many messages must not be as many jobs.
+    """A job for every hundred messages, by Gmail's ids; returns the job of each message.
 
-    One that is under way for the very same messages is enough; one that has ended is asked for anew.
+    A job holds a place of its worker until the connector has answered, so many messages must not be as many jobs. One
+    that is under way for the very same messages is enough; one that has ended is asked for anew.
     """
     jobs: list[NewJob] = []
     for at in range(0, len(message_ids), MOST_INGESTED):

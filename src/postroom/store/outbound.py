@@ -78,7 +78,6 @@ class Leased:
     draft_message_id: str | None
     admitted_at: datetime
     account_state: str
-    action_state: str
 
     @property
     def hold(self) -> Hold:
@@ -150,7 +149,7 @@ def lease_deliveries(lease_token: UUID, most: int, now: datetime, until: datetim
 
 
 def _leased(lease_token: UUID, row: Sequence[Any]) -> Leased:
-    id, account_id, action_id, thread_id, attempts, draft_id, draft_message_id, created_at, account, action = row
+    id, account_id, action_id, thread_id, attempts, draft_id, draft_message_id, created_at, account = row
     return Leased(
         as_uuid(id),
         lease_token,
@@ -162,7 +161,6 @@ def _leased(lease_token: UUID, row: Sequence[Any]) -> Leased:
         draft_message_id,
         as_time(created_at),
         account,
-        action,
     )
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
-from postroom.core.auto_reply import why_not_answered
+from postroom.core.auto_reply import answer_goes_to, why_not_answered
 from postroom.core.errors import BadInput
 from postroom.core.safety import Protected, Surroundings
 from postroom.store.audit import Signature, auditing
@@ -112,6 +112,7 @@ def surroundings(message: StoredMessage, found: Restraints) -> Surroundings:
         found.protected,
         found.irreversible_this_hour,
         why_not_answered(message.subject.sender, message.subject.headers, message.own_addresses),
+        answer_goes_to(message.subject.sender, message.subject.headers) != message.subject.sender,
     )
 
 

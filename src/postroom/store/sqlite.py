@@ -262,7 +262,7 @@ def connect(path: Path, read_only: bool = False) -> apsw.Connection:
         if read_only:
             connection.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")
         else:
-            connection.execute(_SETTINGS)
+            connection.execute(_SETTINGS).fetchall()  # to the end: it stops at each PRAGMA that answers
     return connection
 
 

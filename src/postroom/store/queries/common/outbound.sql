@@ -29,8 +29,8 @@ WHERE state = 'sending' AND lease_until <= :now
 
 -- name: select_leased_deliveries(lease_token)
 SELECT o.id, o.account_id, o.action_id, o.thread_id, o.attempts, o.draft_id, o.draft_message_id, o.created_at,
-    a.state, c.state
-FROM outbound o JOIN accounts a ON a.id = o.account_id JOIN actions c ON c.id = o.action_id
+    a.state
+FROM outbound o JOIN accounts a ON a.id = o.account_id
 WHERE o.lease_token = :lease_token ORDER BY o.not_before, o.id
 
 -- name: select_mime(id)

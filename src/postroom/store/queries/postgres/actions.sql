@@ -1,5 +1,5 @@
 -- name: lock_action(id)
-SELECT account_id, action_type, state, started_at, approved_by FROM actions WHERE id = :id FOR UPDATE
+SELECT account_id, action_type, state, started_at, approved_by, action_hash, message_id, parameters_json FROM actions WHERE id = :id FOR UPDATE
 
 -- name: lock_pause(scope)
 -- Whoever ends the pause, and then releases the jobs that wait for it, waits until this job stands under its key.
