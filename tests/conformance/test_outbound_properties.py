@@ -174,7 +174,7 @@ class Run:
         await asyncio.sleep(0)
 
     async def look(self) -> None:
-        for view in await self.desk.database.run(outbound.list_deliveries(100)):
+        for view in await self.desk.database.run(outbound.list_deliveries(1_000)):
             states = self.seen[view.id]
             if states[-1] != view.state:
                 states.append(view.state)
@@ -197,13 +197,13 @@ async def test_no_mail_is_sent_twice_and_none_is_forgotten(sqlite_desk: Desk, ch
     seed = int(os.environ.get("POSTROOM_TEST_SEED") or Random().randrange(2**32))
     print(f"seed {seed}")
     run = Run(sqlite_desk, seed)
-    await run.admit(scale(15, 300))
-    for _ in range(scale(60, 1200)):
+    await run.admit(scale(15, 100))
+    for _ in range(scale(60, 600)):
         await run.round()
         await run.disturb()
     await sqlite_desk.database.run(pauses.resume(pauses.ALL, signed(), sqlite_desk.clock()))
     run.post.trouble = 0
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scale(60, 600)):
         while await run.round():
             pass
     acted = {each.id: each for each in await sqlite_desk.database.run(actions.list_actions(10_000))}

@@ -155,6 +155,16 @@ def test_files_of_all_kinds_are_taken_out_of_a_message() -> None:
     assert b"within" in found[2].content
 
 
+@pytest.mark.parametrize(
+    ("name", "ending"), [("ü" * 500 + ".pdf", ".pdf"), ("x" * 500, "x"), ("😀" * 400 + ".ü" * 50, "")]
+)
+def test_a_long_name_of_a_file_is_cut_and_keeps_its_ending(name: str, ending: str) -> None:
+    (file,) = forward(original(files=(Attachment(name, "application/pdf", b"%PDF"),))).iter_attachments()
+    shown = file.get_filename() or ""
+    assert 0 < len(shown.encode()) <= 200
+    assert shown.endswith(ending)
+
+
 def test_files_too_large_together_are_all_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b64encode(b"x" * 700).decode()
     part = f"--b\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: attachment\r\n\r\n{body}\r\n"  # noqa: E501

@@ -34,6 +34,9 @@ MOST_REFERENCES = 20
 MOST_HOPS = 20
 LONGEST_LINE = 998
 LONGEST_QUOTED = 1_000
+# Of an attached file, in bytes.
+LONGEST_NAME = 200
+LONGEST_ENDING = 20
 # What Gmail takes at most, attachments and all.
 LARGEST = 36_700_160
 
@@ -197,9 +200,18 @@ def _file(file: Attachment) -> Message:
     part = MIMENonMultipart(major, minor)
     part.set_payload(encodebytes(file.content).decode("ascii"))
     part["Content-Transfer-Encoding"] = "base64"
-    name = one_line(file.filename, LONGEST_QUOTED)
+    name = _short_name(file.filename)
     part.add_header("Content-Disposition", "attachment", filename=name if name.isascii() else ("utf-8", "", name))
     return part
+
+
+def _short_name(filename: str) -> str:
+    """Written in percent signs, a name may not be longer than a line; its ending is kept."""
+    name = one_line(filename, LONGEST_QUOTED)
+    stem, dot, ending = name.rpartition(".")
+    kept = f"{dot}{ending}" if stem and len(ending.encode()) <= LONGEST_ENDING else ""
+    head = (name[: -len(kept)] if kept else name).encode()[: LONGEST_NAME - len(kept.encode())]
+    return head.decode("utf-8", "ignore") + kept
 
 
 def _built(to: tuple[str, ...], subject: str, head: Mapping[str, str], body: Message) -> Built:
