@@ -53,7 +53,8 @@ class Executor:
 
     async def _relabel(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
         label = wanted_label(action.action_type, action.parameters)
-        creates = action.action_type == "apply_label"
+        # A model names labels that exist: one that the user has deleted meanwhile does not come back by its word.
+        creates = action.action_type == "apply_label" and action.actor != "model"
         label_id = None if label is None else await mailbox.label_id(label, creates)
         before = _labels(await self._pre_image(mailbox, job, action))
         change = label_change(action.action_type, label_id).effective(before)

@@ -42,11 +42,7 @@ class Action:
     state: str
     pre_image: Mapping[str, Any] | None
     undo_hint: Mapping[str, Any] | None
-
-    @property
-    def pre_labels(self) -> frozenset[str] | None:
-        return None if self.pre_image is None else frozenset(self.pre_image["labels"])
-
+    actor: str
 
 @query
 def load_action(id: UUID) -> Script[Action]:
@@ -58,7 +54,7 @@ def loading(id: UUID) -> Script[Action]:
     rows = yield sql("select_action", id)
     if not rows:
         raise Fatal(f"there is no action {id}")
-    id, account_id, message_id, provider_id, action_type, parameters, state, pre_image, hint, *_ = rows[0]
+    id, account_id, message_id, provider_id, action_type, parameters, state, pre_image, hint, actor = rows[0]
     return Action(
         as_uuid(id),
         as_uuid(account_id),
@@ -69,6 +65,7 @@ def loading(id: UUID) -> Script[Action]:
         state,
         None if pre_image is None else from_json(pre_image),
         None if hint is None else from_json(hint),
+        actor,
     )
 
 

@@ -15,7 +15,7 @@ VALUES (:id, :account_id, :message_id, :decision_id, :actor, :asked_by, :action_
 
 -- name: select_action(id)
 SELECT a.id, a.account_id, a.message_id, m.provider_message_id, a.action_type, a.parameters_json, a.state,
-    a.pre_image_json, a.undo_hint_json, a.started_at, a.approved_by
+    a.pre_image_json, a.undo_hint_json, a.actor
 FROM actions a JOIN messages m ON m.id = a.message_id WHERE a.id = :id
 
 -- name: begin_action(id, job_id, now)
