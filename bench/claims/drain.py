@@ -7,7 +7,7 @@ from ..rounds import Run, Turn
 from ..subjects import Subject
 from ..table import Line, ahead_of
 
-# The goals of the issue; where it names none for a peer, being ahead is the goal.
+# How many times as fast as each peer is claimed; where nothing more is claimed, being ahead is the goal.
 AHEAD = 1.0
 OF_PGQUEUER = 2.5
 OF_RAW = 0.5

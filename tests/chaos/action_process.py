@@ -109,7 +109,8 @@ class Postroom:
         await self._decide(case)
         done = await self._act(case)
         if case.kind.undone and done.state == "completed":
-            undo = undo_job(self._catalogue, done.account_id, (done.id,))
+            # The key holds for good: what was undone before its process died is not asked for once more.
+            undo = undo_job(self._catalogue, done.account_id, (done.id,), again=1)
             await self._database.run(undos.enqueue_undos([undo], self._clock()))
             await self._until_idle()
         if case.kind.wakes:

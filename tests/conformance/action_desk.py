@@ -60,12 +60,12 @@ class ActionDesk:
         kind: str = "archive",
         *,
         endpoint: str = ENDPOINT,
-        rule_id: UUID | None = None,
+        rule_name: str | None = None,
         batch_id: UUID | None = None,
         **options: Any,
     ) -> Waiting:
         account_id, message_id, deciding = await self.stored(endpoint)
-        decision = decision_about(account_id, message_id, kind, rule_id=rule_id)
+        decision = decision_about(account_id, message_id, kind, rule_name=rule_name)
         follow_up, id = self.desk.new(**options), new_id()
         action = decisions.NewAction(id, "rule", "queued", "hash", follow_up.id, batch_id=batch_id)
         now = self.desk.clock()

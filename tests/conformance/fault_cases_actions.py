@@ -11,7 +11,7 @@ from conformance.fault_cases_registry import signed
 from postroom.core.actions import label_change
 from postroom.core.jobs import Job
 from postroom.core.undo import no_way_back, undo_hint
-from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
+from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos, wishes
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 
@@ -41,6 +41,15 @@ async def ask_for_action(desk: Desk) -> Transaction[Any]:
     follow_up = desk.new(key="star")
     action = decisions.NewAction(new_id(), "user", "queued", "hash", follow_up.id, asked_by="me")
     return decisions.ask_for_action(wish, action, follow_up, desk.clock(), signed())
+
+
+async def ask_once(desk: Desk) -> Transaction[Any]:
+    await completed(desk)
+    (view,) = await desk.database.run(actions.list_actions(10))
+    wish = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a wish")
+    follow_up = desk.new(key="star once")
+    action = decisions.NewAction(new_id(), "agent", "queued", "hash", follow_up.id, asked_by="an agent")
+    return wishes.ask_once(wish, action, follow_up, 1, signed(), desk.clock())
 
 
 async def hand_over_action(desk: Desk) -> Transaction[Any]:
@@ -73,18 +82,19 @@ async def complete_undo(desk: Desk) -> Transaction[Any]:
     account = await desk.database.run(mail.account_of(ENDPOINT))
     job, undo = await desk.claimed(), new_id()
     await desk.database.run(undos.begin_undo(job, original, account.id, undo, desk.clock()))
-    hint = no_way_back("apply_label")
-    return undos.complete_undo(job, undo, LABELS, hint, desk.new(key="next"), desk.clock())
-
-
-async def cancel_wake(desk: Desk) -> Transaction[Any]:
-    job = desk.new(key="wake")
-    await desk.database.run(jobs.enqueue_many([job], desk.clock()))
-    return undos.cancel_wake(job.id, desk.clock())
+    hint, wake = no_way_back("apply_label"), desk.new(key="wake")
+    await desk.database.run(jobs.enqueue_many([wake], desk.clock()))
+    return undos.complete_undo(job, undo, LABELS, hint, desk.new(key="next"), desk.clock(), wake.id)
 
 
 async def enqueue_undos(desk: Desk) -> Transaction[Any]:
-    return undos.enqueue_undos([desk.new(key="undo"), desk.new(key="undo 2")], desk.clock())
+    entry = signed().under("actions.undo", "selection", "all")
+    return undos.enqueue_undos([desk.new(key="undo"), desk.new(key="undo 2")], desk.clock(), entry)
+
+
+async def enqueue_decisions(desk: Desk) -> Transaction[Any]:
+    entry = signed().under("messages.reclassify", "batch", "1")
+    return decisions.enqueue_decisions([desk.new(key="again"), desk.new(key="again 2")], desk.clock(), entry)
 
 
 async def enqueue_undo(desk: Desk) -> Transaction[Any]:
@@ -122,13 +132,14 @@ async def end_shadow(desk: Desk) -> Transaction[Any]:
 
 CASES: list[Case] = [
     ask_for_action,
+    ask_once,
     hand_over_action,
     end_awakened,
     release_capped,
     begin_undo,
     complete_undo,
-    cancel_wake,
     enqueue_undo,
+    enqueue_decisions,
     enqueue_undos,
     pause,
     resume,

@@ -7,10 +7,11 @@ from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT, leased_mail
 from conformance.fault_cases_jobs import Case
 from postroom.core.mail import read_mail
-from postroom.store import actions, decisions, labels, mail, rules
+from postroom.store import actions, decisions, labels, mail, rules, search_backlog
 from postroom.store import jobs as store
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
+from support.search import unindex
 
 LABELS = frozenset({"INBOX"})
 
@@ -71,7 +72,7 @@ async def keep_pre_image(desk: Desk) -> Transaction[Any]:
     await desk.database.run(await decided_action(desk, action))
     job = await desk.claim_one()
     await desk.database.run(actions.begin_action(job, action, 20, desk.clock()))
-    return actions.keep_pre_image(job, action, LABELS, desk.clock())
+    return actions.keep_pre_image(job, action, LABELS, desk.clock(), [desk.new(key="wake")])
 
 
 async def complete_action(desk: Desk) -> Transaction[Any]:
@@ -105,7 +106,14 @@ async def sync_labels(desk: Desk) -> Transaction[Any]:
     return labels.sync_labels(account.id, [labels.SeenLabel("L2", "Travel", "user")], desk.clock())
 
 
+async def index_older_mail(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(await _store_as(desk, new_id()))
+    await unindex(desk.database)
+    return search_backlog.index_older_mail()
+
+
 CASES: list[Case] = [
+    index_older_mail,
     sync_labels,
     keep_account,
     store_message,

@@ -11,7 +11,7 @@ from conformance.fault_cases_mail import keep_account
 from conformance.fault_cases_registry import signed
 from postroom.core.jobs import Job
 from postroom.core.mail import read_mail
-from postroom.store import actions, decisions, mail, outbound
+from postroom.store import actions, decisions, mail, outbound, outbound_answers
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 from postroom.store.outbound import Guard, Leased, NewDelivery
@@ -137,13 +137,23 @@ async def withdraw_delivery(desk: Desk) -> Transaction[Any]:
 
 
 async def resolve_delivery(desk: Desk) -> Transaction[Any]:
-    return outbound.resolve_delivery((await doubted(desk)).id, "sent", signed(), desk.clock())
+    return outbound_answers.resolve_delivery((await doubted(desk)).id, "sent", signed(), desk.clock())
 
 
 async def hasten_delivery(desk: Desk) -> Transaction[Any]:
     leased = await leased_delivery(desk)
     await desk.database.run(outbound.defer(leased.hold, None, desk.clock() + LEASE, "503", desk.clock()))
-    return outbound.hasten_delivery(leased.id, signed(), desk.clock())
+    return outbound_answers.hasten_delivery(leased.id, signed(), desk.clock())
+
+
+async def cancel_delivery(desk: Desk) -> Transaction[Any]:
+    new = await admitted(desk)
+    return outbound_answers.cancel_delivery(new.id, signed(), desk.clock())
+
+
+async def renew_delivery(desk: Desk) -> Transaction[Any]:
+    leased, now = await leased_delivery(desk), desk.clock.forward(60)
+    return outbound.renew_delivery(leased.hold, DRAFT, now, now + LEASE)
 
 
 CASES: list[Case] = [
@@ -159,4 +169,6 @@ CASES: list[Case] = [
     withdraw_delivery,
     resolve_delivery,
     hasten_delivery,
+    cancel_delivery,
+    renew_delivery,
 ]

@@ -205,3 +205,27 @@ async def test_open_notices_of_answered_actions_are_asked_to_be_closed_once(desk
     assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 0
     jobs = [job for job in await desk.claim() if job.type == "approval.notify"]
     assert [job.payload["action_id"] for job in jobs] == [str(answered)]
+
+
+async def test_a_notice_posted_after_the_others_were_closed_is_asked_to_be_closed_too(desk: Desk) -> None:
+    id = await pending(desk)
+    await desk.database.run(approvals.keep_notice(id, "discord", "1", desk.clock()))
+    await answers(desk).reject(id, signed())
+    for channel in ("discord", "webhook"):
+        assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 1
+        for job in await desk.claim():
+            await desk.finish(job)
+        await desk.database.run(approvals.close_notice(id, channel, desk.clock()))
+        await desk.database.run(approvals.keep_notice(id, "webhook", "2", desk.clock()))
+    assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 0
+
+
+async def test_the_oldest_notices_are_closed_first(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approvals, "_MOST_CLOSINGS", 1)
+    young, old = await pending(desk), await pending(desk)
+    for id, ago in ((young, 0), (old, 60)):
+        await desk.database.run(approvals.keep_notice(id, "discord", "x", desk.clock() - timedelta(seconds=ago)))
+        await answers(desk).reject(id, signed())
+    await desk.database.run(approvals.ask_to_close(new_id(), desk.clock()))
+    jobs = [job for job in await desk.claim() if job.type == "approval.notify"]
+    assert [job.payload["action_id"] for job in jobs] == [str(old)]

@@ -1,11 +1,21 @@
 """Decisions in the store: one of each generation that counts, any number in shadow; and actions that were asked for."""
 
+from datetime import timedelta
+from uuid import UUID
+
 import pytest
 
-from conformance.action_desk import ActionDesk, Waiting, decision_about
+from conformance.action_desk import ActionDesk, Stored, Waiting, decision_about
 from conformance.desk import Desk
+from conformance.mailroom import Letter, Mailroom
+from postroom.core.actions import LabelChange
 from postroom.core.errors import ConstraintBroken
-from postroom.store import decisions
+from postroom.core.job_types import CATALOGUE
+from postroom.core.rule_draft import RuleDraft
+from postroom.core.undo import no_way_back, undo_hint
+from postroom.handlers.classify import Classify, decide_again
+from postroom.jobs.run import JobRun
+from postroom.store import actions, decisions, undos
 from postroom.store.ids import new_id
 
 
@@ -30,6 +40,93 @@ async def test_there_is_one_decision_of_a_generation_and_the_second_leaves_no_tr
     await office.desk.database.run(decisions.record_decision(job, third, action, follow_up, now))
     assert await office.desk.database.run(decisions.latest_generation(stored.message_id)) == 2
     assert [each.id for each in await office.views()] == [action.id]
+
+
+async def decided(office: ActionDesk, before: Stored, generation: int, kind: str, state: str) -> UUID:
+    """Decides about the message anew, by a job of its own; returns the id that its action would have."""
+    decision = decision_about(before.account_id, before.message_id, kind, generation=generation)
+    follow_up, now = office.desk.new(), office.desk.clock()
+    job_id = follow_up.id if state == "queued" else None
+    action = decisions.NewAction(new_id(), "rule", state, f"hash of {kind}", job_id, now + timedelta(days=1))
+    job = before.deciding if generation == 1 else await office.desk.claimed()
+    await office.desk.database.run(decisions.record_decision(job, decision, action, follow_up, now))
+    return action.id
+
+
+@pytest.mark.parametrize("kind", ["delete", "forward", "auto_reply"])
+@pytest.mark.parametrize("moment", ["on its way", "under way", "done"])
+async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided_about_anew(
+    office: ActionDesk, kind: str, moment: str
+) -> None:
+    stored = await office.stored()
+    first = Waiting(await decided(office, stored, 1, kind, "queued"), *stored[:2], await office.desk.claim_one())
+    if moment != "on its way":
+        await office.begin(first)
+    if moment == "done":
+        hint, now = no_way_back(kind), office.desk.clock()
+        await office.desk.database.run(actions.complete_action(first.job, first.id, None, hint, now))
+    await decided(office, stored, 2, kind, "queued")
+    assert [each.id for each in await office.views()] == [first.id]
+    assert await office.desk.claim() == []
+    newest, *_ = await office.desk.database.run(decisions.decisions_about(stored.message_id))
+    assert newest.decision.generation == 2
+    assert "done before" in newest.decision.rationale
+
+
+@pytest.mark.parametrize(("kind", "ended"), [("archive", False), ("forward", True)])
+async def test_what_can_be_undone_or_was_never_done_is_done_when_a_message_is_decided_about_anew(
+    office: ActionDesk, kind: str, ended: bool
+) -> None:
+    stored = await office.stored()
+    first = Waiting(await decided(office, stored, 1, kind, "queued"), *stored[:2], await office.desk.claim_one())
+    if ended:
+        await office.begin(first)
+        await office.fail(first)
+    second = await decided(office, stored, 2, kind, "queued")
+    assert {each.id for each in await office.views()} == {first.id, second}
+
+
+async def test_what_waits_for_a_yes_is_taken_back_when_its_message_is_decided_about_anew(office: ActionDesk) -> None:
+    stored, other = await office.stored(), await office.stored()
+    first = await decided(office, stored, 1, "forward", "approved_pending")
+    elsewhere = await decided(office, other, 1, "forward", "approved_pending")
+    wish = decision_about(stored.account_id, stored.message_id, "trash")
+    asked = decisions.NewAction(new_id(), "agent", "approved_pending", "hash", asked_by="an agent")
+    await office.desk.database.run(decisions.ask_for_action(wish, asked, None, office.desk.clock()))
+    second = await decided(office, stored, 2, "forward", "approved_pending")
+    found = {each.id: (each.state, each.error) for each in await office.views()}
+    waiting = ("approved_pending", None)
+    assert found == {first: ("canceled", "decided anew"), elsewhere: waiting, asked.id: waiting, second: waiting}
+
+
+async def test_what_follows_from_deciding_anew_belongs_to_its_batch(desk: Desk) -> None:
+    room, batch = await Mailroom(desk).opened(), new_id()
+    await room.rules(RuleDraft("archive it", {"subject_contains": "offer"}, "archive"))
+    await room.decide(Letter("1", subject="An offer"))
+    before = await desk.database.run(actions.list_actions(10))
+    await desk.accept(decide_again(CATALOGUE, room.account.id, room.ids["1"], 2, batch))
+    [deciding] = await desk.claim()
+    await Classify(desk.database, CATALOGUE, desk.clock)(JobRun(deciding, desk.database, desk.clock))
+    job = await desk.claim_one()
+    action = UUID(job.payload["action_id"])
+    await desk.database.run(actions.begin_action(job, action, 20, desk.clock()))
+    hint = undo_hint("archive", frozenset({"INBOX"}), LabelChange(remove=frozenset({"INBOX"})))
+    await desk.database.run(actions.complete_action(job, action, frozenset(), hint, desk.clock()))
+    assert action not in {each.id for each in before}
+    assert [each.id for each in await desk.database.run(undos.undoable(10, batch_id=batch))] == [action]
+
+
+async def test_deciding_anew_is_asked_for_once_at_a_time_and_again_after_it_was_canceled(desk: Desk) -> None:
+    account_id, message_id = new_id(), new_id()
+
+    async def ask() -> tuple[UUID, int]:
+        job = decide_again(CATALOGUE, account_id, message_id, 2, new_id())
+        return job.id, await desk.database.run(decisions.enqueue_decisions([job], desk.clock()))
+
+    first, count = await ask()
+    assert (count, (await ask())[1]) == (1, 0)
+    await desk.cancel(first)
+    assert (await ask())[1] == 1
 
 
 async def test_shadow_decisions_are_kept_beside_the_one_that_counts_as_many_as_there_are(office: ActionDesk) -> None:

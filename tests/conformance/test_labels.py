@@ -85,6 +85,34 @@ async def test_a_label_that_another_account_still_has_disables_no_rule_of_all(de
     assert not (await _rules(desk))["all"].enabled
 
 
+async def test_a_rule_of_one_account_needs_a_label_of_that_account(desk: Desk) -> None:
+    mine = await _account(desk)
+    theirs = (await desk.database.run(keep(new_id(), "gmail", "gmail:user:b@x", "b@x", desk.clock()))).id
+    for account in (mine, theirs):
+        await desk.database.run(sync_labels(account, [RECEIPTS], desk.clock()))
+    for name, account in (("mine", mine), ("theirs", theirs)):
+        scope = {"scope": "account", "scope_ref": str(account)}
+        await _rule(desk, name, {"has_attachment": True}, "apply_label", parameters={"label": "receipts"}, **scope)
+        await _rule(desk, f"{name} by id", {"label_present": "L1"}, **scope)
+    await _rule(desk, "of all by id", {"label_present": "L1"})
+    await desk.database.run(sync_labels(mine, [], desk.clock()))
+    enabled = {name for name, rule in (await _rules(desk)).items() if rule.enabled}
+    assert enabled == {"theirs", "theirs by id", "of all by id"}
+
+
+async def test_a_renamed_label_is_lost_under_its_old_name_and_rules_that_use_its_id_go_on(desk: Desk) -> None:
+    account = await _account(desk)
+    await desk.database.run(sync_labels(account, [RECEIPTS, TRAVEL], desk.clock()))
+    await _rule(desk, "by name", {"label_present": "Receipts"})
+    await _rule(desk, "by id", {"label_present": "L1"})
+    await _rule(desk, "in other letters", {"label_present": "Travel"})
+    renamed = [SeenLabel("L1", "Invoices", "user"), SeenLabel("L2", "TRAVEL", "user")]
+    await desk.database.run(sync_labels(account, renamed, desk.clock()))
+    rules = await _rules(desk)
+    assert {name for name, rule in rules.items() if not rule.enabled} == {"by name"}
+    assert rules["by name"].disabled_reason == "the label 'Receipts' was renamed to 'Invoices' in Gmail"
+
+
 async def test_rules_of_another_account_are_left_alone(desk: Desk) -> None:
     account = await _account(desk)
     await desk.database.run(sync_labels(account, [RECEIPTS], desk.clock()))

@@ -1,5 +1,6 @@
 """What the user does in his mailbox: how it answers decisions, and which rules are proposed for it."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -7,11 +8,12 @@ import pytest
 
 from conformance.desk import Desk
 from conformance.mailroom import LABELS, Letter, Mailroom
+from postroom.core import learning
 from postroom.core.errors import Conflict
 from postroom.core.rule_draft import RuleDraft
 from postroom.store import outcomes, proposals, rules
 from postroom.store.audit import Signature
-from postroom.store.database import Database
+from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id
 from postroom.store.labels import sync_labels
 from postroom.store.mail_changes import Change, apply_changes
@@ -239,6 +241,44 @@ async def test_nothing_is_applied_before_it_was_accepted_and_then_first_in_shado
         await desk.database.run(proposals.dismiss_proposal(found.id, signed(), desk.clock()))
 
 
+async def with_connections(desk: Desk, count: int) -> None:
+    """Opened before, so that what begins together goes on together."""
+    await asyncio.gather(*(proposed(desk) for _ in range(count)))
+
+
+async def test_of_many_who_accept_at_once_one_makes_the_rule(desk: Desk) -> None:
+    _, found = await three_by_hand(desk)
+
+    async def accept() -> str:
+        try:
+            await desk.database.run(proposals.accept_proposal(found.id, new_id(), False, signed(), desk.clock()))
+        except Conflict as conflict:
+            return str(conflict)
+        return "made"
+
+    await with_connections(desk, 4)
+    told = sorted(await asyncio.gather(*(accept() for _ in range(4))))
+    assert told[0] == "made"
+    assert all("accepted already" in each for each in told[1:]), told
+    [rule] = await desk.database.run(rules.list_rules())
+    [kept] = await desk.database.run(proposals.list_proposals(None, 9))
+    assert (kept.state, kept.rule_id) == ("accepted", rule.id)
+
+
+async def test_who_accepts_and_who_dismisses_at_once_do_not_both_have_their_way(desk: Desk) -> None:
+    _, found = await three_by_hand(desk)
+    answers: list[Transaction[Any]] = [
+        proposals.dismiss_proposal(found.id, signed(), desk.clock()),
+        proposals.accept_proposal(found.id, new_id(), False, signed(), desk.clock()),
+    ]
+    await with_connections(desk, 2)
+    ended = await asyncio.gather(*(desk.database.run(each) for each in answers), return_exceptions=True)
+    [refused] = [each for each in ended if isinstance(each, BaseException)]
+    assert isinstance(refused, Conflict)
+    [kept] = await desk.database.run(proposals.list_proposals(None, 9))
+    assert len(await desk.database.run(rules.list_rules())) == (kept.state == "accepted")
+
+
 async def test_a_name_that_is_taken_is_no_obstacle(desk: Desk) -> None:
     room, found = await three_by_hand(desk)
     await room.rules(RuleDraft(found.draft.name, {"sender_domain": "other.example"}, "star"))
@@ -246,6 +286,25 @@ async def test_a_name_that_is_taken_is_no_obstacle(desk: Desk) -> None:
     assert name.startswith(found.draft.name)
     modes = {rule.name: rule.mode for rule in await desk.database.run(rules.list_rules())}
     assert modes == {found.draft.name: "active", name: "active"}
+
+
+async def test_what_is_done_to_much_mail_of_one_origin_is_looked_into_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+
+    def counted(account_id: Any, deed: Any, origin: Any, *given: Any) -> Any:
+        looked.append((origin.sender, deed.action_type))
+        return learning.repeated(account_id, deed, origin, *given)
+
+    monkeypatch.setattr(outcomes, "repeated", counted)
+    room = await a_room(desk)
+    *same, kept = letters(*["ida@shop.example"] * 5)
+    await by_hand(room, kept, remove="UNREAD")
+    await room.decide(*same, Letter("other", "ute@other.example"))
+    changes = [Change(id, labels_removed=frozenset({"INBOX"})) for id in room.ids if id != kept.id]
+    await desk.database.run(apply_changes(room.endpoint, changes, desk.clock()))
+    assert sorted(looked) == [("ida@shop.example", "archive"), ("ute@other.example", "archive")]
 
 
 async def test_what_was_dismissed_is_not_proposed_again(desk: Desk) -> None:

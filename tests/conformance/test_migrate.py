@@ -5,15 +5,17 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
 from conformance.dump import dump
-from postroom.core.errors import SchemaMismatch, StoreError
+from postroom.core.errors import SchemaMismatch, StoreError, TookTooLong
 from postroom.store import jobs as store
 from postroom.store.connector_requests import NewRequest, ask_connector, load_request
-from postroom.store.database import Database, Text, transaction
+from postroom.store.database import Database, Script, Text, transaction
 from postroom.store.ids import new_id
+from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
 from postroom.store.opening import connect_database
 from postroom.store.simulation import BEGINNING, Needed, Wanted, past_after
@@ -21,6 +23,7 @@ from support.faults import FailingAt, InjectedFault
 
 Open = Callable[[], Database]
 MORE = Migration(9000, "more", "CREATE TABLE more_things (n integer); CREATE TABLE even_more (n integer)")
+LONG = Migration(9000, "long", "SELECT pg_sleep(0.4)")
 BROKEN = Migration(9000, "broken", "CREATE TABLE half_done (n integer); SELECT * FROM no_such_table")
 
 
@@ -49,6 +52,30 @@ def _names(database: Database) -> list[str]:
 async def _with(database: Database, migration: Migration) -> bool:
     known = (*migrations(database.dialect), migration)
     return await database.run(apply(migration, database.dialect, known))
+
+
+@transaction
+def laying(*texts: str) -> Script[None]:
+    for text in texts:
+        yield Text(text)
+
+
+def mail_of(account: UUID, ids: dict[str, UUID], now: str) -> list[str]:
+    """An account with messages, as a database of the eighth migration holds them."""
+    thread = new_id()
+    return [
+        f"INSERT INTO accounts (id, provider, endpoint_identity, email, state, created_at, updated_at) "
+        f"VALUES ('{account}', 'gmail', 'me', 'me@x.example', 'active', '{now}', '{now}')",
+        f"INSERT INTO threads (id, account_id, provider_thread_id, subject, last_message_at, created_at, updated_at) "
+        f"VALUES ('{thread}', '{account}', 't', '', '{now}', '{now}', '{now}')",
+        *(
+            "INSERT INTO messages (id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, "
+            "policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, "
+            f"created_at, updated_at) VALUES ('{id}', '{account}', '{thread}', '{new_id()}', '{name}', 'full', "
+            f"""'default', 'a@b.example', '', '[]', '["UNREAD"]', '', '', false, '{now}', '{now}', '{now}')"""
+            for name, id in ids.items()
+        ),
+    ]
 
 
 @both
@@ -163,27 +190,14 @@ async def test_requests_to_connectors_survive_that_their_kinds_become_more(openi
 
 
 @both
-async def test_messages_that_are_here_already_get_the_labels_they_had_before_our_first_action(opening: Open) -> None:
+async def test_messages_that_are_here_already_keep_the_labels_they_had_before_our_first_action(opening: Open) -> None:
     database = opening()
     known = migrations(database.dialect)
     for each in known[:8]:
         await database.run(apply(each, database.dialect, known))
-    account, thread, now = new_id(), new_id(), "2026-11-15T08:00:00.000000Z"
+    account, now = new_id(), "2026-11-15T08:00:00.000000Z"
     ids = {"untouched": new_id(), "archived": new_id()}
-    texts = [
-        f"INSERT INTO accounts (id, provider, endpoint_identity, email, state, created_at, updated_at) "
-        f"VALUES ('{account}', 'gmail', 'me', 'me@x.example', 'active', '{now}', '{now}')",
-        f"INSERT INTO threads (id, account_id, provider_thread_id, subject, last_message_at, created_at, updated_at) "
-        f"VALUES ('{thread}', '{account}', 't', '', '{now}', '{now}', '{now}')",
-    ]
-    texts += [
-        "INSERT INTO messages (id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, "
-        "sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, created_at, "
-        "updated_at) "
-        f"VALUES ('{id}', '{account}', '{thread}', '{new_id()}', '{name}', 'full', 'default', 'a@b.example', '', '[]', "
-        f"""'["UNREAD"]', '', '', false, '{now}', '{now}', '{now}')"""
-        for name, id in ids.items()
-    ]
+    texts = mail_of(account, ids, now)
     texts += [
         "INSERT INTO actions (id, account_id, message_id, actor, action_type, parameters_json, state, action_hash, "
         f"pre_image_json, created_at, updated_at) VALUES ('{new_id()}', '{account}', '{ids['archived']}', 'rule', "
@@ -191,16 +205,52 @@ async def test_messages_that_are_here_already_get_the_labels_they_had_before_our
         for action, labels, at in (("star", '["UNREAD"]', now.replace("08", "09")), ("archive", '["INBOX"]', now))
     ]
 
-    @transaction
-    def laid() -> Any:
-        for text in texts:
-            yield Text(text)
-
-    await database.run(laid())
+    await database.run(laying(*texts))
     await migrate(database)
-    found = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9))
+    found = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9, 9))
     labels = {each.message.provider_message_id: each.message.subject.labels for each in found}
     assert labels == {"untouched": {"UNREAD"}, "archived": {"INBOX"}}
+    read = [Change(name, frozenset(), frozenset({"UNREAD"})) for name in ids]
+    await database.run(apply_changes("me", read, datetime(2026, 11, 16, tzinfo=UTC)))
+    again = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9, 9))
+    assert {each.message.provider_message_id: each.message.subject.labels for each in again} == labels
+
+
+# What a migration would meet, or leave behind, that writes rows of messages.
+MARKED: dict[str, str] = {
+    "sqlite": "CREATE TRIGGER untouched BEFORE UPDATE ON messages BEGIN SELECT RAISE(ABORT, 'written anew'); END",
+    "postgres": "CREATE TABLE written_where AS "
+    "SELECT pg_relation_filenode('messages') AS file, m.ctid AS place, m.id FROM messages m",
+}
+STILL_THERE = """
+    SELECT 1 / (SELECT count(*) FROM written_where w JOIN messages m ON m.id = w.id AND m.ctid = w.place
+        AND w.file = pg_relation_filenode('messages'))"""
+
+
+@both
+async def test_no_migration_writes_stored_mail_anew_however_much_there_is(opening: Open) -> None:
+    database = opening()
+    known = migrations(database.dialect)
+    for each in known[:8]:
+        await database.run(apply(each, database.dialect, known))
+    await database.run(laying(*mail_of(new_id(), {"one": new_id()}, "2026-11-15T08:00:00.000000Z")))
+    await database.run(laying(MARKED[database.dialect]))
+    await migrate(database)
+    if database.dialect == "postgres":
+        await database.run(laying(STILL_THERE))
+
+
+async def test_a_migration_takes_as_long_as_it_takes(postgres_url: str, tmp_path: Path) -> None:
+    """Also where the server ends statements that take long."""
+    hasty = connect_database(tmp_path, f"{postgres_url}?statement_timeout=300")
+    try:
+        first = migrations("postgres")[0]
+        await hasty.run(apply(first, "postgres", (first,)))
+        assert await hasty.run(apply(LONG, "postgres", (first, LONG)))
+        with pytest.raises(TookTooLong):
+            await hasty.run(laying(LONG.text))
+    finally:
+        await hasty.close()
 
 
 @both

@@ -1,12 +1,17 @@
 """Outgoing mail in the store: admitted once, leased by one, ended once, and every change fenced."""
 
 import asyncio
+import re
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.desk import Desk
+from conformance.fault_cases_accounts import connected
 from conformance.fault_cases_outbound import (
     DRAFT,
     LEASE,
@@ -22,10 +27,11 @@ from conformance.fault_cases_outbound import (
 from conformance.fault_cases_registry import signed
 from postroom.core.errors import Fatal, IllegalMove, LeaseLost, NotFound, Parked
 from postroom.core.lifecycle import DELIVERY
-from postroom.store import accounts, actions, outbound, pauses, protection
+from postroom.store import accounts, actions, outbound, outbound_answers, pauses, protection
 from postroom.store.audit import list_audit
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
+from postroom.store.statements import blocks
 
 WEEK = timedelta(days=7)
 
@@ -117,6 +123,7 @@ async def test_what_a_dead_sender_held_is_leased_again_and_only_the_new_one_may_
     assert (second.id, second.attempts) == (first.id, 2)
     stale: list[Transaction[Any]] = [
         outbound.hold_delivery(first.hold, DRAFT, desk.clock(), desk.clock()),
+        outbound.renew_delivery(first.hold, None, desk.clock(), desk.clock()),
         outbound.give_back_delivery(first.hold, None, desk.clock()),
         outbound.deliver(first.hold, "18c1", desk.clock()),
         outbound.defer(first.hold, None, desk.clock(), "503", desk.clock()),
@@ -195,21 +202,26 @@ async def test_what_is_unknown_is_leased_by_nobody_and_settled_by_a_person(desk:
     desk.clock.forward(30 * 86_400)
     assert await lease(desk) == []
     with pytest.raises(IllegalMove, match="may have been sent"):
-        await desk.database.run(outbound.hasten_delivery(leased.id, signed(), desk.clock()))
-    assert await desk.database.run(outbound.resolve_delivery(leased.id, "sent", signed(), desk.clock())) == "delivered"
+        await desk.database.run(outbound_answers.hasten_delivery(leased.id, signed(), desk.clock()))
+    assert (
+        await desk.database.run(outbound_answers.resolve_delivery(leased.id, "sent", signed(), desk.clock()))
+        == "delivered"
+    )
     assert (await action_of(desk)).state == "completed"
     (entry, *_) = await desk.database.run(list_audit(1))
     assert (entry.action, entry.after) == ("outbound.resolve", {"state": "delivered"})
     with pytest.raises(IllegalMove, match="is known"):
-        await desk.database.run(outbound.resolve_delivery(leased.id, "not_sent", signed(), desk.clock()))
+        await desk.database.run(outbound_answers.resolve_delivery(leased.id, "not_sent", signed(), desk.clock()))
 
 
-async def test_what_was_not_sent_after_all_begins_anew(desk: Desk) -> None:
+async def test_what_was_not_sent_after_all_begins_anew_and_remembers_that_it_was_tried(desk: Desk) -> None:
+    """By its attempts, and by when it was asked for, the next sender knows to look for it, and how far back."""
     leased = await doubted(desk)
     now = desk.clock.forward(30 * 86_400)
-    await desk.database.run(outbound.resolve_delivery(leased.id, "not_sent", signed(), now))
+    await desk.database.run(outbound_answers.resolve_delivery(leased.id, "not_sent", signed(), now))
     (again,) = await lease(desk)
-    assert (again.draft_id, again.attempts, again.admitted_at) == (None, 1, now)
+    assert (again.draft_id, again.attempts, again.admitted_at) == (None, 2, now)
+    assert again.asked_at == leased.asked_at == leased.admitted_at
     assert (await action_of(desk)).error is None
 
 
@@ -217,11 +229,11 @@ async def test_what_waits_can_be_made_due_and_what_has_ended_cannot(desk: Desk) 
     leased = await leased_delivery(desk)
     await desk.database.run(outbound.defer(leased.hold, None, desk.clock() + LEASE, "503", desk.clock()))
     assert await lease(desk) == []
-    await desk.database.run(outbound.hasten_delivery(leased.id, signed(), desk.clock()))
+    await desk.database.run(outbound_answers.hasten_delivery(leased.id, signed(), desk.clock()))
     (again,) = await lease(desk)
     await desk.database.run(outbound.bounce(again.hold, "refused", desk.clock()))
     with pytest.raises(IllegalMove, match="is bounced"):
-        await desk.database.run(outbound.hasten_delivery(leased.id, signed(), desk.clock()))
+        await desk.database.run(outbound_answers.hasten_delivery(leased.id, signed(), desk.clock()))
     with pytest.raises(NotFound):
         await desk.database.run(outbound.load_delivery(new_id()))
 
@@ -233,3 +245,31 @@ async def test_what_is_withdrawn_ends_its_action(desk: Desk, state: outbound.Wit
     ended = await action_of(desk)
     assert ((await view(desk)).state, ended.state, ended.error) == (state, action_state, "too late")
     assert DELIVERY.may("queued", state)
+
+
+async def test_mail_that_waited_for_an_account_is_due_when_it_is_used_again(desk: Desk) -> None:
+    about = await stored(desk)
+    await admitted(desk, about=about)
+    (leased,) = await lease(desk)
+    await desk.database.run(outbound.defer(leased.hold, None, desk.clock() + 24 * LEASE, "no token", desk.clock()))
+    await desk.database.run(accounts.pause_account(about.account_id, signed(), desk.clock()))
+    assert await lease(desk) == []
+    await desk.database.run(accounts.resume_account(about.account_id, signed(), desk.clock()))
+    assert [each.id for each in await lease(desk)] == [leased.id]
+
+
+async def test_mail_of_another_account_waits_on(desk: Desk) -> None:
+    leased = await leased_delivery(desk)
+    await desk.database.run(outbound.defer(leased.hold, None, desk.clock() + LEASE, "503", desk.clock()))
+    await connected(desk)
+    assert await lease(desk) == []
+
+
+@pytest.mark.parametrize("name", ["select_leased_deliveries", "delete_auto_reply", "hasten_deliveries"])
+def test_what_senders_run_often_looks_through_no_table(migrated_sqlite: Path, name: str) -> None:
+    ((text, picks),) = [(each.text, each.picks) for each in blocks("sqlite")[name]]
+    count = len(set(re.findall(r"\?(\d+)", text))) if picks is None else len(picks)
+    with closing(sqlite3.connect(migrated_sqlite)) as opened:
+        plan = [row[3] for row in opened.execute(f"EXPLAIN QUERY PLAN {text}", (None,) * count)]
+    assert plan
+    assert [step for step in plan if step.startswith("SCAN")] == []

@@ -127,7 +127,10 @@ async def test_a_job_that_parks_while_the_pause_is_being_ended_never_waits_for_e
     ("kind", "given", "kept"),
     [
         ("sender", " Ann@Shop.Example ", "ann@shop.example"),
+        ("sender", "Boss@Bücher.example", "boss@xn--bcher-kva.example"),
+        ("sender", '"a,b"@shop.example', '"a,b"@shop.example'),
         ("domain", "Shop.Example", "shop.example"),
+        ("domain", "Bücher.example.", "xn--bcher-kva.example"),
         ("label", "Family/Müller", "family/müller"),
         ("label", "a@b", "a@b"),
     ],
@@ -143,6 +146,17 @@ async def test_what_is_protected_is_kept_as_it_is_compared(desk: Desk, kind: Any
     assert await desk.database.run(protection.unprotect(kind, given.upper(), signed(), desk.clock()))
     assert await desk.database.run(protection.list_protected()) == []
     assert await actions_noted(desk) == ["protect", "unprotect"]
+
+
+@pytest.mark.parametrize("kind", ["sender", "domain"])
+@pytest.mark.parametrize("written", ["boss@bücher.example", "BOSS@XN--BCHER-KVA.EXAMPLE"])
+async def test_a_sender_is_protected_however_its_domain_is_written(desk: Desk, kind: Any, written: str) -> None:
+    given = written if kind == "sender" else written.rpartition("@")[2]
+    await desk.database.run(protection.protect(kind, given, "", signed(), desk.clock()))
+    found = await desk.database.run(protection.restraints(new_id(), desk.clock()))
+    for sender in ("boss@bücher.example", "Boss@xn--bcher-kva.example"):
+        assert found.protected.reason(sender, frozenset()) is not None
+    assert found.protected.reason("boss@bucher.example", frozenset()) is None
 
 
 async def test_to_protect_again_changes_the_reason_and_not_the_beginning(desk: Desk) -> None:
@@ -168,6 +182,12 @@ async def test_what_was_not_protected_is_not_unprotected_and_nothing_is_noted(de
         ("domain", "ann@shop.example"),
         ("domain", "  "),
         ("label", ""),
+        ("sender", "Ann <ann@shop.example>"),
+        ("sender", "ann@shop.example, bob@shop.example"),
+        ("sender", "*@shop.example"),
+        ("sender", "ann@shop..example"),
+        ("domain", "*.shop.example"),
+        ("domain", ".shop.example"),
         ("label", "a\nb"),
         ("label", "x" * 321),
     ],

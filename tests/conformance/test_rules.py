@@ -180,6 +180,39 @@ async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named
         assert refused.value.field == named
 
 
+async def test_what_is_added_switched_off_is_off(desk: Desk) -> None:
+    direction, rule = directions.Direction("a", enabled=False), model_rules.ModelRule("r", "x", enabled=False)
+    run, now = desk.database.run, desk.clock()
+    assert not (await run(directions.add_direction(new_id(), direction, signed(), now))).enabled
+    assert not (await run(model_rules.add_model_rule(new_id(), rule, signed(), now))).enabled
+    assert await run(directions.enabled_directions(new_id())) == []
+    assert await run(model_rules.model_rules_for(new_id(), "a@x.example")) == []
+
+
+async def test_the_account_of_a_direction_is_an_id_in_whatever_letters(desk: Desk) -> None:
+    account = new_id()
+
+    async def added(ref: str) -> directions.DirectionView:
+        direction = directions.Direction("a", "account", ref)
+        return await desk.database.run(directions.add_direction(new_id(), direction, signed(), desk.clock()))
+
+    seen = await added(str(account).upper())
+    assert await desk.database.run(directions.enabled_directions(account)) == [seen]
+    with pytest.raises(BadInput, match="scope_ref"):
+        await added("mara@lindqvist.example")
+    changed = replace(seen.direction, scope_ref="nobody")
+    with pytest.raises(BadInput, match="scope_ref"):
+        await desk.database.run(directions.edit_direction(seen, changed, signed(), desk.clock.forward(1)))
+
+
+async def test_a_model_rule_in_shadow_is_refused_with_what_to_use_instead(desk: Desk) -> None:
+    rule = model_rules.ModelRule("r", "x", mode="shadow")
+    with pytest.raises(
+        BadInput, match="directions and model rules have no shadow; use `postroom shadow begin --model`"
+    ):
+        await desk.database.run(model_rules.add_model_rule(new_id(), rule, signed(), desk.clock()))
+
+
 async def test_model_rules_of_all_scopes_are_merged_in_their_order(desk: Desk) -> None:
     account = new_id()
     for rule in (

@@ -10,16 +10,19 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import ManualClock, scale
-from postroom.core.errors import BadInput, NotFound
+from postroom.act.tending import usual_chores
+from postroom.core.errors import BadInput, NotFound, TookTooLong
 from postroom.core.search import read_query
-from postroom.store.database import Database, Script, Text, transaction
+from postroom.store.database import Database, Script, Text, bounded_query, transaction
 from postroom.store.ids import new_id
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.migrate import apply, migrate, migrations
 from postroom.store.opening import connect_database, open_database
-from postroom.store.search import NEWEST, FoundMail, check_message, read_mail, search_mail
+from postroom.store.search import NEWEST, SEARCH_LIMIT_S, FoundMail, check_message, read_mail, search_mail
+from postroom.store.search_backlog import index_older_mail
 from support.mail import OWNER, keep_account, keep_mail
+from support.search import unindex
 
 
 async def search(database: Database, query: str, account_id: UUID | None = None) -> list[FoundMail]:
@@ -222,10 +225,77 @@ async def test_mail_that_was_stored_before_there_was_a_search_is_found(
     await keep_mail(database, clock, 2, subject="Early and lost")
     await database.run(apply_changes(f"gmail:user:{OWNER}", [Change("mail-2", deleted=True)], clock()))
     assert await migrate(database)
-    assert await subjects(database, "early") == ["Early bird"]
     await keep_mail(database, clock, 3, subject="Late and early")
+    assert await subjects(database, "early") == ["Late and early"]
+    assert await is_indexing(database)
+    chore = usual_chores(hourly_cap=20)["search.older_mail_indexed"]
+    assert await database.run(chore(clock())) == 3
     assert sorted(await subjects(database, "early words")) == ["Early bird", "Late and early"]
+    assert await database.run(index_older_mail()) == 0
+    assert not await is_indexing(database)
+    assert len(await search(database, "after:2026-01-01")) == 2
     await database.close()
+
+
+async def is_indexing(database: Database) -> bool:
+    return (await database.run(search_mail(read_query("any"), database.dialect, 1))).is_indexing
+
+
+async def test_older_mail_is_indexed_in_steps_that_are_taken_up_where_they_ended(
+    database: Database, second_database: Database, clock: ManualClock
+):
+    ids = [await keep_mail(database, clock, number, subject=str(number), body="ä" * 100) for number in range(5)]
+    assert sorted(ids) == ids
+    await unindex(database)
+    assert await database.run(index_older_mail(2)) == 2
+    assert sorted(await subjects(second_database, "äää*")) == ["3", "4"]
+    moved = Change("mail-1", frozenset({"STARRED"}), frozenset())
+    await database.run(apply_changes(f"gmail:user:{OWNER}", [Change("mail-0", deleted=True), moved], clock()))
+    assert await second_database.run(index_older_mail(2, most_bytes=200)) == 1
+    assert await second_database.run(index_older_mail(2, most_bytes=1)) == 1
+    assert sorted(await subjects(database, "äää*")) == ["1", "2", "3", "4"]
+    assert await second_database.run(index_older_mail(2)) == 1
+    assert await database.run(index_older_mail(2)) == 0
+    assert sorted(await subjects(database, "äää*")) == ["1", "2", "3", "4"]
+    assert not await is_indexing(database)
+
+
+async def test_older_mail_is_indexed_as_it_is_searched_for_however_it_was_typed(database: Database, clock: ManualClock):
+    await keep_mail(database, clock, subject="Hello", body="Hello")
+    await database.run(_typed_otherwise())
+    await unindex(database)
+    assert await database.run(index_older_mail()) == 1
+    assert await search(database, "subject:caf\u00e9 M\u00fcnchen")
+
+
+@transaction
+def _typed_otherwise() -> Script[None]:
+    yield Text("UPDATE messages SET subject = 'cafe\u0301', body_text = 'Mu\u0308nchen'")
+
+
+async def test_new_mail_is_found_however_it_was_typed(database: Database, clock: ManualClock):
+    await keep_mail(database, clock, subject="Cafe\u0301", body="in Mu\u0308nchen")
+    for query in ("subject:caf\u00e9 m\u00fcnchen", "subject:cafe\u0301 mu\u0308nchen"):
+        (found,) = await search(database, query)
+        assert (found.subject, found.excerpt) == ("Caf\u00e9", "in M\u00fcnchen")
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n"
+
+
+@bounded_query(0.05)
+def _endless() -> Script[None]:
+    yield Text(ENDLESS)
+
+
+async def test_what_has_a_time_limit_is_ended_and_nothing_after_it(database: Database, clock: ManualClock):
+    await keep_mail(database, clock)
+    for _ in range(5):
+        with pytest.raises(TookTooLong):
+            await database.run(_endless())
+    for _ in range(5):
+        assert await search(database, "words")
+    assert search_mail(read_query("any"), database.dialect, 1).limit_s == SEARCH_LIMIT_S
 
 
 HOSTILE_TEXTS = [

@@ -15,6 +15,7 @@ from postroom.core.errors import NotFound
 from postroom.core.model_decision import ModelDecision
 from postroom.core.rule_draft import RuleDraft
 from postroom.core.safety import Policy
+from postroom.decide import simulate as simulating
 from postroom.decide.engine import Advice
 from postroom.decide.simulate import Foreseen, Pair, World, needed_by, replay, setting_of
 from postroom.decide.simulated import ChangeOfRules, Question, Simulated, simulate
@@ -199,7 +200,7 @@ async def test_a_file_that_replaces_all_leaves_nothing_of_the_others(desk: Desk)
 
 
 async def test_each_decision_sees_the_effects_of_those_before_it(desk: Desk) -> None:
-    """The hour's share of what cannot be undone, answers to the same sender, labels left on a message."""
+    """The hour's share of what cannot be undone, answers to the same sender."""
     room = await Mailroom(desk).opened()
     for number in range(4):
         desk.clock.forward(600)
@@ -215,16 +216,6 @@ async def test_each_decision_sees_the_effects_of_those_before_it(desk: Desk) -> 
     }
     assert found.after.answers_held_back == 1
 
-    setting = await setting_of(desk.database, POLICY, False, desk.clock())
-    tag = RuleDraft("tag", {"subject_contains": "report"}, "apply_label", {"label": "Receipts"})
-    done = RuleDraft("done", {"label_present": "receipts"}, "archive", priority=1)
-    rules = ChangeOfRules([tag, done]).applied_to([])
-    worlds = Pair(World([], setting), World(rules, setting))
-    told: list[Past] = []
-    await replay(desk.database, worlds, ALL, needed_by(), lambda past, _one, _other: told.append(past))
-    assert worlds.decide(told[0])[1].said == "archive", "it has the label by now, in this world"
-    assert Pair(World([], setting), World(rules, setting)).decide(told[0])[1].said == "apply_label Receipts"
-
 
 async def test_messages_are_replayed_as_they_were_on_arrival_whatever_became_of_them(desk: Desk) -> None:
     room = await Mailroom(desk).opened()
@@ -235,7 +226,11 @@ async def test_messages_are_replayed_as_they_were_on_arrival_whatever_became_of_
     assert changes(await asked(desk, ChangeOfRules([draft]))) == {("archive", "trash"): 1}
 
 
-async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their_order(desk: Desk) -> None:
+@pytest.mark.parametrize("stride", [2, 1000])
+async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their_order(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, stride: int
+) -> None:
+    monkeypatch.setattr(simulating, "STRIDE", stride)
     room, other = await Mailroom(desk).opened(), await Mailroom(desk, "gmail:user:other").opened()
     await room.deliver(Letter("too old"))
     since = desk.clock.forward(60)
@@ -243,6 +238,7 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
     await other.deliver(Letter("theirs"))
     await room.deliver(Letter("three"), Letter("four"))
     seen: list[str] = []
+    totals: list[int] = []
     setting = await setting_of(desk.database, POLICY, False, desk.clock())
     worlds = Pair(World([], setting), World([], setting))
 
@@ -254,13 +250,39 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
             wanted,
             needed_by(),
             lambda past, _one, _other: seen.append(past.message.provider_message_id),
+            lambda _done, total: totals.append(total),
         )
-        assert count == len(seen)
+        assert count == len(seen) == totals[-1]
         return list(seen)
 
     assert await replayed(Wanted(since, 100)) == ["one", "two", "theirs", "three", "four"]
     assert await replayed(Wanted(since, 100, room.account.id)) == ["one", "two", "three", "four"]
     assert await replayed(Wanted(LONG_AGO, 3, room.account.id)) == ["two", "three", "four"]
+
+
+async def test_long_mail_is_read_in_short_pages(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulating, "PAGE_TEXT", 100)
+    room = await Mailroom(desk).opened()
+    sizes = (99, 500, 30, 30, 60, 1)
+    await room.deliver(*(Letter(f"m{number}", text="x" * size) for number, size in enumerate(sizes)))
+    setting = await setting_of(desk.database, POLICY, False, desk.clock())
+    rule = ChangeOfRules([RuleDraft("looks", {"body_contains": "y"}, "star")]).applied_to([])
+
+    async def pages(*sets: Any) -> list[tuple[int, int]]:
+        told: list[tuple[int, int]] = []
+        worlds = Pair(World([], setting), World([], setting))
+        await replay(
+            desk.database,
+            worlds,
+            ALL,
+            needed_by(*sets),
+            lambda _past, _one, _other: None,
+            lambda done, total: told.append((done, total)),
+        )
+        return told
+
+    assert await pages(rule) == [(2, 6), (5, 6), (6, 6)]
+    assert await pages() == [(6, 6)], "nobody looks at the text"
 
 
 async def test_rules_of_equal_priority_keep_the_order_in_which_they_were_given(desk: Desk) -> None:

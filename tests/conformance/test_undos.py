@@ -12,7 +12,7 @@ from conformance.action_desk import ARRIVED, CAP, OTHERS, ActionDesk, Waiting
 from conformance.desk import Desk
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
-from postroom.act.undo import Undoing
+from postroom.act.undo import Undoing, undo_job
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import Job
@@ -239,19 +239,55 @@ async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_undo(offi
     assert await dump(office.desk.database) == before
 
 
-async def test_the_waking_of_snoozed_mail_is_canceled_in_every_state_in_which_it_still_can_be(desk: Desk) -> None:
-    cancel = desk.database.run
+async def test_the_waking_of_snoozed_mail_is_canceled_in_every_state_in_which_it_still_can_be(
+    office: ActionDesk,
+) -> None:
+    desk = office.desk
+
+    async def undone_with(wake: UUID) -> None:
+        undo, job = await begin(office, await office.completed())
+        await desk.database.run(undos.complete_undo(job, undo.id, ARRIVED, PUT_BACK, None, desk.clock(), wake))
+        assert await office.state(undo.id) == "completed"
+
     asleep = await desk.enqueue(not_before=desk.clock() + timedelta(hours=2))
-    await cancel(undos.cancel_wake(asleep.id, desk.clock()))
+    await undone_with(asleep.id)
     assert await desk.state(asleep.id) == "canceled"
     running = await desk.claimed()
-    await cancel(undos.cancel_wake(running.id, desk.clock()))
+    await undone_with(running.id)
     assert (await desk.show(running.id)).cancel_requested
     await desk.finish(running)
-    await cancel(undos.cancel_wake(running.id, desk.clock()))
+    await undone_with(running.id)
     assert await desk.state(running.id) == "completed"
-    await cancel(undos.cancel_wake(asleep.id, desk.clock()))
-    await cancel(undos.cancel_wake(new_id(), desk.clock()))
+    await undone_with(asleep.id)
+    await undone_with(new_id())
+
+
+async def test_an_undo_and_the_waking_that_it_cancels_end_at_once_without_waiting_for_each_other(
+    office: ActionDesk, second_database: Database
+) -> None:
+    for _ in range(5):
+        done = await office.completed()
+        undo, job = await begin(office, done)
+        waking, now = await office.desk.claimed(), office.desk.clock()
+        await asyncio.gather(
+            office.desk.database.run(undos.complete_undo(job, undo.id, ARRIVED, PUT_BACK, None, now, waking.id)),
+            second_database.run(actions.end_awakened(waking, done.message_id, ARRIVED, now)),
+        )
+        assert await office.desk.state(waking.id) == "completed"
+
+
+async def test_an_undo_that_was_canceled_before_it_began_can_be_asked_for_again(office: ActionDesk) -> None:
+    done, now = await office.completed(), office.desk.clock()
+
+    async def ask() -> tuple[UUID, bool]:
+        job = undo_job(CATALOGUE, done.account_id, (done.id,))
+        return job.id, await office.desk.database.run(undos.enqueue_undo(job, done.id, signed(), now))
+
+    first, is_new = await ask()
+    assert is_new
+    assert not (await ask())[1], "it lives, and stands for both"
+    await office.desk.cancel(first)
+    assert (await ask())[1]
 
 
 async def test_the_same_wish_to_undo_counts_once(desk: Desk) -> None:
@@ -304,15 +340,17 @@ async def test_what_was_undone_or_is_being_undone_is_not_found_and_what_could_no
 
 
 async def test_what_a_rule_a_batch_or_an_account_did_is_found_by_it(office: ActionDesk) -> None:
-    rule, batch = new_id(), new_id()
-    by_rule = await office.completed(rule_id=rule)
+    rule, batch = "receipts", new_id()
+    by_rule = await office.completed(rule_name=rule)
     of_batch = await office.completed(batch_id=batch)
-    of_other = await office.completed(endpoint=OTHERS, rule_id=rule)
-    assert set(await found(office, rule_id=rule)) == {by_rule.id, of_other.id}
+    of_other = await office.completed(endpoint=OTHERS, rule_name=rule)
+    assert set(await found(office, rule_name=rule)) == {by_rule.id, of_other.id}
     assert await found(office, batch_id=batch) == [of_batch.id]
     assert await found(office, account_id=of_other.account_id) == [of_other.id]
-    assert await found(office, rule_id=rule, account_id=by_rule.account_id) == [by_rule.id]
-    assert await found(office, rule_id=rule, batch_id=batch) == []
+    assert await found(office, rule_name=rule, account_id=by_rule.account_id) == [by_rule.id]
+    assert await found(office, rule_name=rule, batch_id=batch) == []
+    assert await office.desk.database.run(undos.has_decided(rule))
+    assert not await office.desk.database.run(undos.has_decided("another"))
     (one,) = await office.desk.database.run(undos.undoable(CAP, batch_id=batch))
     assert one == (of_batch.id, of_batch.account_id, of_batch.message_id)
 

@@ -7,7 +7,6 @@ from uuid import UUID
 from conformance.desk import Desk
 from conformance.fault_cases_approvals import pending
 from postroom.act.approvals import Approvals, Channel
-from postroom.core.errors import JobError
 from postroom.core.job_types import CATALOGUE
 from postroom.handlers.approval_notify import ApprovalNotify
 from postroom.jobs.run import JobRun
@@ -56,7 +55,7 @@ class ApprovalDesk(Desk):
 class Broken:
     """A channel that always fails in the same way."""
 
-    def __init__(self, error: JobError) -> None:
+    def __init__(self, error: Exception) -> None:
         self.name: Any = "webhook"
         self._error = error
 

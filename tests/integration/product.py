@@ -185,7 +185,9 @@ async def until_job(database: Database, id: UUID, state: str) -> None:
         subscription.close()
 
 
-async def decided_action(database: Database, clock: Callable[[], datetime], max_attempts: int) -> tuple[UUID, UUID]:
+async def decided_action(
+    database: Database, clock: Callable[[], datetime], max_attempts: int, rule_name: str | None = None
+) -> tuple[UUID, UUID]:
     """A message with a decision whose action waits for its job; returns the ids of both."""
     account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, clock()))
     await Intake(database, None, clock).ingest(envelope("m1", {}))
@@ -198,7 +200,9 @@ async def decided_action(database: Database, clock: Callable[[], datetime], max_
     )
     await database.run(jobs.open_lease(token, "decider", clock(), clock()))
     (deciding,) = await database.run(jobs.claim(token, 1, clock()))
-    decision = decisions.Decision(new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule")
+    decision = decisions.Decision(
+        new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule", rule_name=rule_name
+    )
     payload = {"account_id": str(account.id), "action_id": str(action_id)}
     follow_up = new_job(CATALOGUE, "action.gmail", payload, max_attempts=max_attempts)
     action = decisions.NewAction(action_id, "rule", "queued", "hash", follow_up.id)

@@ -23,9 +23,10 @@ from postroom.core.safety import Policy
 from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
 from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
-from postroom.store.database import Database
+from postroom.store.database import Database, Script, sql, transaction
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
+from postroom.store.new_jobs import new_job
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "apply_label": {"label": "Receipts"},
@@ -201,6 +202,51 @@ async def test_snoozed_mail_comes_back_and_the_undo_of_a_snooze_takes_its_waking
     assert desk.labels == before
 
 
+async def test_an_undo_of_a_snooze_that_fails_leaves_its_waking(desk: Desk) -> None:
+    done = await desk.do("snooze")
+    assert done.undo_hint is not None
+    desk.product.mailbox.delete(desk.gmail_id)
+    assert (await desk.undo(done.id)).undone == "failed"
+    shown = await desk.database.run(jobs.show_job(UUID(done.undo_hint["unsnooze_job_id"])))
+    assert shown is not None
+    assert shown.state == "queued"
+
+
+async def test_what_was_to_be_back_by_now_is_not_hidden_any_more(desk: Desk) -> None:
+    """The first attempt settled when it comes back and got no further; the next one comes too late."""
+    before = desk.labels
+    await desk.database.run(pauses.pause(pauses.ALL, "to look around", desk.signed(), wall_clock()))
+    id = await desk.ask("snooze", amount=30, units="minutes")
+    job = await _until_parked(desk, await _job_of(desk, id))
+    wake = new_job(CATALOGUE, "unsnooze.gmail", {}, not_before=wall_clock() + timedelta(hours=1))
+    image = {"snooze_until": wall_clock().isoformat(), "unsnooze_job_id": str(wake.id)}
+
+    @transaction
+    def first_attempt() -> Script[None]:
+        yield sql("begin_action", id, job.id, wall_clock())
+        yield sql("set_pre_image", id, json.dumps({"labels": sorted(before), **image}), wall_clock())
+        yield from jobs.enqueue_many.script([wake], wall_clock())
+
+    await desk.database.run(first_attempt())
+    await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock()))
+    done = await desk.ended(id)
+    assert (done.state, desk.labels) == ("completed", before)
+
+
+async def test_mail_that_was_protected_while_its_action_waited_is_not_touched(desk: Desk) -> None:
+    before = desk.labels
+    await desk.database.run(pauses.pause(pauses.ALL, "to look around", desk.signed(), wall_clock()))
+    id = await desk.ask("archive")
+    job = await _job_of(desk, id)
+    await _until_parked(desk, job)
+    await desk.database.run(protection.protect("sender", "shop@store.example", "", desk.signed(), wall_clock()))
+    await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock()))
+    ended = await desk.ended(id)
+    assert (ended.state, ended.error) == ("canceled", "the sender is protected")
+    assert (await _ended_job(desk, job)).state == "completed"
+    assert desk.labels == before
+
+
 @pytest.mark.parametrize("meanwhile", ["nothing", "trashed", "deleted", "label deleted", "woken and archived"])
 async def test_waking_puts_a_message_back_unless_the_user_has_moved_it(desk: Desk, meanwhile: str) -> None:
     before = desk.labels
@@ -227,6 +273,39 @@ async def test_waking_puts_a_message_back_unless_the_user_has_moved_it(desk: Des
         assert desk.labels == before - {"INBOX"}
     elif meanwhile != "deleted":
         assert desk.labels == before
+
+
+async def test_mail_that_is_snoozed_again_sleeps_until_then_also_when_that_is_undone_too_late(desk: Desk) -> None:
+    before = desk.labels
+    first = await desk.do("snooze", amount=30, units="minutes")
+    asleep = desk.labels
+    second = await desk.do("snooze", amount=2, units="hours")
+    assert first.undo_hint is not None
+    assert second.undo_hint is not None
+    wakes = [UUID(each.undo_hint["unsnooze_job_id"]) for each in (first, second) if each.undo_hint]
+    await desk.database.run(jobs.retry_job(wakes[0], wall_clock()))
+    assert (await _ended_job(desk, wakes[0])).state == "completed"
+    assert desk.labels == asleep
+    await desk.undo(second.id)
+    assert desk.labels == asleep
+    waiting = await desk.database.run(jobs.show_job(wakes[1]))
+    assert waiting is not None
+    assert waiting.state == "queued", "nobody else would wake it"
+    await desk.database.run(jobs.retry_job(wakes[1], wall_clock()))
+    assert (await _ended_job(desk, wakes[1])).state == "completed"
+    assert desk.labels == before
+
+
+async def test_the_undo_of_a_second_snooze_leaves_the_first_in_force(desk: Desk) -> None:
+    before = desk.labels
+    first = await desk.do("snooze", amount=30, units="minutes")
+    second = await desk.do("snooze", amount=2, units="hours")
+    await desk.undo(second.id)
+    assert first.undo_hint is not None
+    wake = UUID(first.undo_hint["unsnooze_job_id"])
+    await desk.database.run(jobs.retry_job(wake, wall_clock()))
+    assert (await _ended_job(desk, wake)).state == "completed"
+    assert desk.labels == before
 
 
 async def test_while_paused_nothing_is_changed_and_then_all_goes_on(desk: Desk) -> None:

@@ -1,36 +1,32 @@
 """Agents on stored mail, with the mcp package's own client: they find, read, propose and undo, and never approve."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from mcp import MCPError
-from mcp.client import Client
 
 from conftest import ManualClock, new_sqlite
+from integration.agent_desk import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
 from integration.product import letter, running_product
 from postroom.act import agents
 from postroom.core.roles import TOOLS, Principal, Role
+from postroom.core.safety import Policy
 from postroom.store import decisions, jobs
 from postroom.store.actions import list_actions
-from postroom.store.audit import AuditView, Signature, list_audit
+from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
 from postroom.store.pauses import standing_pauses
 from postroom.store.protection import protect
-from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
-from support.mail import OWNER, done, keep_account, keep_mail
+from support.mail import OWNER, done, keep_account
 from support.switchboard import served, services_on
-
-AGENT = Principal(Role.AGENT, token_id=new_id())
-ADMIN = Principal(Role.ADMIN, token_id=new_id())
 
 
 @pytest.fixture
@@ -39,32 +35,6 @@ async def services(migrated_sqlite: Path, tmp_path: Path, clock: ManualClock) ->
     database = await new_sqlite(tmp_path, migrated_sqlite)
     yield services_on(database, clock)
     await database.close()
-
-
-@contextlib.asynccontextmanager
-async def client_of(services: Services, principal: Principal = AGENT) -> AsyncGenerator[Client]:
-    async with Client(build_server(services, principal)) as client:
-        yield client
-
-
-async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.structured_content
-    return result.structured_content
-
-
-async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error, result.structured_content
-    return result.structured_content
-
-
-async def stored(services: Services, number: object = 1, **parts: Any) -> UUID:
-    return await keep_mail(services.database, services.clock, number, **parts)
-
-
-async def audited(services: Services, action: str | None = None) -> list[AuditView]:
-    return await services.database.run(list_audit(1000, action=action))
 
 
 async def until(database: Database, holds: Callable[[], Any]) -> None:
@@ -89,7 +59,7 @@ async def test_an_agent_finds_reads_proposes_looks_back_and_undoes(database: Dat
         await product.settled(1)
         assert "INBOX" not in product.mailbox.get(message.id).labels
         async with (
-            served(services_on(database, wall_clock)) as switchboard,
+            served(services_on(database, wall_clock, policy=Policy(trust_agents=True))) as switchboard,
             switchboard.client(await switchboard.token("agent")) as agent,
         ):
             (found,) = (await ask(agent, "mail.search", query="order from:store.example"))["messages"]
@@ -104,9 +74,9 @@ async def test_an_agent_finds_reads_proposes_looks_back_and_undoes(database: Dat
             (action,) = told["actions"]
             assert (action["state"], action["reversible"], action["yours"]) == ("completed", True, False)
 
-            proposed = await ask(agent, "mail.propose_action", message_id=id, action="star", why="it is on its way")
+            proposed = await ask(agent, "mail.propose_action", message_id=id, action="delete", why="it is old")
             assert proposed["state"] == "approved_pending"
-            assert proposed["reasons"] == ["agents propose, people approve"]
+            assert proposed["reasons"] == ["delete cannot be undone"]
             (waiting,) = (await ask(agent, "actions.list", state="approved_pending"))["actions"]
             assert (waiting["action_id"], waiting["yours"], waiting["actor"]) == (proposed["action_id"], True, "agent")
             assert (await refused(agent, "actions.undo", action_id=proposed["action_id"]))["field"] == "action_id"
@@ -121,9 +91,7 @@ async def test_an_agent_finds_reads_proposes_looks_back_and_undoes(database: Dat
             await until(database, is_undone)
             again = await ask(agent, "actions.undo", action_id=action["action_id"])
             assert again["state"] == "completed"
-            labels = product.mailbox.get(message.id).labels
-            assert "INBOX" in labels
-            assert "STARRED" not in labels
+            assert "INBOX" in product.mailbox.get(message.id).labels
 
 
 async def test_no_tool_of_any_role_approves(services: Services):
@@ -266,23 +234,13 @@ async def test_a_wrong_argument_is_named(
     assert problem["remedy"]
 
 
-async def test_what_the_user_did_no_agent_undoes(services: Services):
-    action = str(await done(services.database, services.clock, await stored(services), "user"))
-    async with client_of(services) as agent:
-        problem = await refused(agent, "actions.undo", action_id=action)
-        assert (problem["code"], problem["field"]) == ("refused", "action")
-    async with client_of(services, ADMIN) as admin:
-        assert (await ask(admin, "actions.undo", action_id=action))["state"] == "queued"
-        assert (await ask(admin, "actions.undo", action_id=action))["state"] == "queued"
-    assert len(await services.database.run(jobs.list_jobs(type="undo.action"))) == 1
-
-
 async def test_an_agent_bound_to_an_account_has_no_other(services: Services):
     mine = await stored(services, 1, subject="Mine")
     other = await stored(services, 2, subject="Other", owner="bob@example.org")
     bob = await keep_account(services.database, services.clock(), "bob@example.org")
     action, others_action = [str(await done(services.database, services.clock, each)) for each in (mine, other)]
-    async with client_of(services, Principal(Role.AGENT, token_id=new_id(), account_id=bob.id)) as agent:
+    bound = Principal(Role.AGENT, token_id=new_id(), account_id=bob.id)
+    async with client_of(trusting(services), bound) as agent:
         found = (await ask(agent, "mail.search", query="words"))["messages"]
         assert [each["message_id"] for each in found] == [str(other)]
         listed = (await ask(agent, "actions.list"))["actions"]
@@ -343,7 +301,7 @@ async def test_actions_are_listed_in_pages(services: Services, clock: ManualCloc
 
 async def test_everything_is_audited_without_what_was_searched_for_or_read(services: Services, clock: ManualClock):
     id = str(await stored(services, subject="canary one", body="canary two", sender="canary@three.example"))
-    action = str(await done(services.database, clock, UUID(id)))
+    action = str(await done(services.database, clock, UUID(id), "agent", AGENT.actor))
     async with client_of(services) as agent:
         for _ in range(3):
             await ask(agent, "mail.search", query="canary")

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from postroom.act.discord import DiscordChannel, DiscordTerms
 from postroom.act.discord_bot import DiscordBot
 from postroom.act.discord_buttons import Buttons
 from postroom.act.discord_library import point_at
-from postroom.core.errors import Fatal, Retryable
+from postroom.core.errors import Fatal, KeyMissing, Retryable
 from postroom.sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
 from postroom.store import approvals
 from postroom.store.database import Database
@@ -68,18 +68,24 @@ async def quiet(sqlite: Database, clock: ManualClock) -> AsyncIterator[Room]:
             await channel.aclose()
 
 
-@pytest.fixture
-async def room(quiet: Room) -> AsyncIterator[Room]:
-    bot = DiscordBot(quiet.discord.token, quiet.desk.answers, BUTTONS, [APPROVER])
-    listening = asyncio.create_task(bot.run(again_after=timedelta(0)))
+@contextlib.asynccontextmanager
+async def listening(quiet: Room, buttons: Buttons) -> AsyncGenerator[Room]:
+    bot = DiscordBot(quiet.discord.token, quiet.desk.answers, buttons, [APPROVER])
+    task = asyncio.create_task(bot.run(again_after=timedelta(0)))
     try:
         async with asyncio.timeout(PATIENCE_S):
             await quiet.discord.gateway.until_connected()
         yield quiet
     finally:
-        listening.cancel()
+        task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await listening
+            await task
+
+
+@pytest.fixture
+async def room(quiet: Room) -> AsyncIterator[Room]:
+    async with listening(quiet, BUTTONS):
+        yield quiet
 
 
 def fields(message: dict[str, Any]) -> dict[str, str]:
@@ -114,6 +120,45 @@ async def test_an_approver_who_presses_approve_has_it_done(room: Room) -> None:
     assert await room.press(message_id, "Approve") == "Approved: it is being done."
     found = await room.desk.shown(id)
     assert (found.state, found.approved_by) == ("queued", f"discord:{APPROVER}")
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters"),
+    [
+        ("auto_reply", {"text": "x" * 701}),
+        ("auto_reply", {"text": "Yes.", "html": "<p>No.</p>"}),
+        ("forward", {"to": [f"r{number}@example.com" for number in range(11)]}),
+    ],
+)
+async def test_what_is_not_shown_whole_can_be_rejected_there_but_not_approved(
+    room: Room, action: str, parameters: dict[str, Any]
+) -> None:
+    id, message_id = await room.asked(action, parameters)
+    message = room.discord.messages[message_id]
+    assert [button["label"] for row in message["components"] for button in row["components"]] == ["Reject", "Open"]
+    assert f"`postroom approvals approve {id}`" in fields(message)["Not all of it is shown here"]
+    approve = BUTTONS.sign("approve", await room.desk.shown(id))
+    assert (await room.press(message_id, approve)).startswith("Refused: not all of it is shown here")
+    assert await room.desk.state(id) == approvals.WAITING
+    assert [each[:2] for each in await room.desk.refused()] == [(f"discord:{APPROVER}", str(id))]
+    assert await room.press(message_id, "Reject") == "Rejected: it is not done."
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (KeyMissing("there is no key"), "Not done: there is no key."),
+        (RuntimeError("a secret"), "Not done, for a reason that nobody foresaw; answer with `postroom approvals`."),
+    ],
+)
+async def test_whoever_presses_gets_an_answer_whatever_goes_wrong(quiet: Room, error: Exception, words: str) -> None:
+    def keys() -> list[bytes]:
+        raise error
+
+    id, message_id = await quiet.asked()
+    async with listening(quiet, Buttons(keys)):
+        assert await quiet.press(message_id, "Approve") == words
+    assert await quiet.desk.state(id) == approvals.WAITING
 
 
 async def test_an_approver_who_presses_reject_has_it_left(room: Room) -> None:
@@ -247,6 +292,33 @@ async def test_a_channel_that_fails_does_not_keep_the_others_from_asking(quiet: 
     assert [notice.channel for notice in await quiet.desk.notices(id)] == ["discord"]
 
 
+async def test_a_channel_that_breaks_in_an_unforeseen_way_is_tried_again_and_silences_no_other(quiet: Room) -> None:
+    id = await pending(quiet.desk)
+    with pytest.raises(Retryable, match="webhook failed in a way that nobody foresaw \\(KeyMissing\\)") as raised:
+        await quiet.desk.notify(id, [Broken(KeyMissing("a secret")), quiet.channel])
+    assert "secret" not in str(raised.value)
+    assert [notice.channel for notice in await quiet.desk.notices(id)] == ["discord"]
+
+
+async def test_a_notice_posted_while_the_answer_arrives_is_closed_at_once(quiet: Room) -> None:
+    id = await pending(quiet.desk)
+
+    class AnsweredMeanwhile(Broken):
+        """Somebody answers while it asks."""
+
+        async def post(self, approval: approvals.Approval, *, again: bool) -> str:
+            await quiet.desk.reject(id)
+            return "x"
+
+        async def close(self, approval: approvals.Approval, reference: str) -> None:
+            closed.append(approval.state)
+
+    closed: list[str] = []
+    await quiet.desk.notify(id, [AnsweredMeanwhile(Fatal("unused"))])
+    assert closed == ["rejected"]
+    assert [notice.is_open for notice in await quiet.desk.notices(id)] == [False]
+
+
 async def test_without_a_channel_the_job_is_done_and_the_action_waits(quiet: Room) -> None:
     id = await pending(quiet.desk)
     await quiet.desk.notify(id, [])
@@ -260,11 +332,12 @@ async def test_what_was_answered_before_anybody_was_asked_is_not_asked(quiet: Ro
     assert quiet.discord.messages == {}
 
 
-async def test_a_notice_that_cannot_be_closed_is_given_up_with_the_last_attempt(quiet: Room) -> None:
+@pytest.mark.parametrize("error", [Retryable("later"), RuntimeError("unforeseen")])
+async def test_a_notice_that_cannot_be_closed_is_given_up_with_the_last_attempt(quiet: Room, error: Exception) -> None:
     id = await pending(quiet.desk)
     await quiet.desk.database.run(approvals.keep_notice(id, "webhook", "x", quiet.desk.clock()))
     await quiet.desk.reject(id)
-    broken = Broken(Retryable("later"))
+    broken = Broken(error)
     for attempt, is_open in ((1, True), (5, False)):
         with pytest.raises(Retryable):
             await quiet.desk.notify(id, [broken], attempts=attempt)

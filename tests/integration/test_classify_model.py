@@ -13,7 +13,7 @@ from postroom.core.jobs import JobView
 from postroom.decide.adviser import ModelAdviser
 from postroom.decide.model import Model, release_waiting
 from postroom.sandbox.faults import Fault
-from postroom.sandbox.model_api import ModelApi, running_model_api
+from postroom.sandbox.model_api import ModelApi, Raw, running_model_api
 from postroom.sandbox.model_moods import Says, decides
 from postroom.sections import ModelSettings
 from postroom.store import decisions, jobs, labels, protection
@@ -143,6 +143,19 @@ async def test_a_wrong_key_parks_the_decision_until_the_settings_are_mended(desk
     await release_waiting(desk.database, wall_clock())
     await desk.product.settled(1)
     assert not desk.inbox(id)
+
+
+async def test_a_first_mail_that_is_refused_waits_for_the_first_answer_and_no_longer(desk: Desk) -> None:
+    refused = Raw(b'{"error": {"message": "no"}}', 400)
+    desk.api.say(refused)
+    await desk.deliver("This one is refused")
+    await desk.classify_job(lambda job: job.parked_by is not None)
+    desk.api.say(decides("archive", 0.95), refused)
+    await desk.deliver()
+    await desk.product.settled(2)
+    (decision,) = await desk.decided("This one is refused")
+    assert (decision.source, decision.action_type) == ("none", "none")
+    assert "refuses this mail" in decision.rationale
 
 
 async def test_a_model_that_makes_no_sense_leaves_the_message_where_it_is(desk: Desk) -> None:

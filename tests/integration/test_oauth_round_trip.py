@@ -20,7 +20,7 @@ from postroom.core.retry import RetryPolicy
 from postroom.core.roles import Principal, Role
 from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import ScopeMissing, TokenUnavailable, job_error
+from postroom.gmail.errors import ScopeMissing, TokenUnavailable, job_error_of
 from postroom.gmail.oauth import AppRefused, GoogleOAuth, Grant
 from postroom.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
 from postroom.jobs.run import JobRun
@@ -305,7 +305,7 @@ async def test_less_than_was_asked_for_is_seen_before_and_behind_google(bench: B
         f"run `postroom account add gmail --email {ADA} --level organise`, and leave every box on Google's page ticked"
     )
     assert (str(refused.value), str(again)) == (told, told)
-    assert str(job_error("apply_label", refused.value)) == f"apply_label: {told}"
+    assert str(job_error_of(refused.value, "apply_label")) == f"apply_label: {told}"
 
 
 async def test_jobs_of_a_lost_consent_wait_through_it_without_an_attempt(bench: Bench) -> None:

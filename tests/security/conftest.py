@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from conftest import ManualClock, new_sqlite
+from postroom.core.safety import Policy
 from postroom.gmail.oauth import GoogleApp, GoogleOAuth, Grant
 from postroom.gmail.scopes import MODIFY
 from postroom.store.audit import Signature
@@ -25,7 +26,9 @@ async def switchboard(migrated_sqlite: Path, tmp_path: Path, clock: ManualClock)
     database = await new_sqlite(tmp_path, migrated_sqlite)
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(_token)) as google:
         credentials = await _credentials(database, clock, tmp_path, google)
-        async with served(services_on(database, clock, credentials=credentials)) as running:
+        # What a role may call is one thing; that an agent undoes its own only, unless it is trusted, is another.
+        trusting = Policy(trust_agents=True)
+        async with served(services_on(database, clock, credentials=credentials, policy=trusting)) as running:
             yield running
     await database.close()
 

@@ -14,7 +14,7 @@ from mcp.types import CallToolResult
 
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.store.ids import new_id
-from support.mail import done, keep_mail
+from support.mail import done, keep_account, keep_mail
 from support.switchboard import Served, envelope, mail
 
 OWN, OTHER = "webhook:ci", "webhook:other"
@@ -204,6 +204,24 @@ async def test_a_call_does_what_the_table_says(switchboard: Served, row: list[st
     counted = switchboard.services.tally.counts_of(ACCESS_REFUSED)
     assert counted.get(("identity",), 0) == expected.count("identity")
     assert counted.get(("role",), 0) == len(refused) - expected.count("identity")
+
+
+async def test_an_agent_bound_to_an_account_has_every_tool_of_agents_but_the_queues(switchboard: Served):
+    account = await keep_account(switchboard.services.database, switchboard.services.clock())
+    token = await switchboard.token("agent", account_id=account.id)
+    asked = [(row[0], row[1]) for row in ROWS if row[HEAD.index("agent")] in ("yes", "queue")]
+    found: dict[str, set[str]] = {}
+    async with switchboard.client(token, "2026-07-28") as agent:
+        listed = {tool.name for tool in (await agent.list_tools()).tools}
+        for tool, on in asked:
+            result = await agent.call_tool(tool, await arguments(switchboard, tool, on, "bound"))
+            found.setdefault(tool, set()).add(outcome(result))
+            if result.is_error:
+                assert "bound to an account" in result.structured_content["problem"]
+    queues = {"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"}
+    assert found == {tool: {"role" if tool in queues else "yes"} for tool, _ in asked}
+    assert listed == set(found) - queues
+    assert {entry.object_id for entry in await switchboard.audit()} == queues
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -10,7 +10,8 @@ from postroom.core.job_types import CATALOGUE
 from postroom.core.mail import read_mail
 from postroom.core.queues import EMAIL
 from postroom.core.undo import undo_hint
-from postroom.store import actions, decisions, inbox, jobs, mail
+from postroom.store import actions, approvals, decisions, inbox, jobs, mail
+from postroom.store.audit import Signature
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.new_jobs import new_job
@@ -65,13 +66,31 @@ async def keep_mail(
     return kept[-1]
 
 
-async def done(database: Database, clock: Callable[[], datetime], message_id: UUID, actor: str = "rule") -> UUID:
+async def done(
+    database: Database, clock: Callable[[], datetime], message_id: UUID, actor: str = "rule", asked_by: str = "test"
+) -> UUID:
     """The id of an action that took the message out of the inbox, on somebody's behalf."""
     account_id = (await database.run(mail.load_message(message_id))).account_id
-    job, action_id, token = new_job(CATALOGUE, "action.gmail", {}, priority=100), new_id(), new_id()
+    job, action_id = new_job(CATALOGUE, "action.gmail", {}, priority=100), new_id()
     wish = decisions.Decision(new_id(), account_id, message_id, "none", "archive", {}, 1.0, "a test")
-    action = decisions.NewAction(action_id, actor, "queued", "hash", job.id, asked_by="test")
+    action = decisions.NewAction(action_id, actor, "queued", "hash", job.id, asked_by=asked_by)
     await database.run(decisions.ask_for_action(wish, action, job, clock()))
+    await carried_out(database, clock, action_id)
+    return action_id
+
+
+async def approved_and_done(database: Database, clock: Callable[[], datetime], action_id: UUID) -> None:
+    """A person says yes to what was to be taken out of the inbox, and it is."""
+    job = new_job(CATALOGUE, "action.gmail", {}, priority=100)
+    shown = (await database.run(approvals.show_approval(action_id))).action_hash
+    signed = Signature(new_id(), "cli:ada", "admin")
+    await database.run(approvals.approve_action(action_id, shown, job, signed, clock()))
+    await carried_out(database, clock, action_id)
+
+
+async def carried_out(database: Database, clock: Callable[[], datetime], action_id: UUID) -> None:
+    """What waits with the most urgent job there is has taken its message out of the inbox."""
+    token = new_id()
     await database.run(jobs.open_lease(token, "worker", clock(), clock() + timedelta(minutes=1)))
     (claimed,) = await database.run(jobs.claim(token, 1, clock()))
     await database.run(actions.begin_action(claimed, action_id, 20, clock()))
@@ -79,4 +98,3 @@ async def done(database: Database, clock: Callable[[], datetime], message_id: UU
     hint = undo_hint("archive", before, label_change("archive").effective(before))
     await database.run(actions.complete_action(claimed, action_id, frozenset(), hint, clock()))
     await database.run(jobs.close_lease(token, clock()))
-    return action_id

@@ -43,6 +43,7 @@ def services_on(
     reserve: DiskReserve | None = None,
     poll_s: float = 60,
     credentials: AccessTokens | None = None,
+    policy: Policy | None = None,
 ) -> Services:
     """The services. Whoever waits is woken by signals; polls are too rare to help a test."""
     queues, tally = Queues(), Tally()
@@ -55,7 +56,7 @@ def services_on(
         tally=tally,
         clock=clock,
         credentials=credentials,
-        agents=Agents(Wishes(database, CATALOGUE, Policy(), clock)),
+        agents=Agents(Wishes(database, CATALOGUE, policy or Policy(), clock)),
     )
 
 

@@ -19,6 +19,7 @@ from postroom.core.actions import (
     wanted_label,
 )
 from postroom.core.errors import BadInput, Fatal
+from postroom.core.rule_draft import check_rule
 
 PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
 OTHERS = st.frozensets(st.sampled_from(["UNREAD", "STARRED", "Label_1", "Label_2"]))
@@ -109,6 +110,40 @@ def test_what_could_not_be_carried_out_is_refused_with_the_field(
     with pytest.raises(BadInput) as refused:
         check_parameters(action, parameters)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("action", ["apply_label", "remove_label"])
+@pytest.mark.parametrize(
+    ("label", "instead"),
+    [
+        ("TRASH", "use trash"),
+        (" Spam ", "use trash"),
+        ("inbox", "use archive"),
+        ("Unread", "mark_read"),
+        ("STARRED", "use star"),
+        ("ſtarred", "use star"),
+        ("important", "use star"),
+        ("SENT", "of your own"),
+        ("draft", "of your own"),
+        ("CHAT", "of your own"),
+        ("CATEGORY_PROMOTIONS", "of your own"),
+        ("category_new", "of your own"),
+    ],
+)
+def test_a_label_of_gmail_itself_is_no_way_round_the_action_it_stands_for(
+    action: str, label: str, instead: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        check_parameters(action, {"label": label})
+    assert (refused.value.field, instead in refused.value.remedy) == ("parameters.label", True)
+    with pytest.raises(BadInput) as in_rule:
+        check_rule({"label_present": "INBOX"}, action, {"label": label})
+    assert str(in_rule.value) == str(refused.value)
+
+
+@pytest.mark.parametrize("label", ["Trash/2026", "Inbox zero", "Categories", "Spamalot"])
+def test_a_label_of_the_user_may_sound_like_one_of_gmail(label: str) -> None:
+    check_parameters("apply_label", {"label": label})
 
 
 def test_recipients_are_one_address_or_a_list() -> None:

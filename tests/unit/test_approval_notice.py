@@ -27,6 +27,27 @@ def test_an_answer_names_the_address_it_goes_to_and_is_shown():
     assert notice.content == "Subject: Re\nThanks.\nBye."
 
 
+@pytest.mark.parametrize(
+    ("is_whole", "changes"),
+    [
+        (True, {}),
+        (True, {"rationale": "x" * 500}),
+        (True, {"parameters": {"to": [f"r{n}@example.com" for n in range(10)]}}),
+        (False, {"parameters": {"to": [f"r{n}@example.com" for n in range(11)]}}),
+        (False, {"parameters": {"to": f"{'r' * 80}@example.com"}}),
+        (True, {"action_type": "auto_reply", "parameters": {"text": "x" * 700}}),
+        (False, {"action_type": "auto_reply", "parameters": {"text": "x" * 701}}),
+        (False, {"action_type": "auto_reply", "parameters": {"text": f"Yes.{' ' * 3000}Send money."}}),
+        (False, {"action_type": "auto_reply", "parameters": {"text": "Yes.", "html": "<p>No.</p>"}}),
+        (False, {"action_type": "apply_label", "parameters": {"label": "x" * 201}}),
+        (False, {"sender": f"{'Boss ' * 50}<eve@example.com>"}),
+        (False, {"subject": "x" * 201}),
+    ],
+)
+def test_a_notice_is_whole_when_nothing_of_what_would_be_done_is_missing(is_whole: bool, changes: dict[str, Any]):
+    assert notice_of(replace(WAITING, **changes)).is_whole is is_whole
+
+
 def test_what_reaches_nobody_names_nobody():
     assert notice_of(replace(WAITING, action_type="delete", parameters={})).to_whom == ()
 

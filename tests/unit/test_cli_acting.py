@@ -8,9 +8,13 @@ from uuid import UUID
 import pytest
 
 from integration.product import decided_action
+from postroom.act.undo import undo_job
 from postroom.core.actions import label_change
-from postroom.core.undo import undo_hint
-from postroom.store import actions, jobs, pauses
+from postroom.core.job_types import CATALOGUE
+from postroom.core.jobs import Job
+from postroom.core.undo import no_way_back, undo_hint
+from postroom.store import actions, jobs, pauses, undos
+from postroom.store.audit import AuditView, list_audit
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
@@ -38,7 +42,7 @@ def archived(shell: Shell) -> UUID:
     assert shell("migrate") == 0
 
     async def archive(database: Database) -> UUID:
-        action_id, _ = await decided_action(database, wall_clock, max_attempts=8)
+        action_id, _ = await decided_action(database, wall_clock, max_attempts=8, rule_name="receipts")
         token = new_id()
         await database.run(jobs.open_lease(token, "worker", wall_clock(), wall_clock()))
         (job,) = await database.run(jobs.claim(token, 1, wall_clock()))
@@ -49,6 +53,11 @@ def archived(shell: Shell) -> UUID:
         return action_id
 
     return on_database(shell, archive)
+
+
+def audited(shell: Shell) -> list[AuditView]:
+    """The newest first."""
+    return on_database(shell, lambda database: database.run(list_audit(10)))
 
 
 def undo_jobs(shell: Shell) -> list[str]:
@@ -75,6 +84,42 @@ def test_one_action_is_undone(shell: Shell, archived: UUID) -> None:
     assert shell("undo", str(archived)) == 0
     assert shell.out == "1 actions on 1 messages are being undone.\n"
     assert undo_jobs(shell) == [str(archived)]
+    (entry,) = audited(shell)
+    assert (entry.action, entry.object_type, entry.object_id) == ("action.undo", "action", str(archived))
+
+
+def test_what_is_undone_already_or_is_being_undone_is_not_undone_again(shell: Shell, archived: UUID) -> None:
+    async def begin(database: Database) -> tuple[UUID, Job]:
+        view, *_ = await database.run(actions.list_actions(1))
+        token, undo = new_id(), new_id()
+        await database.run(jobs.enqueue_many([undo_job(CATALOGUE, view.account_id, (archived,))], wall_clock()))
+        await database.run(jobs.open_lease(token, "worker", wall_clock(), wall_clock()))
+        (job,) = await database.run(jobs.claim(token, 1, wall_clock()))
+        await database.run(undos.begin_undo(job, archived, view.account_id, undo, wall_clock()))
+        return undo, job
+
+    undo, job = on_database(shell, begin)
+    assert shell("undo", str(archived)) == 2
+    assert "it is being undone" in shell.err
+    ending = undos.complete_undo(job, undo, INBOX, no_way_back("apply_label"), None, wall_clock())
+    on_database(shell, lambda database: database.run(ending))
+    assert shell("undo", str(archived)) == 2
+    assert "it is undone already" in shell.err
+    assert undo_jobs(shell) == [str(archived)]
+
+
+def test_what_a_rule_did_is_undone_after_the_rule_was_removed_and_the_wish_is_audited(
+    shell: Shell, archived: UUID
+) -> None:
+    assert shell("undo", "--rule", "receipts", "--since", "7d", "--dry-run") == 0
+    assert audited(shell) == []
+    assert shell("undo", "--rule", "receipts", "--since", "7d", "--json") == 0
+    assert shell.json()[0]["actions"] == 1
+    assert undo_jobs(shell) == [str(archived)]
+    (entry,) = audited(shell)
+    assert (entry.action, entry.role) == ("actions.undo", "admin")
+    assert entry.actor.startswith("cli:")
+    assert entry.after == {"rule": "receipts", "since": "7d", "actions": 1, "messages": 1}
 
 
 def test_everything_of_a_time_is_undone(shell: Shell, archived: UUID) -> None:
@@ -131,11 +176,34 @@ def test_a_message_is_decided_about_anew(shell: Shell, archived: UUID) -> None:
     assert shell("actions", "list", "--json") == 0
     message = shell.json()[0]["message_id"]
     assert shell("reclassify", message) == 0
-    assert shell.out == "1 messages are being decided about anew.\n"
+    told = shell.out
     assert shell("jobs", "list", "--type", "classify", "--state", "queued", "--json") == 0
     (job,) = shell.json()
+    batch = job["payload"]["batch_id"]
+    assert told.splitlines() == [
+        "1 messages are being decided about anew.",
+        f"`postroom undo --batch {batch}` takes back what follows.",
+    ]
     assert job["payload"]["again"] is True
     assert job["idempotency_key"].endswith(":2")
+    (entry,) = audited(shell)
+    assert (entry.action, entry.object_id, entry.after) == ("messages.reclassify", batch, {"messages": 1})
     assert shell("reclassify", "--since", "7d", "--json") == 0
-    assert shell.json() == [{"messages": 0}]
+    assert shell.json()[0]["messages"] == 0
     assert shell("reclassify") == 2
+
+
+def test_a_message_is_decided_about_anew_once_at_a_time_and_again_after_that_was_canceled(
+    shell: Shell, archived: UUID
+) -> None:
+    assert shell("actions", "list", "--json") == 0
+    message = shell.json()[0]["message_id"]
+    counts: list[int] = []
+    for _ in range(2):
+        assert shell("reclassify", message, "--json") == 0
+        counts.append(shell.json()[0]["messages"])
+    assert shell("jobs", "list", "--type", "classify", "--state", "queued", "--json") == 0
+    assert shell("jobs", "cancel", shell.json()[0]["id"]) == 0
+    assert shell("reclassify", message, "--json") == 0
+    counts.append(shell.json()[0]["messages"])
+    assert counts == [1, 0, 1]

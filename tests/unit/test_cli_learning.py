@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,25 @@ def test_what_a_rule_decided_in_shadow_is_shown_beside_what_the_user_did(shell: 
     assert "not yet proven: only 2 of its 3 decisions" in shell.out
 
 
+def test_how_the_user_answered_a_decision_is_explained(shell: Shell, inhabited: Inhabited) -> None:
+    ids: dict[str, object] = {}
+
+    async def answered(room: Mailroom) -> None:
+        await compared(room)
+        ids.update(room.ids)
+
+    inhabited(answered)
+    told = {
+        "same": {"agreed": True, "you": "archived it"},
+        "other": {"agreed": False, "you": "put it into the trash"},
+        "untouched": {"agreed": None, "you": None},
+    }
+    for name, answer in told.items():
+        assert shell("actions", "explain", str(ids[name]), "--json") == 0
+        [dark] = [each for each in shell.json()[0]["decisions"] if each["shadow"]]
+        assert {key: dark[key] for key in answer} == answer
+
+
 def test_a_rule_leaves_the_shadow_with_a_warning_when_little_speaks_for_it(shell: Shell, inhabited: Inhabited) -> None:
     inhabited(compared)
     assert shell("shadow", "end", "--rule", "dark") == 0
@@ -136,6 +156,7 @@ def test_a_rule_leaves_the_shadow_with_a_warning_when_little_speaks_for_it(shell
 
 
 async def of_a_category(room: Mailroom) -> None:
+    room.desk.clock.now = datetime.now(UTC)
     await room.rules(RuleDraft("all", {"has_attachment": False}, "archive"))
     await room.decide(Letter("a", "x@y.example", "Your flight"), Letter("b", "x@y.example", "Something else"))
     await room.user("a", remove="INBOX")

@@ -76,7 +76,7 @@ def test_a_wrong_state_and_an_unknown_id_are_told(shell: Shell) -> None:
     on_the_desk(shell, deferred)
     assert shell("outbound", "list", "--state", "lost") == 2
     assert "use one of bounced, canceled" in shell.err
-    for command in (["show"], ["retry"], ["resolve", "--sent"]):
+    for command in (["show"], ["retry"], ["cancel"], ["resolve", "--sent"]):
         assert shell("outbound", command[0], NOBODY, *command[1:]) == 1
         assert "there is no outgoing mail" in shell.err
 
@@ -119,3 +119,21 @@ def test_what_was_not_sent_is_queued_again(shell: Shell) -> None:
     id = on_the_desk(shell, unknown)
     assert shell("outbound", "resolve", id, "--not-sent") == 0
     assert shell.out == f"{id}  queued\n"
+
+
+def test_what_is_unknown_is_canceled_with_the_reason_and_nothing_has_to_be_done_about_it(shell: Shell) -> None:
+    id = on_the_desk(shell, unknown)
+    assert shell("outbound", "cancel", id, "--reason", "never mind", "--json") == 0
+    assert shell.json() == [{"id": id, "result": "canceled"}]
+    assert shell("outbound", "show", id, "--json") == 0
+    (shown,) = shell.json()
+    assert shown["state"] == "canceled"
+    assert shown["error"].endswith(": never mind; it may have been sent before")
+    assert shell("outbound", "cancel", id) == 1
+    assert "is canceled and cannot be canceled any more" in shell.err
+
+
+def test_what_has_a_draft_is_stopped_by_the_next_sender(shell: Shell) -> None:
+    id = on_the_desk(shell, deferred)
+    assert shell("outbound", "cancel", id) == 0
+    assert shell.out == f"{id}  stopping\n"

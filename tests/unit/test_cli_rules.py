@@ -345,20 +345,27 @@ def test_directions_are_added_changed_switched_and_removed(shell: Shell) -> None
 
 def test_model_rules_are_added_changed_switched_and_removed(shell: Shell) -> None:
     assert shell("model-rules", "add", "school", "Star it.", "--scope", "domain", "--for", "School.example") == 0
-    assert (
-        shell("model-rules", "edit", "school", "--text", "Star it, always.", "--mode", "shadow", "--rename", "schools")
-        == 0
-    )
+    assert shell("model-rules", "edit", "school", "--text", "Star it, always.", "--rename", "schools") == 0
     assert shell("model-rules", "disable", "schools") == 0
     assert shell("model-rules", "list", "--json") == 0
     [rule] = shell.json()
-    assert (rule["text"], rule["mode"], rule["enabled"]) == ("Star it, always.", "shadow", False)
+    assert (rule["text"], rule["enabled"]) == ("Star it, always.", False)
     assert (rule["scope"], rule["scope_ref"]) == ("domain", "school.example")
     assert shell("model-rules", "edit", "schools", "--scope", "global") == 0
     assert shell("model-rules", "enable", rule["id"]) == 0
     assert shell("model-rules", "remove", "schools") == 0
     assert shell("model-rules", "remove", "schools") == 1
     assert "postroom model-rules list" in shell.err
+
+
+@pytest.mark.parametrize("arguments", [("add", "school", "Star it."), ("edit", "school")])
+def test_a_model_rule_has_no_shadow_and_it_is_told_what_has(shell: Shell, arguments: tuple[str, ...]) -> None:
+    if arguments[0] == "edit":
+        assert shell("model-rules", "add", "school", "Star it.", "--mode", "active") == 0
+    assert shell("model-rules", *arguments, "--mode", "shadow") == 2
+    assert "directions and model rules have no shadow; use `postroom shadow begin --model`" in shell.err
+    assert shell("model-rules", arguments[0], "--help") == 0
+    assert "--mode" not in shell.out
 
 
 def test_labels_are_listed_described_and_kept_from_the_classifier(shell: Shell) -> None:

@@ -98,3 +98,12 @@ def test_a_model_in_shadow_is_only_remembered() -> None:
     assert not verdict.has_action
     assert [(each.source, each.shadow, each.generation) for each in verdict.shadows] == [("llm", True, 3)]
     assert verdict.decision.generation == 3
+
+
+def test_why_a_decision_is_in_shadow_is_kept_with_it() -> None:
+    dark = Outcome(rule(), (), (rule("trash", 2, shadow=True),))
+    in_finance = Court(Restraints(Protected(), frozenset({"finance"}), False, 0)).by_rules(message(), dark)
+    assert [each.safety for each in in_finance.shadows] == [{"shadow": "rule"}, {"shadow": "category:finance"}]
+    in_model = Court(Restraints(Protected(), frozenset({"finance"}), True, 0))
+    asked = in_model.by_model(message(), advice("archive"), Outcome(None))
+    assert [each.safety for each in asked.shadows] == [{"shadow": "model"}]

@@ -60,7 +60,8 @@ def cli_reference() -> str:
 
 def command_section(name: str, command: TyperCommand | TyperGroup) -> str:
     lines = [f"## `{name}`", "", command.help or ""]
-    if rows := [parameter_row(each) for each in command.params if isinstance(each, (TyperOption, TyperArgument))]:
+    shown = [each for each in command.params if isinstance(each, (TyperOption, TyperArgument)) and not each.hidden]
+    if rows := [parameter_row(each) for each in shown]:
         lines += ["", "| option | default | what it does |", "|---|---|---|", *rows]
     return "\n".join(lines)
 

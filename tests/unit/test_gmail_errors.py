@@ -32,7 +32,6 @@ from postroom.gmail.errors import (
     TokenUnavailable,
     Unauthorized,
     Unreachable,
-    job_error,
     job_error_of,
 )
 from postroom.gmail.scopes import COMPOSE, FULL, LABELS, MODIFY, READONLY, SEND
@@ -69,33 +68,30 @@ def named(error: GmailError) -> str:
 
 @pytest.mark.parametrize("error", FATAL, ids=named)
 def test_what_no_second_try_cures_is_fatal(error: GmailError) -> None:
-    assert type(job_error("archive", error)) is Fatal
+    assert type(job_error_of(error, "archive")) is Fatal
 
 
 @pytest.mark.parametrize("error", RETRYABLE, ids=named)
 def test_what_may_pass_is_tried_again(error: GmailError) -> None:
-    assert type(job_error("archive", error)) is Retryable
+    assert type(job_error_of(error, "archive")) is Retryable
 
 
 @pytest.mark.parametrize("wait", [timedelta(seconds=30), None])
 def test_a_job_waits_as_long_as_google_asks(wait: timedelta | None) -> None:
-    limited = job_error("archive", RateLimited("messages.get", "rateLimitExceeded", wait))
-    failing = job_error("archive", ServerError("messages.get", 503, wait))
+    limited = job_error_of(RateLimited("messages.get", "rateLimitExceeded", wait), "archive")
+    failing = job_error_of(ServerError("messages.get", 503, wait), "archive")
     assert isinstance(limited, Retryable)
     assert isinstance(failing, Retryable)
     assert (limited.after, failing.after) == (wait, wait)
 
 
-def test_an_expired_history_is_left_to_the_sync() -> None:
-    expired = HistoryExpired(12)
-    with pytest.raises(HistoryExpired) as caught:
-        job_error("history.sync.gmail", expired)
-    assert caught.value is expired
+def test_an_expired_history_that_no_sync_caught_is_tried_again() -> None:
+    assert type(job_error_of(HistoryExpired(12), "history.sync.gmail")) is Retryable
 
 
 @pytest.mark.parametrize("error", [*FATAL, *RETRYABLE], ids=named)
 def test_the_end_of_a_job_says_what_was_done_and_what_helps(error: GmailError) -> None:
-    message = str(job_error("archive message 18c2", error))
+    message = str(job_error_of(error, "archive message 18c2"))
     assert message.startswith("archive message 18c2: ")
     assert ";" in message
 

@@ -62,6 +62,13 @@ async def test_a_label_is_found_whatever_the_case_of_its_name() -> None:
     assert await Google((200, labels("Work", "Postroom/Snoozed"))).mailbox().label_id("postroom/snoozed") == "Label_2"
 
 
+@pytest.mark.parametrize("name", ["TRASH", "trash", "YELLOW_STAR"])
+async def test_a_label_of_gmail_itself_is_not_found(name: str) -> None:
+    own = [{"id": each, "name": each, "type": "system"} for each in ("TRASH", "YELLOW_STAR")]
+    with pytest.raises(LabelNotFound):
+        await Google((200, {"labels": own})).mailbox().label_id(name, create=False)
+
+
 async def test_a_missing_label_is_created() -> None:
     google = Google((200, labels()), (200, {"id": "Label_9", "name": "Work"}))
     assert await google.mailbox().label_id("Work") == "Label_9"

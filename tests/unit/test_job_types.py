@@ -1,5 +1,8 @@
 """The catalogue of job types, and the checks of what callers say about jobs."""
 
+from datetime import timedelta
+from random import Random
+
 import pytest
 
 from postroom.core import retry
@@ -40,8 +43,15 @@ def test_keys_of_recurring_types_hold_while_live_and_the_others_for_good() -> No
 def test_types_that_talk_to_others_are_tried_for_longer() -> None:
     for name, kind in CATALOGUE.items():
         talks_to_others = name.endswith(".gmail") or name in ("undo.action", "outbound.send", "approval.notify")
-        usual = retry.CLASSIFY if name == "classify" else retry.DEFAULT
-        assert kind.retry == (retry.GMAIL if talks_to_others else usual), name
+        usual = retry.GMAIL if talks_to_others else retry.DEFAULT
+        assert kind.retry == {"classify": retry.CLASSIFY, "unsnooze.gmail": retry.WAKING}.get(name, usual), name
+
+
+def test_snoozed_mail_comes_back_though_the_machine_was_without_a_network_for_a_week() -> None:
+    policy, rng = CATALOGUE["unsnooze.gmail"].retry, Random(1)
+    waited = sum((policy.delay(attempt, rng) for attempt in range(1, policy.max_attempts)), timedelta())
+    assert waited > timedelta(days=7)
+    assert policy.cap <= timedelta(hours=1), "back online, it does not wait long"
 
 
 def test_an_unknown_type_suggests_the_nearest() -> None:

@@ -58,6 +58,19 @@ def test_a_backfill_ends_by_completion_or_cancel_and_comes_back_from_every_pause
     assert all(BACKFILL.may(pause, "pending") for pause in ("paused", "cost_capped", "error"))
 
 
+def test_an_action_that_has_failed_or_was_canceled_goes_on_where_it_was_and_nothing_else_begins_anew() -> None:
+    assert {state: set(targets) for state, targets in ACTION.moves.items()} == {
+        "approved_pending": {"queued", "rejected", "expired", "canceled"},
+        "queued": {"executing", "failed", "canceled"},
+        "executing": {"completed", "failed", "canceled"},
+        "failed": {"executing"},
+        "canceled": {"executing"},
+        "completed": set(),
+        "rejected": set(),
+        "expired": set(),
+    }
+
+
 def test_a_refused_move_says_what_is_possible() -> None:
     with pytest.raises(IllegalMove, match=r"job is completed and cannot become queued; .*it has ended"):
         JOB.check("completed", "queued")

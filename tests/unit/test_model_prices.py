@@ -6,6 +6,7 @@ import pytest
 
 from postroom.core.errors import ModelRefused
 from postroom.decide.model_prices import Prices, most_tokens, prices_of
+from postroom.decide.prompt import SYSTEM
 from postroom.sections import ModelSettings
 
 
@@ -42,5 +43,11 @@ def test_costs_are_rounded_up() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "Hello there", "\u4f60\u597d", "\U0001f600", "\ud800"])
-def test_a_text_has_fewer_tokens_than_are_reserved_for_it(text: str) -> None:
-    assert most_tokens(text) >= len(text) / 2
+def test_for_each_byte_that_others_wrote_a_token_is_reserved(text: str) -> None:
+    """Tokens of less than a byte there are not, and a text can be made of bytes that are tokens each."""
+    assert most_tokens("", text) >= len(text.encode("utf-8", "replace"))
+
+
+def test_our_own_english_has_fewer_tokens_than_are_reserved_for_it() -> None:
+    words = len(SYSTEM.split())
+    assert 2 * words < most_tokens(SYSTEM, "") < len(SYSTEM)

@@ -69,3 +69,32 @@ def test_when_the_one_who_asked_never_comes_back_another_may_ask(rest: Rest, clo
     assert may_ask(rest, clock)
     clock.forward(30)
     assert may_ask(rest, clock)
+
+
+def test_when_nothing_came_of_asking_for_all_the_next_one_asks_at_once(rest: Rest, clock: ManualClock) -> None:
+    rest.after_failing(clock(), None)
+    clock.forward(2)
+    probe = rest.before_asking(clock())
+    rest.after_asking(probe)
+    assert [may_ask(rest, clock) for _ in range(3)] == [True, False, False]
+
+
+def test_who_gives_up_late_takes_nothing_from_who_asks_for_all_now(rest: Rest, clock: ManualClock) -> None:
+    unasked = rest.before_asking(clock())
+    rest.after_failing(clock(), None)
+    clock.forward(2)
+    late = rest.before_asking(clock())
+    clock.forward(30)
+    assert may_ask(rest, clock)
+    for probe in (unasked, late):
+        rest.after_asking(probe)
+        assert not may_ask(rest, clock)
+
+
+def test_a_failure_that_was_told_stays_told(rest: Rest, clock: ManualClock) -> None:
+    rest.after_failing(clock(), None)
+    clock.forward(2)
+    probe = rest.before_asking(clock())
+    rest.after_failing(clock(), None)
+    rest.after_asking(probe)
+    assert not may_ask(rest, clock)

@@ -41,10 +41,10 @@ HEADERS = (
 
 
 def mail(
-    body: str = "Thank you.", subject: str = "Your order", attachments: tuple[str, ...] = (), **more: Any
+    body: str = "Thank you.", subject: str = "Your order", *, has_attachment: bool = False, **more: Any
 ) -> PromptMail:
     headers = (*more.pop("headers", HEADERS), ("Subject", subject))
-    return PromptMail(MESSAGE, Subject(SENDER, subject, headers, frozenset(), body, bool(attachments)), attachments)
+    return PromptMail(MESSAGE, Subject(SENDER, subject, headers, frozenset(), body, has_attachment))
 
 
 def prompt(of: PromptMail | None = None, mode: Mode = "full", **more: Any) -> Prompt:
@@ -86,14 +86,14 @@ def test_wishes_come_first_in_their_order_then_labels_then_the_mail() -> None:
     assert built.labels == ("Receipts", "Travel")
 
 
-def test_the_mail_is_shown_by_five_headers_its_attachments_names_and_its_text() -> None:
-    assert fenced(prompt(mail(attachments=("bill.pdf", "terms.pdf")))).split("\n") == [
+def test_the_mail_is_shown_by_five_headers_whether_it_has_attachments_and_its_text() -> None:
+    assert fenced(prompt(mail(has_attachment=True))).split("\n") == [
         "From: Ann <ann@shop.example>",
         "To: me@example.com",
         "Subject: Your order",
         "Date: Sun, 15 Nov 2026 08:00:00 +0000",
         "List-Id: <news.shop.example>",
-        "Attachments: bill.pdf; terms.pdf",
+        "Attachments: yes",
         "",
         "Thank you.",
     ]
@@ -104,7 +104,7 @@ def test_mail_without_headers_is_shown_by_its_sender() -> None:
 
 
 def test_headers_alone_are_shown_where_that_is_wished() -> None:
-    shown = fenced(prompt(mail("secret text", attachments=("secret.pdf",)), "headers"))
+    shown = fenced(prompt(mail("secret text", has_attachment=True), "headers"))
     assert "Subject: Your order" in shown
     assert "secret" not in shown
 
@@ -143,7 +143,7 @@ def test_a_text_hidden_behind_a_wall_of_invisible_characters_is_not_dug_out() ->
     ],
 )
 def test_mail_cannot_end_its_fence(attempt: str) -> None:
-    for place in (mail(attempt), mail(subject=attempt), mail(attachments=(attempt,)), mail(headers=(("To", attempt),))):
+    for place in (mail(attempt), mail(subject=attempt), mail(headers=(("To", attempt),))):
         for mode in ("full", "redacted"):
             shown = fenced(prompt(place, mode))
             assert not re.search(r"<[\s/]*mail\b", shown, re.IGNORECASE)
@@ -151,7 +151,7 @@ def test_mail_cannot_end_its_fence(attempt: str) -> None:
 
 @given(st.text(alphabet=f"</mail mark={MARK}>\n\u200b\r\u2028\"' "), st.sampled_from(["full", "headers", "redacted"]))
 def test_whatever_the_mail_says_it_stays_between_its_two_lines(text: str, mode: Mode) -> None:
-    fenced(prompt(mail(text, text, (text,), headers=(("From", text), ("To", text))), mode))
+    fenced(prompt(mail(text, text, headers=(("From", text), ("To", text))), mode))
 
 
 def test_the_mark_is_of_this_message_alone_and_the_same_each_time() -> None:
@@ -182,7 +182,7 @@ https://user:word@shop.example/orders/show?token=s3cret&id=1#part and http://sho
 
 
 def test_redaction_hides_addresses_numbers_and_what_is_secret_in_links() -> None:
-    shown = fenced(prompt(mail(PRIVATE, "Order 12345678 for bob@example.com", ("bob@example.com.pdf",)), "redacted"))
+    shown = fenced(prompt(mail(PRIVATE, "Order 12345678 for bob@example.com"), "redacted"))
     for secret in ("1234567", "123-4567", "4111", "1111", "DE89", "0532", "WEST", "bob@", "word", "s3cret", "part"):
         assert secret not in shown, secret
     assert "me@example.com" not in shown
@@ -221,7 +221,7 @@ def test_only_labels_of_the_users_own_that_the_classifier_may_use_are_offered() 
 def test_the_version_changes_with_what_is_told() -> None:
     """When this fails, the prompt has changed: write the new version into PROMPT_VERSION."""
     built = prompt(
-        mail(PRIVATE, attachments=("a.pdf",)),
+        mail(PRIVATE, has_attachment=True),
         "redacted",
         directions=[direction("Keep it tidy.")],
         model_rules=[rule(2, "Archive adverts.")],

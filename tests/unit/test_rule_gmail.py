@@ -50,7 +50,7 @@ def test_a_search_stands_for_conditions(query: str, conditions: dict[str, Any]) 
     "query",
     [
         *("", "larger:5M", "has:drive", "is:chat", "from:", "from:a*b@c", "x" * 20_000),
-        *("(a", "a)", "a OR", "OR a", "()", "(" * 50),
+        *("(a", "a)", "a OR", "OR a", "()", "(" * 50, "from:to:x", "is:" * 3_000),
     ],
 )
 def test_a_search_without_counterpart_is_told_and_never_half_translated(query: str) -> None:

@@ -25,6 +25,7 @@ from postroom.core.search import LONGEST_EXCERPT, SearchQuery, Term, excerpt, re
         ("a OR b", (Term(("a",)), Term(("OR",)), Term(("b",)))),
         ("— word !", (Term(("word",)),)),
         ("e\u0301te\u0301", (Term(("été",)),)),
+        ("東京*", (Term(("東京",), None, True),)),
     ],
 )
 def test_words_phrases_and_beginnings(line: str, terms: tuple[Term, ...]):
@@ -58,7 +59,13 @@ def test_filters():
         ("before:0001-01-01T00:00:00+23:00", "no day and no time"),
         ("x" * 501, "501 characters"),
         ("x" * 101, "more than 100"),
-        ("x " * 51, "too many words"),
+        ("x " * 21, "too many parts"),
+        ("label:x " * 21, "too many parts"),
+        (f'"{"x " * 51}"', "too many words"),
+        ("abc* " * 6, "too many beginnings"),
+        ("ab*", "a beginning that too many words share"),
+        ("long.phrase.ab*", "a beginning that too many words share"),
+        ("東*", "a beginning that too many words share"),
     ],
 )
 def test_what_cannot_be_searched_for_is_refused_with_what_to_do(line: str, problem: str):

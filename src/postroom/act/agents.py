@@ -7,12 +7,11 @@ from uuid import UUID
 
 from postroom.act.undo import undo_job
 from postroom.act.wishes import PRIORITY, Asked, Wishes
-from postroom.core.actions import action_hash, check_parameters
 from postroom.core.errors import BadInput, NotFound, SafetyRefused
 from postroom.core.roles import Role
-from postroom.core.safety import Ruling
+from postroom.core.safety import why_no_agent_undoes
 from postroom.core.undo import why_not
-from postroom.store import undos, wishes
+from postroom.store import undos
 from postroom.store.audit import Signature
 
 MOST_OPEN = 100
@@ -31,29 +30,18 @@ class Agents:
 
         Raises BadInput, NotFound, or SafetyRefused with the reasons.
         """
-        check_parameters(action_type, parameters)
-        hashed = action_hash(message_id, action_type, parameters)
-        opened = await self.wishes.database.run(wishes.open_wishes(signed.actor, MOST_OPEN))
-        for each in opened:
-            if each.action_hash == hashed:
-                return Asked(each.id, each.state, Ruling(each.safety["verdict"], tuple(each.safety["reasons"])))
-        if len(opened) >= MOST_OPEN:
-            problem = f"there are {MOST_OPEN} of your proposals that nobody has answered or carried out yet"
-            raise BadInput("mail.propose_action", problem, "wait until some are; actions.list shows them")
-        return await self.wishes.ask(
-            message_id, action_type, parameters, source="agent", asked_by=signed.actor, why=why, signed=signed
-        )
+        return await self.wishes.ask_once(message_id, action_type, parameters, why, signed, MOST_OPEN)
 
     async def undo(self, action_id: UUID, account_id: UUID | None, signed: Signature) -> str:
         """The state of the undo, which is begun unless it was before.
 
-        What the user did himself no agent undoes. Raises NotFound, also for an action of another account than this one.
+        Of agents each undoes its own, see `core/safety.py`. Raises NotFound, also for an action of another account than
+        this one; SafetyRefused with the reason; BadInput for what cannot be undone.
         """
         found = await self.wishes.database.run(undos.undo_candidate(action_id))
         if found is None or account_id not in (None, found.account_id):
             raise NotFound(f"there is no action {action_id}")
-        if found.actor == "user" and signed.role == Role.AGENT:
-            raise SafetyRefused("the user asked for this action; it is undone by people only")
+        self._check_agent(found, signed)
         if (reason := why_not(found.action_type, found.state, found.hint)) is not None:
             raise BadInput("action_id", f"cannot be undone: {reason}", "actions.list shows what is reversible")
         if found.undone in ("queued", "executing", "completed"):
@@ -63,3 +51,11 @@ class Agents:
         job = undo_job(self.wishes.catalogue, found.account_id, (action_id,), PRIORITY, again)
         await self.wishes.database.run(undos.enqueue_undo(job, action_id, signed, now))
         return "queued"
+
+    def _check_agent(self, found: undos.UndoCandidate, signed: Signature) -> None:
+        if signed.role != Role.AGENT:
+            return
+        policy = self.wishes.policy
+        reason = why_no_agent_undoes(signed.actor, found.actor, found.asked_by, found.approved_by, policy)
+        if reason is not None:
+            raise SafetyRefused(reason)

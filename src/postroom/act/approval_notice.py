@@ -14,13 +14,20 @@ from postroom.store.approvals import Approval
 
 LONGEST_LINE = 200
 LONGEST_TEXT = 700
+# What a message in a chat has room for; whoever is to approve more than that looks at it elsewhere.
+MOST_RECIPIENTS = 10
+LONGEST_ADDRESS = 80
 # Controls, invisible formatting (which turns the direction of reading), halves of characters, private ones.
 _HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNotice:
-    """All of it as plain lines. `content` is what would be sent, or a note that goes with it."""
+    """All of it as plain lines. `content` is what would be sent, or a note that goes with it.
+
+    `is_whole` says that nothing of what would be done is missing here: where it is false, nobody can approve by this
+    notice alone. Why it was decided may be cut all the same.
+    """
 
     what: str
     to_whom: tuple[str, ...]
@@ -31,20 +38,29 @@ class ApprovalNotice:
     why: tuple[str, ...]
     expires_at: datetime | None
     answer: str | None
+    is_whole: bool
 
 
 def notice_of(approval: Approval) -> ApprovalNotice:
     why = [one_line(approval.rationale)] if approval.rationale else []
+    what, to_whom = what_is_done(approval.action_type, approval.parameters), whom_it_reaches(approval)
+    sender, subject = one_line(approval.sender), one_line(approval.subject) or "(no subject)"
+    content = _content(approval.parameters)
     return ApprovalNotice(
-        what=what_is_done(approval.action_type, approval.parameters),
-        to_whom=whom_it_reaches(approval),
-        sender=one_line(approval.sender),
-        subject=one_line(approval.subject) or "(no subject)",
-        content=_content(approval.parameters),
+        what=what,
+        to_whom=to_whom,
+        sender=sender,
+        subject=subject,
+        content=several_lines(content) if content else None,
         decided_by=_decided_by(approval),
         why=(*why, *(one_line(each) for each in approval.reasons)),
         expires_at=approval.expires_at,
         answer=_answer(approval),
+        is_whole=not approval.parameters.get("html")
+        and len(content) <= LONGEST_TEXT
+        and all(len(line) <= LONGEST_LINE for line in (what, sender, subject))
+        and len(to_whom) <= MOST_RECIPIENTS
+        and all(len(each) <= LONGEST_ADDRESS for each in to_whom),
     )
 
 
@@ -103,12 +119,13 @@ def _cut(text: str, longest: int, whole: int = 0) -> str:
     return f"{text[:longest]}… ({more} characters more)"
 
 
-def _content(parameters: Any) -> str | None:
+def _content(parameters: Any) -> str:
+    """As long as it is: what is shown of it is cut."""
     parts = [f"Subject: {parameters['subject']}"] if parameters.get("subject") else []
     parts += [str(parameters[name]) for name in ("text", "note") if parameters.get(name)]
     if parameters.get("html"):
         parts.append("(and an HTML version of its own)")
-    return several_lines("\n".join(parts)) if parts else None
+    return "\n".join(parts)
 
 
 def _decided_by(approval: Approval) -> str:

@@ -1,7 +1,8 @@
 """The Discord bot: connects out to Discord, so that it works behind any router, and takes the presses of buttons.
 
 A press counts when its button is signed by us and has not expired, when whoever pressed it is on the allow-list, and
-when the action still waits and is the one that was shown. Each refusal is told to whoever pressed, and audited.
+when the action still waits and is the one that was shown: all of it, if it is to be approved. Each refusal is told to
+whoever pressed, and audited.
 """
 
 import asyncio
@@ -11,10 +12,11 @@ from datetime import datetime, timedelta
 import aiohttp
 import structlog
 
+from postroom.act.approval_notice import notice_of
 from postroom.act.approvals import APPROVER, Approvals, in_words
 from postroom.act.discord_buttons import PREFIX, Buttons, Press, named_action
 from postroom.act.discord_library import discord, new_client
-from postroom.core.errors import PostroomError, Refused, StoreError
+from postroom.core.errors import Conflict, IllegalMove, NotFound, PostroomError, Refused, StoreError
 from postroom.store.audit import Signature
 from postroom.store.ids import new_id
 
@@ -65,16 +67,30 @@ class DiscordBot:
         try:
             # Discord waits three seconds for the first word.
             await interaction.response.defer(ephemeral=True, thinking=True)
-            said = await self._answer(str(interaction.user.id), custom_id)
+            said = await self._said(str(interaction.user.id), custom_id)
             await interaction.edit_original_response(content=said)
         except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
             log.warning("discord.press_unanswered", error=type(error).__name__)
+
+    async def _said(self, user_id: str, custom_id: str) -> str:
+        """Whoever pressed gets an answer, whatever happens: only our own errors are quoted."""
+        try:
+            return await self._answer(user_id, custom_id)
+        except StoreError as error:
+            log.warning("approval.press_failed", error=type(error).__name__)
+            return "Postroom cannot reach its database: nothing was changed; try again later."
+        except PostroomError as error:
+            log.warning("approval.press_failed", error=type(error).__name__)
+            return f"Not done: {error}."
+        except Exception as error:
+            log.error("approval.press_broken", error=type(error).__name__)
+            return "Not done, for a reason that nobody foresaw; answer with `postroom approvals`."
 
     async def _answer(self, user_id: str, custom_id: str) -> str:
         """What became of it, in words for whoever pressed."""
         actor = f"discord:{user_id}"
         try:
-            press = self._press(user_id, custom_id)
+            press = await self._press(user_id, custom_id)
         except Refused as refused:
             log.warning("approval.press_refused", actor=actor)
             await self._note(actor, custom_id, str(refused))
@@ -82,17 +98,18 @@ class DiscordBot:
         try:
             signed = Signature(new_id(), actor, APPROVER)
             became = await self._approvals.answer(press.verdict, press.action_id, press.hash_beginning, signed)
-        except StoreError as error:
-            log.warning("approval.press_failed", error=type(error).__name__)
-            return "Postroom cannot reach its database: nothing was changed; try again later."
-        except PostroomError as error:
+        except (Conflict, IllegalMove, NotFound, Refused) as error:
             return f"Refused: {error}."
         return in_words(became)
 
-    def _press(self, user_id: str, custom_id: str) -> Press:
+    async def _press(self, user_id: str, custom_id: str) -> Press:
         if user_id not in self._approvers:
             raise Refused("you are not among those who may answer; discord.approvers names them")
-        return self._buttons.read(custom_id, self._approvals.clock())
+        press = self._buttons.read(custom_id, self._approvals.clock())
+        if press.verdict == "approve" and not notice_of(await self._approvals.show(press.action_id)).is_whole:
+            by = f"`postroom approvals approve {press.action_id}`"
+            raise Refused(f"not all of it is shown here; look at it and approve it by {by}")
+        return press
 
     async def _note(self, actor: str, custom_id: str, reason: str) -> None:
         """Once a minute for the same, so that nobody fills the log by pressing."""

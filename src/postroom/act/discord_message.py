@@ -4,7 +4,9 @@ What comes from mail, or from a model that read it, stands in code quotes: Disco
 mentions and formatting.
 """
 
-from postroom.act.approval_notice import ApprovalNotice, notice_of
+from typing import Any
+
+from postroom.act.approval_notice import LONGEST_ADDRESS, MOST_RECIPIENTS, ApprovalNotice, notice_of
 from postroom.act.discord_buttons import Buttons
 from postroom.act.discord_library import discord
 from postroom.act.webhook import page_of
@@ -13,7 +15,6 @@ from postroom.store.approvals import Approval
 _ASKS = 0xE0A030
 _DONE = 0x3BA55D
 _NOT_DONE = 0x8A8A8A
-MOST_RECIPIENTS = 10
 MOST_REASONS = 5
 
 
@@ -34,7 +35,9 @@ def message_embed(approval: Approval) -> discord.Embed:
     embed.add_field(name="Why", value=_why(notice), inline=False)
     if notice.answer is not None:
         embed.add_field(name="Answer", value=quoted(notice.answer), inline=False)
-    elif notice.expires_at is not None:
+    elif not notice.is_whole:
+        embed.add_field(name="Not all of it is shown here", value=_look_elsewhere(approval), inline=False)
+    if notice.answer is None and notice.expires_at is not None:
         embed.add_field(name="Expires", value=f"<t:{int(notice.expires_at.timestamp())}:R>", inline=False)
     embed.add_field(name="Mailbox", value=quoted(approval.account), inline=False)
     embed.set_footer(text=footer(approval))
@@ -47,19 +50,28 @@ def footer(approval: Approval) -> str:
 
 
 def message_view(approval: Approval, buttons: Buttons, public_url: str | None) -> discord.ui.View:
-    """Approve, Reject and Open; the first two are out of use when there is an answer."""
+    """Approve, Reject and Open; the first two are out of use when there is an answer.
+
+    Nobody approves what he was not shown: without the whole of it in the message there is no Approve.
+    """
     view = discord.ui.View(timeout=None)
     answered = not approval.is_waiting
-    for label, custom_id, style in (
-        ("Approve", buttons.sign("approve", approval), discord.ButtonStyle.success),
-        ("Reject", buttons.sign("reject", approval), discord.ButtonStyle.danger),
-    ):
-        view.add_item(discord.ui.Button(label=label, style=style, custom_id=custom_id, disabled=answered))
+    if notice_of(approval).is_whole:
+        view.add_item(_button("Approve", discord.ButtonStyle.success, buttons.sign("approve", approval), answered))
+    view.add_item(_button("Reject", discord.ButtonStyle.danger, buttons.sign("reject", approval), answered))
     if (page := page_of(public_url)) is not None:
         view.add_item(discord.ui.Button(label="Open", url=page))
     # The library is not to remember the buttons: presses are understood by their ids, also after a restart.
     view.stop()
     return view
+
+
+def _button(label: str, style: discord.ButtonStyle, custom_id: str, answered: bool) -> discord.ui.Button[Any]:
+    return discord.ui.Button(label=label, style=style, custom_id=custom_id, disabled=answered)
+
+
+def _look_elsewhere(approval: Approval) -> str:
+    return f"Look at it and approve it by `postroom approvals approve {approval.id}`; here you can only reject it."
 
 
 def quoted(text: str, longest: int = 300) -> str:
@@ -77,7 +89,7 @@ def _plain(text: str, longest: int) -> str:
 
 
 def _recipients(notice: ApprovalNotice) -> str:
-    shown = [quoted(each, 80) for each in notice.to_whom[:MOST_RECIPIENTS]]
+    shown = [quoted(each, LONGEST_ADDRESS) for each in notice.to_whom[:MOST_RECIPIENTS]]
     left = len(notice.to_whom) - MOST_RECIPIENTS
     return "\n".join([*shown, f"and {left} more"] if left > 0 else shown)
 

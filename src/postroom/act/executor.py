@@ -1,6 +1,6 @@
 """Carries out one action: pre-image first, then the change, then the end of action and job together.
 
-Every step may be repeated: the pre-image, and with it the time at which snoozed mail comes back, is settled once;
+Every step may be repeated: the pre-image, and with it the job that brings snoozed mail back, is settled once;
 adding or removing a label twice is the same as once, and so is deleting; what was really changed is computed against
 the pre-image. Mail is not sent from here: that is handed over to the job that does.
 """
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from postroom.core.actions import LabelChange, check_parameters, label_change, wanted_label
 from postroom.core.errors import BadInput, Fatal, MessageGone
@@ -74,23 +75,34 @@ class Executor:
         if action.pre_image is None:
             wake_time(action.parameters, self.clock())
         label_id = await mailbox.label_id(self.snooze_label)
-        image = await self._pre_image(mailbox, job, action)
-        until = datetime.fromisoformat(image["snooze_until"])
+        image = await self._snooze_image(mailbox, job, action, label_id)
+        until, wake = datetime.fromisoformat(image["snooze_until"]), UUID(image["unsnooze_job_id"])
         before = _labels(image)
         change = label_change("snooze", label_id).effective(before)
-        after = await _changed(mailbox, action, change) if change else before
-        wake = self._waking(action, job, label_id, until)
-        hint = undo_hint("snooze", before, _done(change, after), Snoozed(until, self.snooze_label, label_id, wake.id))
-        return store.complete_action(job, action.id, after, hint, self.clock(), [wake])
+        if until <= self.clock():
+            # It was to be back by now: what has not been hidden is not hidden any more.
+            after = await mailbox.labels_of(action.provider_message_id)
+        else:
+            after = await _changed(mailbox, action, change) if change else before
+        hint = undo_hint("snooze", before, _done(change, after), Snoozed(until, self.snooze_label, label_id, wake))
+        return store.complete_action(job, action.id, after, hint, self.clock())
 
     async def _pre_image(self, mailbox: Mailbox, job: Job, action: store.Action) -> Mapping[str, Any]:
-        """What the message was like before, and when it is to come back: as the first attempt found and fixed it."""
+        """What the message was like before, as the first attempt found it."""
         if action.pre_image is not None:
             return action.pre_image
-        labels, now, besides = await mailbox.labels_of(action.provider_message_id), self.clock(), dict[str, str]()
-        if action.action_type == "snooze":
-            besides["snooze_until"] = wake_time(action.parameters, now).isoformat()
-        return await self.database.run(store.keep_pre_image(job, action.id, labels, now, **besides))
+        labels = await mailbox.labels_of(action.provider_message_id)
+        return await self.database.run(store.keep_pre_image(job, action.id, labels, self.clock()))
+
+    async def _snooze_image(self, mailbox: Mailbox, job: Job, action: store.Action, label_id: str) -> Mapping[str, Any]:
+        """Also when it is to come back, and by which job, which is enqueued before anything is hidden."""
+        if action.pre_image is not None:
+            return action.pre_image
+        labels, now = await mailbox.labels_of(action.provider_message_id), self.clock()
+        until = wake_time(action.parameters, now)
+        wake = self._waking(action, job, label_id, until)
+        settled = {"snooze_until": until.isoformat(), "unsnooze_job_id": str(wake.id)}
+        return await self.database.run(store.keep_pre_image(job, action.id, labels, now, [wake], **settled))
 
     def _waking(self, action: store.Action, job: Job, label_id: str, until: datetime) -> NewJob:
         payload = {

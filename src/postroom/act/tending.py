@@ -13,6 +13,7 @@ from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id
 from postroom.store.model_calls import fail_left_calls
+from postroom.store.search_backlog import index_older_mail
 
 log = structlog.get_logger()
 
@@ -30,6 +31,7 @@ def usual_chores(hourly_cap: int) -> dict[str, Chore]:
         "approvals.notices_to_close": lambda now: ask_to_close(new_id(), now),
         "actions.capped_released": lambda now: release_capped(hourly_cap, now),
         "model.calls_left": fail_left_calls,
+        "search.older_mail_indexed": lambda _now: index_older_mail(),
     }
 
 

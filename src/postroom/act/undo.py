@@ -1,7 +1,8 @@
 """Undoes one action: exactly what it changed, and only that. See `core/undo.py` for what stands of the user's own."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from postroom.core.actions import LabelChange
@@ -29,8 +30,6 @@ class Undoing:
     ) -> actions.Ending:
         """Reverses it, and returns the transaction that ends the undo and its job, and begins that of `then`."""
         original, hint = undo.original, undo.original.undo_hint or {}
-        if (wake := hint["inverse_parameters"].get("cancel_unsnooze_job_id")) is not None:
-            await self.database.run(undos.cancel_wake(UUID(wake), self.clock()))
         labels = await mailbox.labels_of(original.provider_message_id)
         image = await self.database.run(actions.keep_pre_image(job, undo.id, labels, self.clock()))
         after = await _restored(mailbox, original, inverse_change(hint, labels), labels)
@@ -43,12 +42,20 @@ class Undoing:
             removed=sorted(before - after),
         )
         following = self.following(job, original.account_id, then)
-        return undos.complete_undo(job, undo.id, after, done, following, self.clock())
+        # Only now: until the message is back, its waking must come if this is never finished.
+        return undos.complete_undo(job, undo.id, after, done, following, self.clock(), _needless_waking(hint))
 
     def following(self, job: Job, account_id: UUID, then: tuple[UUID, ...]) -> NewJob | None:
         """What was done to the message before is undone after: in reverse order, or it would not be restored."""
         again = job.payload.get("again", 0)
         return undo_job(self.catalogue, account_id, then, job.priority, again) if then else None
+
+
+def _needless_waking(hint: Mapping[str, Any]) -> UUID | None:
+    """The job that would wake the message. What was asleep before is asleep again, and needs it: the time at which it
+    was to come back then may have passed by."""
+    wake = hint["inverse_parameters"].get("cancel_unsnooze_job_id")
+    return None if wake is None or hint["snooze_label_id"] in hint["pre_labels"] else UUID(wake)
 
 
 async def _restored(
@@ -86,7 +93,10 @@ async def wake(
 def undo_job(
     catalogue: Catalogue, account_id: UUID, ids: tuple[UUID, ...], priority: int = 0, again: int = 0
 ) -> NewJob:
-    """The job that undoes these actions on one message, the first of them first. `again` makes a new key of it."""
+    """The job that undoes these actions on one message, the first of them first. `again` makes a new key of it.
+
+    Without it the key holds while the job lives: a wish that was canceled, or has failed, can be had anew.
+    """
     first, *then = ids
     payload: dict[str, object] = {"account_id": str(account_id), "original_action_id": str(first)}
     if then:
@@ -94,4 +104,4 @@ def undo_job(
     if again:
         payload["again"] = again
     key = f"{UNDO_ACTION.name}:{account_id}:{first}" + (f":{again}" if again else "")
-    return new_job(catalogue, UNDO_ACTION.name, payload, key=key, priority=priority)
+    return new_job(catalogue, UNDO_ACTION.name, payload, key=key, priority=priority, while_live=not again)

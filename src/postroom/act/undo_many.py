@@ -8,6 +8,7 @@ from postroom.act.undo import undo_job
 from postroom.core.job_types import Catalogue
 from postroom.core.jobs import NewJob
 from postroom.store import undos
+from postroom.store.audit import AuditEntry
 from postroom.store.clock import Clock
 from postroom.store.database import Database
 
@@ -20,12 +21,16 @@ async def undo_these(
     chosen: Sequence[undos.Undoable],
     clock: Clock,
     priority: int = 50,
+    entry: AuditEntry | None = None,
 ) -> int:
-    """Enqueues the undoing of all of them; returns how many messages are put back. `chosen` is newest first."""
+    """Enqueues the undoing of all of them; returns how many messages are put back. `chosen` is newest first.
+
+    `entry` is written with the first of them.
+    """
     now = clock()
     jobs = chains(catalogue, chosen, now, priority)
     for start in range(0, len(jobs), 500):
-        await database.run(undos.enqueue_undos(jobs[start : start + 500], now))
+        await database.run(undos.enqueue_undos(jobs[start : start + 500], now, entry if start == 0 else None))
     return len(jobs)
 
 

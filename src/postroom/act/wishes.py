@@ -12,7 +12,7 @@ from postroom.core.job_types import ACTION_GMAIL, APPROVAL_NOTIFY, Catalogue
 from postroom.core.jobs import NewJob
 from postroom.core.safety import Policy, Proposed, Ruling, rule_on
 from postroom.core.snooze import wake_time
-from postroom.store import decisions
+from postroom.store import decisions, wishes
 from postroom.store.audit import Signature
 from postroom.store.clock import Clock
 from postroom.store.database import Database
@@ -60,6 +60,35 @@ class Wishes:
 
         Raises BadInput, NotFound, or SafetyRefused with the reasons.
         """
+        weighed = await self._weighed(message_id, action_type, parameters, source, asked_by, why)
+        wish, action, follow_up, ruling = weighed
+        await self.database.run(decisions.ask_for_action(wish, action, follow_up, self.clock(), signed))
+        return Asked(action.id, action.state, ruling)
+
+    async def ask_once(
+        self, message_id: UUID, action_type: str, parameters: Mapping[str, Any], why: str, signed: Signature, most: int
+    ) -> Asked:
+        """The same for an agent, of which `most` may be open; what it has asked for and is open is not recorded again.
+
+        Raises BadInput, NotFound, or SafetyRefused with the reasons.
+        """
+        weighed = await self._weighed(message_id, action_type, parameters, "agent", signed.actor, why)
+        wish, action, follow_up, ruling = weighed
+        first = await self.database.run(wishes.ask_once(wish, action, follow_up, most, signed, self.clock()))
+        if first is None:
+            return Asked(action.id, action.state, ruling)
+        return Asked(first.id, first.state, Ruling(first.safety["verdict"], tuple(first.safety["reasons"])))
+
+    async def _weighed(
+        self,
+        message_id: UUID,
+        action_type: str,
+        parameters: Mapping[str, Any],
+        source: Literal["user", "agent"],
+        asked_by: str,
+        why: str,
+    ) -> tuple[decisions.Decision, decisions.NewAction, NewJob, Ruling]:
+        """What would be recorded, and why."""
         check_parameters(action_type, parameters)
         now = self.clock()
         if action_type == "snooze":
@@ -82,8 +111,7 @@ class Wishes:
             safety=ruling.as_json(),
         )
         action, follow_up = next_of(self.catalogue, wish, ruling, source, now, self.approval_time, PRIORITY, asked_by)
-        await self.database.run(decisions.ask_for_action(wish, action, follow_up, now, signed))
-        return Asked(action.id, action.state, ruling)
+        return wish, action, follow_up, ruling
 
 
 def next_of(

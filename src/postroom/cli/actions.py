@@ -16,6 +16,7 @@ from postroom.core.lifecycle import ACTION
 if TYPE_CHECKING:
     from postroom.store.actions import ActionView
     from postroom.store.decisions import DecisionView
+    from postroom.store.outcomes import OutcomeView
 
 app = command_group("Look at what was done with messages, and why.")
 
@@ -46,28 +47,33 @@ def explain(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what was decided about a message, by whom and why, and what was done."""
+    """Tell what was decided about a message, by whom and why, what was done, and how you answered in the mailbox."""
     from postroom.store.actions import list_actions
     from postroom.store.decisions import decisions_about
+    from postroom.store.outcomes import outcomes_of
 
     application, settings = application_of(context), settings_for(data_dir)
     decided = run_transaction(application, settings, decisions_about(message_id))
     done = run_transaction(application, settings, list_actions(100, message_id=message_id))
+    found = run_transaction(application, settings, outcomes_of(message_id))
+    answers = {each.decision_id: each for each in found}
+    rows = [_decision(each, answers.get(each.decision.id)) for each in decided]
     if as_json:
-        show_json({"decisions": [_decision(each) for each in decided], "actions": [_action(each) for each in done]})
+        show_json({"decisions": rows, "actions": [_action(each) for each in done]})
         return
     if not decided and not done:
         typer.echo("Nothing was decided about it.")
-    for each in decided:
-        show_one(_decision(each))
+    for row in rows:
+        show_one(row)
         typer.echo("")
     for each in done:
         show_one(_action(each))
         typer.echo("")
 
 
-def _decision(view: "DecisionView") -> dict[str, Any]:
-    return {**asdict(view.decision), "created_at": view.created_at}
+def _decision(view: "DecisionView", answer: "OutcomeView | None") -> dict[str, Any]:
+    told = {"agreed": None, "you": None} if answer is None else {"agreed": answer.agreed, "you": answer.what}
+    return {**asdict(view.decision), "created_at": view.created_at, **told}
 
 
 def _action(view: "ActionView") -> dict[str, Any]:

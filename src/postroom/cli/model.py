@@ -12,6 +12,7 @@ from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list, show_one
 from postroom.cli.running import run_transaction
 from postroom.core.errors import ModelRefused
+from postroom.core.money import MICROS_PER_CENT
 
 if TYPE_CHECKING:
     from postroom.sections import ModelSettings
@@ -31,7 +32,6 @@ COLUMNS = (
     "error",
 )
 NO_MODEL = "no model: rules alone decide, and mail that no rule matches stays where it is"
-MICROS_PER_CENT = 10_000
 
 
 @app.command()

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 app = command_group("Give the model rules in words; look at them, change them.")
 
-COLUMNS = ("position", "name", "scope", "scope_ref", "mode", "enabled", "text")
+COLUMNS = ("position", "name", "scope", "scope_ref", "enabled", "text")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The model rule, by its name or its id.")]
 Place = Annotated[int | None, typer.Option("--position", help="Its place: the lowest goes first.")]
-Mode = Annotated[str | None, typer.Option("--mode", help="active, or shadow: record only what comes of it.")]
+# Hidden, and there only to tell whoever gives it what to use instead.
+Mode = Annotated[str | None, typer.Option("--mode", hidden=True, help="Model rules have no modes.")]
 
 
 @app.command("list")
@@ -81,7 +82,7 @@ def edit(
     given: dict[str, Any] = {"name": rename, "text": text, "scope": scope, "position": position, "mode": mode}
     given = {key: value for key, value in given.items() if value is not None}
     if not given and ref is None:
-        raise BadInput("edit", "is told nothing", "give --text, --rename, --scope, --for, --position or --mode")
+        raise BadInput("edit", "is told nothing", "give --text, --rename, --scope, --for or --position")
 
     async def editing(database: "Database") -> str:
         before = await _found(database, name)

@@ -60,7 +60,7 @@ def resolve(
     """Say what became of a mail whose state is unknown, after you have looked into the mailbox."""
     if sent == not_sent:
         raise BadInput("--sent", "is missing, or stands beside --not-sent", "give --sent, or --not-sent to send it now")
-    from postroom.store.outbound import resolve_delivery
+    from postroom.store.outbound_answers import resolve_delivery
 
     transaction = resolve_delivery(delivery_id, "sent" if sent else "not_sent", operator_signature(), datetime.now(UTC))
     _confirm(delivery_id, run_transaction(application_of(context), settings_for(data_dir), transaction), as_json)
@@ -69,11 +69,29 @@ def resolve(
 @app.command()
 def retry(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Try a mail at once that waits for its next attempt."""
-    from postroom.store.outbound import hasten_delivery
+    from postroom.store.outbound_answers import hasten_delivery
 
     transaction = hasten_delivery(delivery_id, operator_signature(), datetime.now(UTC))
     run_transaction(application_of(context), settings_for(data_dir), transaction)
     _confirm(delivery_id, "due", as_json)
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    delivery_id: DeliveryId,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why, for whoever wonders later.")] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do not send a mail that has not left yet. Its action ends as canceled.
+
+    One that is `stopping` is taken back by the next sender, unless the mailbox shows that it was sent before.
+    """
+    from postroom.store.outbound_answers import cancel_delivery
+
+    transaction = cancel_delivery(delivery_id, operator_signature(reason), datetime.now(UTC))
+    _confirm(delivery_id, run_transaction(application_of(context), settings_for(data_dir), transaction), as_json)
 
 
 def _confirm(delivery_id: UUID, result: str, as_json: bool) -> None:

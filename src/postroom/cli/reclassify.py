@@ -8,6 +8,7 @@ import typer
 
 from postroom.cli.application import application_of
 from postroom.cli.moments import read_moment
+from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import show_json
 from postroom.cli.running import with_database
@@ -33,22 +34,30 @@ def reclassify(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Decide again. What was done before stays done; `postroom undo` takes it back."""
+    """Decide again. What was done before stays done; `postroom undo` takes it back.
+
+    What follows is one batch, which `postroom undo --batch` takes back. Nothing is sent twice.
+    """
     if not messages and since is None:
         raise BadInput("MESSAGE", "is missing", "name messages, or give --since")
     settings = settings_for(data_dir)
     start = None if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
 
-    async def asking(database: "Database") -> int:
+    async def asking(database: "Database") -> "tuple[int, UUID]":
         chosen = await _named(database, messages or [])
         if start is not None:
             from postroom.store.decisions import undecided
 
             chosen += await database.run(undecided(start, MOST))
-        return await _enqueue(database, chosen)
+        return await _enqueue(database, chosen, since)
 
-    count = with_database(application_of(context), settings, asking)
-    show_json({"messages": count}) if as_json else typer.echo(f"{count} messages are being decided about anew.")
+    count, batch = with_database(application_of(context), settings, asking)
+    if as_json:
+        show_json({"messages": count, "batch_id": str(batch)})
+        return
+    typer.echo(f"{count} messages are being decided about anew.")
+    if count:
+        typer.echo(f"`postroom undo --batch {batch}` takes back what follows.")
 
 
 async def _named(database: "Database", messages: list[UUID]) -> "list[Undecided]":
@@ -62,16 +71,19 @@ async def _named(database: "Database", messages: list[UUID]) -> "list[Undecided]
     return found
 
 
-async def _enqueue(database: "Database", chosen: "list[Undecided]") -> int:
+async def _enqueue(database: "Database", chosen: "list[Undecided]", since: str | None) -> "tuple[int, UUID]":
+    """Returns about how many that was not asked already, and the batch of what follows."""
     from postroom.core.job_types import CATALOGUE
     from postroom.handlers.classify import decide_again
     from postroom.store.clock import wall_clock
-    from postroom.store.jobs import enqueue_many
+    from postroom.store.decisions import enqueue_decisions
+    from postroom.store.ids import new_id
 
-    jobs = [decide_again(CATALOGUE, account, message, generation + 1) for account, message, generation in chosen]
-    fresh = 0
+    batch, fresh = new_id(), 0
+    jobs = [decide_again(CATALOGUE, account, message, generation + 1, batch) for account, message, generation in chosen]
+    wish = {"messages": len(jobs), **({} if since is None else {"since": since})}
+    entry = operator_signature().under("messages.reclassify", "batch", str(batch), after=wish)
     for start in range(0, len(jobs), 500):
-        fresh += sum(
-            not each.duplicate for each in await database.run(enqueue_many(jobs[start : start + 500], wall_clock()))
-        )
-    return fresh
+        told = entry if start == 0 else None
+        fresh += await database.run(enqueue_decisions(jobs[start : start + 500], wall_clock(), told))
+    return fresh, batch

@@ -122,28 +122,13 @@ def _row(explained: "Explained", matched: str | None) -> dict[str, object]:
 async def _rules(database: "Database", file: Path | None) -> "list[Rule]":
     """Those in use, or those of the file that are switched on."""
     from postroom.core.rule_documents import read_documents
-    from postroom.core.rules import Rule
     from postroom.store.ids import new_id
     from postroom.store.rules import enabled_rules
 
     if file is None:
         return await database.run(enabled_rules())
-    return [
-        Rule(
-            new_id(),
-            draft.name,
-            draft.scope,
-            draft.scope_ref,
-            draft.priority,
-            draft.conditions,
-            draft.action_type,
-            draft.parameters,
-            draft.shadow,
-            draft.needs_approval,
-        )
-        for draft in await placed(database, read_documents(read_text(file)))
-        if draft.enabled
-    ]
+    drafts = await placed(database, read_documents(read_text(file)))
+    return [draft.as_rule(new_id()) for draft in drafts if draft.enabled]
 
 
 async def _stored(database: "Database", given: str) -> Tried:

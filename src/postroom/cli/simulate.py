@@ -16,6 +16,7 @@ from postroom.cli.output import cell, show_json, show_list
 from postroom.cli.rule_places import placed, read_text
 from postroom.cli.running import with_database
 from postroom.core.errors import BadInput, ModelRefused
+from postroom.core.money import MICROS_PER_CENT
 
 if TYPE_CHECKING:
     from postroom.decide.simulated import ChangeOfRules, Question, Simulated
@@ -28,7 +29,6 @@ app = one_command()
 
 EVERYTHING = timedelta(days=36_500)
 QUIET_S = 2.0
-MICROS_PER_CENT = 10_000
 # What a call sends and gets back when nothing is known: a message of a page, and a decision.
 TYPICAL_TOKENS = (2_500, 150)
 

@@ -9,6 +9,7 @@ import typer
 from postroom.cli.accounts_named import account_named
 from postroom.cli.application import application_of
 from postroom.cli.moments import read_moment
+from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import show_json
 from postroom.cli.running import run_transaction, with_database
@@ -17,6 +18,7 @@ from postroom.core.errors import BadInput, NotFound
 if TYPE_CHECKING:
     from postroom.cli.application import Application
     from postroom.settings import Settings
+    from postroom.store.audit import AuditEntry
     from postroom.store.undos import Undoable
 
 app = one_command()
@@ -55,7 +57,10 @@ def undo(
     )
     messages = len({(each.account_id, each.message_id) for each in chosen})
     if not dry_run and chosen:
-        _enqueue(application, settings, chosen)
+        given = {"rule": rule, "batch": batch, "since": since, "until": until, "account": account}
+        selection = {name: str(value) for name, value in given.items() if value is not None}
+        entry = _entry(action, {**selection, "actions": len(chosen), "messages": messages})
+        _enqueue(application, settings, chosen, entry)
     if as_json:
         show_json({"actions": len(chosen), "messages": messages, "dry_run": dry_run})
     else:
@@ -65,13 +70,19 @@ def undo(
 
 def _one(application: "Application", settings: "Settings", id: UUID) -> "Undoable":
     from postroom.core.undo import why_not
-    from postroom.store.actions import load_action
-    from postroom.store.undos import Undoable
+    from postroom.store.undos import Undoable, undo_candidate
 
-    found = run_transaction(application, settings, load_action(id))
-    if (reason := why_not(found.action_type, found.state, found.undo_hint)) is not None:
+    found = run_transaction(application, settings, undo_candidate(id))
+    if found is None:
+        raise NotFound(f"there is no action {id}; `postroom actions list` shows those there are")
+    reason = why_not(found.action_type, found.state, found.hint)
+    if found.undone in ("queued", "executing"):
+        reason = "it is being undone"
+    elif found.undone == "completed":
+        reason = "it is undone already"
+    if reason is not None:
         raise BadInput("ACTION", f"cannot be undone: {reason}", "`postroom actions list` shows what can")
-    return Undoable(found.id, found.account_id, found.message_id)
+    return Undoable(id, found.account_id, found.message_id)
 
 
 def _many(
@@ -88,9 +99,11 @@ def _many(
     from postroom.store.undos import LONG_AGO, undoable
 
     now = datetime.now(UTC)
+    if rule is not None:
+        _check_rule(application, settings, rule)
     transaction = undoable(
         MOST,
-        rule_id=None if rule is None else _rule_id(application, settings, rule),
+        rule_name=rule,
         account_id=None if account is None else account_named(application, settings, account).id,
         batch_id=batch,
         since=LONG_AGO if since is None else read_moment("--since", since, now, ahead=False),
@@ -99,18 +112,29 @@ def _many(
     return run_transaction(application, settings, transaction)
 
 
-def _rule_id(application: "Application", settings: "Settings", name: str) -> UUID:
+def _check_rule(application: "Application", settings: "Settings", name: str) -> None:
+    """A rule that was removed has left its name with what it decided."""
     from postroom.store.rules import list_rules
+    from postroom.store.undos import has_decided
 
-    for found in run_transaction(application, settings, list_rules()):
-        if found.name == name:
-            return found.id
-    raise NotFound(f"there is no rule {name!r}; `postroom rules list` shows those there are")
+    if any(found.name == name for found in run_transaction(application, settings, list_rules())):
+        return
+    if not run_transaction(application, settings, has_decided(name)):
+        raise NotFound(f"there is no rule {name!r}, and none has decided; `postroom rules list` shows those there are")
 
 
-def _enqueue(application: "Application", settings: "Settings", chosen: "list[Undoable]") -> None:
+def _entry(action: UUID | None, wish: dict[str, object]) -> "AuditEntry":
+    signed = operator_signature()
+    if action is not None:
+        return signed.under("action.undo", "action", str(action))
+    return signed.under("actions.undo", "selection", str(signed.entry_id), after=wish)
+
+
+def _enqueue(application: "Application", settings: "Settings", chosen: "list[Undoable]", entry: "AuditEntry") -> None:
     from postroom.act.undo_many import undo_these
     from postroom.core.job_types import CATALOGUE
     from postroom.store.clock import wall_clock
 
-    with_database(application, settings, lambda database: undo_these(database, CATALOGUE, chosen, wall_clock))
+    with_database(
+        application, settings, lambda database: undo_these(database, CATALOGUE, chosen, wall_clock, entry=entry)
+    )

@@ -36,6 +36,20 @@ ACTION_TYPES = (
 IRREVERSIBLE = frozenset({"delete", "forward", "auto_reply"})
 SENDING = frozenset({"forward", "auto_reply"})
 PLACES = frozenset({"INBOX", "SPAM", "TRASH"})
+# Gmail's own labels are states and places that other actions stand for, each with a policy of its own. Putting them on
+# or taking them off as if they were the user's would go round it.
+INSTEAD: Mapping[str, str] = {
+    "INBOX": "use archive, or restore for what is in the trash; undo brings back what was archived",
+    "TRASH": "use trash, or restore",
+    "SPAM": "use trash, or report it as spam in Gmail",
+    "UNREAD": "use mark_unread, or mark_read",
+    "STARRED": "use star, or unstar",
+    "IMPORTANT": "use star; what is important Gmail tells by itself",
+    "SENT": "use a label of your own; this one Gmail alone puts on",
+    "DRAFT": "use a label of your own; this one Gmail alone puts on",
+    "CHAT": "use a label of your own; this one Gmail alone puts on",
+}
+CATEGORIES = "CATEGORY_"
 LONGEST_LABEL = 225
 LONGEST_TEXT = 100_000
 LONGEST_SUBJECT = 500
@@ -136,6 +150,16 @@ def _label(field: str, value: object) -> None:
         raise BadInput(field, "is missing or empty", "name a label, such as Receipts")
     if len(value) > LONGEST_LABEL or not value.isprintable():
         raise BadInput(field, "is no label name", f"use up to {LONGEST_LABEL} printable characters")
+    if (instead := instead_of_label(value)) is not None:
+        raise BadInput(field, f"{value.strip()!r} is a label of Gmail itself, not one of the user's", instead)
+
+
+def instead_of_label(name: str) -> str | None:
+    """What to use instead of a label of Gmail itself, whose name is its id; None for one of the user's."""
+    plain = name.strip().casefold().upper()
+    if plain.startswith(CATEGORIES):
+        return "use a label of your own; categories are Gmail's"
+    return INSTEAD.get(plain)
 
 
 def _addresses(field: str, value: object) -> None:

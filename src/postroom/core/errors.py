@@ -22,6 +22,7 @@ PostroomError
 │   ├── DatabaseFull
 │   ├── DatabaseCorrupt
 │   ├── ConstraintBroken      a row that the schema forbids
+│   ├── TookTooLong           it was not done in the time it has; ask for less
 │   ├── SchemaMismatch        from the future, changed after it was applied, or not migrated yet
 │   └── UnsafeDurability      the server may lose what it acknowledged
 ├── IntakeRefused         nothing new is accepted now; carries when to come back
@@ -29,7 +30,7 @@ PostroomError
 ├── ModelError            the language model decided nothing
 │   ├── ModelUnavailable      not now: down, too slow, too busy; carries when to come back, if that is known
 │   ├── ModelRefused          not as it is set up; names the setting to mend
-│   ├── BadModelAnswer        it answered, twice, with something that is no decision
+│   ├── BadModelAnswer        no decision came back in two answers, or this one mail is refused
 │   └── BudgetSpent           the call would exceed a cap; carries until when, if time helps
 ├── LeaseLost             the work was taken over by someone else; stop, change nothing
 └── JobError              how a handler ends a job other than by success
@@ -142,6 +143,10 @@ class ConstraintBroken(StoreError):
     """A row that the schema forbids."""
 
 
+class TookTooLong(StoreError):
+    """It was not done in the time it has, and nothing came of it; ask for less."""
+
+
 class SchemaMismatch(StoreError):
     """The schema is from the future, was changed after it was applied, or is not migrated yet."""
 
@@ -179,7 +184,8 @@ class ModelRefused(ModelError):
 
 
 class BadModelAnswer(ModelError):
-    """What the model answered is no decision. The message quotes none of it, since mail may have dictated it."""
+    """What the model answered is no decision, or it takes no question about this mail. The message quotes none of it,
+    since mail may have dictated it."""
 
 
 class BudgetSpent(ModelError):

@@ -68,7 +68,7 @@ class Catalogue(Mapping[str, JobType]):
 INGEST_GMAIL = JobType("ingest.gmail", retry=retry.GMAIL)
 CLASSIFY = JobType("classify", retry=retry.CLASSIFY)
 ACTION_GMAIL = JobType("action.gmail", retry=retry.GMAIL)
-UNSNOOZE_GMAIL = JobType("unsnooze.gmail", retry=retry.GMAIL)
+UNSNOOZE_GMAIL = JobType("unsnooze.gmail", retry=retry.WAKING)
 APPROVAL_NOTIFY = JobType("approval.notify", retry=retry.GMAIL)
 UNDO_ACTION = JobType("undo.action", retry=retry.GMAIL)
 OUTBOUND_SEND = JobType("outbound.send", retry=retry.GMAIL)

@@ -4,7 +4,7 @@ The same states stand in CHECK constraints of the migrations; a test compares th
 moves, and each of them may only make a move that stands here.
 
     job       queued ⇄ running → completed | failed | canceled          failed | canceled → queued by the user's retry
-    action    approved_pending → queued → executing → completed | failed     failed | canceled → queued by a retry
+    action    approved_pending → queued → executing → completed | failed     failed | canceled → executing by a retry
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
     delivery  queued → sending → delivered | bounced | unknown, with deferral
@@ -22,11 +22,15 @@ from postroom.core.errors import IllegalMove
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """One state machine: its name, where things start, and the legal moves."""
+    """One state machine: its name, where things start, and the legal moves.
+
+    What has ended may be begun once more, by a person's wish, where things start or where it is `resumed`.
+    """
 
     name: str
     initial: frozenset[str]
     moves: Mapping[str, frozenset[str]]
+    resumed: frozenset[str] = frozenset()
 
     @property
     def states(self) -> frozenset[str]:
@@ -35,7 +39,7 @@ class Lifecycle:
     @property
     def terminal(self) -> frozenset[str]:
         """States that nothing but a person's explicit wish leaves."""
-        return frozenset(state for state, targets in self.moves.items() if not targets - self.initial)
+        return frozenset(state for state, targets in self.moves.items() if not targets - self.initial - self.resumed)
 
     def may(self, before: str, after: str) -> bool:
         return after in self.moves.get(before, frozenset())
@@ -68,13 +72,14 @@ ACTION = Lifecycle(
     _moves(
         queued="executing failed canceled",
         approved_pending="queued rejected expired canceled",
-        executing="completed failed canceled queued",
+        executing="completed failed canceled",
         completed="",
-        failed="queued",
-        canceled="queued",
+        failed="executing",
+        canceled="executing",
         rejected="",
         expired="",
     ),
+    resumed=frozenset({"executing"}),
 )
 
 INBOX = Lifecycle(
@@ -111,7 +116,7 @@ DELIVERY = Lifecycle(
     _moves(
         queued="sending canceled expired",
         sending="delivered deferred bounced unknown queued",
-        deferred="sending canceled expired",
+        deferred="sending canceled",
         unknown="delivered queued canceled",
         delivered="",
         bounced="",

@@ -4,6 +4,8 @@
 is hostile: nothing here trusts a header, and text is made storable before anything else sees it.
 """
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +18,8 @@ from postroom.core.tiers import Headers, sender_address, values
 LONGEST_SUBJECT = 2000
 LONGEST_SENDER = 512
 LONGEST_BODY = 1_000_000
+# More marks on one letter than any language writes. Nothing with a combining class is outside of this.
+_HEAP = re.compile(r"([^\w\s\x00-\u02ff]{31,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +68,11 @@ def read_mail(envelope: Envelope) -> Mail:
         provider_message_id=envelope.event.external_event_id,
         provider_thread_id=envelope.event.external_thread_id or envelope.event.external_event_id,
         sender=(sender_address(headers) or storable(envelope.sender.identity).lower())[:LONGEST_SENDER],
-        subject=storable(subject)[:LONGEST_SUBJECT],
+        subject=composed(storable(subject))[:LONGEST_SUBJECT],
         headers=headers,
         labels=frozenset(str(label) for label in _list(raw.get("labels", []), "labels")),
         snippet=storable(str(raw.get("snippet", ""))),
-        body_text=storable(body)[:LONGEST_BODY],
+        body_text=composed(storable(body))[:LONGEST_BODY],
         has_attachment=bool(envelope.payload.attachments),
         sent_at=_sent_at(raw, envelope.event.observed_at),
     )
@@ -86,6 +90,17 @@ def _outline(envelope: Envelope) -> dict[str, Any]:
 def storable(text: str) -> str:
     """Text that both databases can hold: no NUL, no lone surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def composed(text: str) -> str:
+    """Letters with marks in the one form in which they are searched for (NFC), however they were typed.
+
+    Heaps of marks stay as they are: to put them in order takes a time that grows with the square of their number.
+    """
+    if text.isascii():
+        return text
+    parts = _HEAP.split(text)
+    return "".join(part if heap % 2 else unicodedata.normalize("NFC", part) for heap, part in enumerate(parts))
 
 
 def _headers(given: object) -> Headers:

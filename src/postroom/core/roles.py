@@ -1,7 +1,8 @@
 """Who may call what. A tool that is not listed for a role does not exist for it.
 
 A connector is bound to one endpoint identity: it hands in, and reports, for that one only. An agent may be bound to one
-account: then all other mail does not exist for it. No tool approves anything: that is for people.
+account: then all other mail does not exist for it, nor do the queues, which hold the events of all. No tool approves
+anything: that is for people. What an agent may undo is in `core/safety.py`.
 """
 
 from dataclasses import dataclass
@@ -65,3 +66,20 @@ TOOLS: dict[str, frozenset[Role]] = {
     "mutations.resume": frozenset({Role.DASHBOARD, Role.ADMIN}),
     "mutations.status": frozenset({Role.DASHBOARD, Role.ADMIN}),
 }
+# They hold the events of every account: for an agent that is bound to one there are none.
+ACROSS_ACCOUNTS = frozenset({"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"})
+
+
+def tools_of(principal: Principal) -> frozenset[str]:
+    """The tools that exist for whoever asks."""
+    found = frozenset(tool for tool, roles in TOOLS.items() if principal.role in roles)
+    return found - ACROSS_ACCOUNTS if _is_bound_agent(principal) else found
+
+
+def is_of_other_accounts(principal: Principal, tool: str) -> bool:
+    """Whether the tool would be the role's, were the caller not bound to one account."""
+    return tool in ACROSS_ACCOUNTS and _is_bound_agent(principal)
+
+
+def _is_bound_agent(principal: Principal) -> bool:
+    return principal.role is Role.AGENT and principal.account_id is not None

@@ -9,11 +9,12 @@ parameters: {label: Receipts}
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
+from uuid import UUID
 
 from postroom.core.actions import ACTION_TYPES, check_parameters
 from postroom.core.errors import BadInput
 from postroom.core.rule_conditions import BrokenRule, read_conditions, suggestion
-from postroom.core.rules import SCOPES, labels_looked_at, read_scope
+from postroom.core.rules import SCOPES, Rule, labels_looked_at, read_scope
 from postroom.core.strict import shown_name
 
 RULE_ACTIONS = ("none", *ACTION_TYPES)
@@ -61,6 +62,21 @@ class RuleDraft:
     def for_review(self, reason: str = REVIEW) -> "RuleDraft":
         """The same, switched off until a person has looked at it."""
         return replace(self, enabled=False, disabled_reason=reason)
+
+    def as_rule(self, id: UUID) -> Rule:
+        """As the engine needs it."""
+        return Rule(
+            id,
+            self.name,
+            self.scope,
+            self.scope_ref,
+            self.priority,
+            self.conditions,
+            self.action_type,
+            self.parameters,
+            self.shadow,
+            self.needs_approval,
+        )
 
 
 def check_rule(conditions: object, action_type: object, parameters: object) -> None:

@@ -110,6 +110,8 @@ class _Parser:
                 if self._at >= len(self._tokens):
                     raise Inexpressible(f"{token.text}: has nothing behind it")
                 value = self._tokens[self._at]
+                if value.kind == "operator":
+                    raise Inexpressible(f"{token.text}: has another operator directly behind it")
                 self._at += 1
                 part = self._part(value, token.text, depth + 1)
             case "(":

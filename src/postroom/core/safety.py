@@ -13,6 +13,9 @@ reasons), `refuse` (nothing is done, with the reasons). Reasons are recorded wit
     on the user's list                             approve
     proposed by an agent                           approve, unless a setting trusts agents with what can be undone
     irreversible, and this hour's share is used    approve
+
+What was done an agent takes back only if it proposed it itself and nobody had to approve it; with the setting that
+trusts agents, anything that can be undone and that the user did not ask for.
 """
 
 from collections.abc import Mapping
@@ -20,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from postroom.core.actions import IRREVERSIBLE, SENDING
+from postroom.core.addresses import canonical
 
 Source = Literal["rule", "model", "agent", "user"]
 Verdict = Literal["allow", "approve", "refuse"]
@@ -39,14 +43,17 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """Whose mail, and which labelled mail, is never touched: in lower case, labels by name or id."""
+    """Whose mail, and which labelled mail, is never touched.
+
+    Senders and domains are in the form in which addresses are compared, labels casefolded, by name or id.
+    """
 
     senders: frozenset[str] = frozenset()
     domains: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
 
     def reason(self, sender: str, labels: frozenset[str]) -> str | None:
-        sender = sender.lower()
+        sender = canonical(sender) or sender.lower()
         if sender in self.senders:
             return "the sender is protected"
         domain = sender.rpartition("@")[2]
@@ -101,6 +108,21 @@ def rule_on(proposed: Proposed, around: Surroundings, policy: Policy) -> Ruling:
         return Ruling("allow", ("asked for by the user",))
     doubts = _doubts(proposed, around, policy)
     return Ruling("approve", doubts) if doubts else Ruling("allow")
+
+
+def why_no_agent_undoes(
+    agent: str, actor: str, asked_by: str | None, approved_by: str | None, policy: Policy
+) -> str | None:
+    """Why this agent may not take the action back; None when it may. What people have said yes to is theirs."""
+    if actor == "user":
+        return "the user asked for this action; it is undone by people only"
+    if policy.trust_agents:
+        return None
+    if asked_by != agent:
+        return "this agent did not propose the action; agents undo their own unless safety.trust_agents is set"
+    if approved_by is not None:
+        return "a person approved this action; people undo it, or agents when safety.trust_agents is set"
+    return None
 
 
 def _refusals(proposed: Proposed, around: Surroundings) -> tuple[str, ...]:

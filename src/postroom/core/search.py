@@ -2,7 +2,7 @@
 
     invoice march            both words, anywhere in subject, sender or text
     "as agreed"              these words, one right after the other
-    invo*                    words that begin so
+    invo*                    words that begin so; at least three letters of them
     from:lindqvist.example   in the sender; an address is the words in it, one after the other
     subject:"as agreed"      in the subject
     label:Receipts           has this label, by name or id
@@ -27,6 +27,9 @@ LONGEST_QUERY = 500
 LONGEST_WORD = 100
 LONGEST_EXCERPT = 200
 MOST_WORDS = 50
+MOST_PARTS = 20
+MOST_BEGINNINGS = 5
+SHORTEST_BEGINNING = 3
 FIELD = "query"
 
 Place = Literal["subject", "sender"]
@@ -63,9 +66,28 @@ def read_query(text: str) -> SearchQuery:
         query = _with_part(query, name, bare if quoted is None else quoted, quoted is not None)
     if query == SearchQuery():
         raise BadInput(FIELD, "has no word in it", "give a word, such as invoice, or a filter, such as label:Receipts")
+    _check_cost(query)
+    return query
+
+
+def _check_cost(query: SearchQuery) -> None:
+    """What an index does for a query grows with its parts, and most of all with the words that begin as asked for."""
+    if len(query.terms) + len(query.labels) > MOST_PARTS:
+        raise BadInput(FIELD, "has too many parts", f"use at most {MOST_PARTS}; a phrase in quotes is one")
     if sum(len(term.words) for term in query.terms) > MOST_WORDS:
         raise BadInput(FIELD, "has too many words", f"use at most {MOST_WORDS}")
-    return query
+    beginnings = [term.words[-1] for term in query.terms if term.prefix]
+    if len(beginnings) > MOST_BEGINNINGS:
+        remedy = f"use at most {MOST_BEGINNINGS} with *, and write the others in full"
+        raise BadInput(FIELD, "has too many beginnings of words", remedy)
+    if any(_letters(each) < SHORTEST_BEGINNING for each in beginnings):
+        remedy = f"give at least {SHORTEST_BEGINNING} letters before each *, or leave the * out"
+        raise BadInput(FIELD, "has a beginning that too many words share", remedy)
+
+
+def _letters(word: str) -> int:
+    """An ideograph or a syllable says as much as two letters: few words begin with two of them."""
+    return sum(2 if unicodedata.east_asian_width(each) == "W" else 1 for each in word)
 
 
 def _parts(text: str) -> Iterator[tuple[str | None, str | None, str]]:

@@ -21,9 +21,7 @@ def check_snooze(parameters: Mapping[str, Any]) -> None:
     if has_until and (has_amount or parameters.get("units") is not None):
         raise BadInput("parameters.until", "stands beside amount and units", "give either until, or amount and units")
     if not has_until and not has_amount:
-        raise BadInput(
-            "parameters.until", "is missing", "give a time to come, or amount and units"
-        )
+        raise BadInput("parameters.until", "is missing", "give a time to come, or amount and units")
     if has_until:
         _moment(parameters["until"])
     else:

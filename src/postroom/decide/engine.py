@@ -60,7 +60,7 @@ class Court:
 
     def by_rules(self, message: StoredMessage, outcome: Outcome) -> Verdict:
         """The first rule that matches decides, with full confidence; without one the message stays where it is."""
-        shadows = tuple(self._of_rule(message, rule, shadow=True) for rule in outcome.shadowed)
+        shadows = self._shadows(message, outcome)
         if outcome.matched is None:
             return Verdict(self._nothing(message, NO_RULE), None, shadows)
         decision = self._of_rule(message, outcome.matched)
@@ -68,7 +68,7 @@ class Court:
 
     def by_model(self, message: StoredMessage, advice: Advice, outcome: Outcome) -> Verdict:
         """What the model decided where no rule did."""
-        shadows = tuple(self._of_rule(message, rule, shadow=True) for rule in outcome.shadowed)
+        shadows = self._shadows(message, outcome)
         decision = Decision(
             new_id(),
             message.account_id,
@@ -84,13 +84,13 @@ class Court:
             prompt_version=advice.prompt_version,
         )
         if self.restraints.model_in_shadow:
-            kept = replace(decision, shadow=True)
+            kept = _in_shadow(decision, "model")
             return Verdict(self._nothing(message, "the model runs in shadow"), None, (*shadows, kept))
         return self._judged(message, decision, "model", shadows)
 
     def left_alone(self, message: StoredMessage, reason: str, outcome: Outcome) -> Verdict:
         """No rule matched, and no model could say."""
-        shadows = tuple(self._of_rule(message, rule, shadow=True) for rule in outcome.shadowed)
+        shadows = self._shadows(message, outcome)
         return Verdict(self._nothing(message, reason), None, shadows)
 
     def _judged(
@@ -99,8 +99,9 @@ class Court:
         if decision.action_type == "none":
             return Verdict(decision, None, shadows)
         if shadowed := self._shadowed_category(message):
-            kept = replace(decision, shadow=True)
-            return Verdict(self._nothing(message, in_shadow(shadowed)), None, (*shadows, kept))
+            reason = f"mail of the category {shadowed} is decided in shadow"
+            kept = _in_shadow(decision, because_of(shadowed))
+            return Verdict(self._nothing(message, reason), None, (*shadows, kept))
         proposed = Proposed(
             decision.action_type, decision.parameters, decision.confidence, source, decision.needs_approval
         )
@@ -130,7 +131,10 @@ class Court:
         found = set(categories_of(facts, known)) & self.restraints.shadowed_categories
         return sorted(found)[0] if found else None
 
-    def _of_rule(self, message: StoredMessage, rule: Rule, shadow: bool = False) -> Decision:
+    def _shadows(self, message: StoredMessage, outcome: Outcome) -> tuple[Decision, ...]:
+        return tuple(_in_shadow(self._of_rule(message, rule), "rule") for rule in outcome.shadowed)
+
+    def _of_rule(self, message: StoredMessage, rule: Rule) -> Decision:
         return Decision(
             new_id(),
             message.account_id,
@@ -144,7 +148,6 @@ class Court:
             rule_id=rule.id,
             rule_name=rule.name,
             generation=self.generation,
-            shadow=shadow,
         )
 
     def _nothing(self, message: StoredMessage, reason: str) -> Decision:
@@ -161,9 +164,14 @@ class Court:
         )
 
 
-def in_shadow(category: str) -> str:
-    """Why nothing is done with mail of a category: reports find what was decided instead by these words."""
-    return f"mail of the category {category} is decided in shadow"
+def because_of(category: str) -> str:
+    """Why a decision about mail of a category is in shadow, as it is kept with the decision."""
+    return f"category:{category}"
+
+
+def _in_shadow(decision: Decision, why: str) -> Decision:
+    """Only remembered, and why: a rule's, a category's or the model's report counts what is in shadow because of it."""
+    return replace(decision, shadow=True, safety={"shadow": why})
 
 
 def what_rules_say(message: StoredMessage, rules: Rulebook, now: datetime) -> Outcome:

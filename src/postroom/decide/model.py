@@ -5,9 +5,10 @@ for once more, with what was wrong; after the second the message is left where i
 mail that makes it do so, costs two calls and no more. Nothing else is tried again here.
 
     ModelUnavailable    the job is tried again, after the provider's own waiting time
-    ModelRefused        the job waits for other settings, and says which to mend; a start of Postroom releases it
+    ModelRefused        the job waits for other settings, and says which to mend; a start of Postroom releases it, and
+                        so does the first answer, which shows that the settings are right
     BudgetSpent         the job waits until the next day; when only a setting helps, the message is left where it is
-    BadModelAnswer      the message is left where it is
+    BadModelAnswer      the message is left where it is; also when the provider refuses this one mail, unanswered
 """
 
 import asyncio
@@ -33,7 +34,8 @@ from postroom.core.errors import (
     Retryable,
 )
 from postroom.core.model_decision import ModelDecision, decision_schema, read_decision
-from postroom.decide.model_prices import MICROS_PER_CENT, Prices, most_tokens, prices_of
+from postroom.core.money import MICROS_PER_CENT
+from postroom.decide.model_prices import Prices, most_tokens, prices_of
 from postroom.decide.model_replies import CallFailed, Client, Reply
 from postroom.decide.model_rest import Rest
 from postroom.decide.prompt import Prompt
@@ -106,6 +108,8 @@ class Model:
         self._prices: Prices | None = None
         self._opening = asyncio.Lock()
         self._rest = Rest(timedelta(seconds=settings.timeout_s))
+        self._has_answered = False
+        self._refused_untried = False
         self._caps = Caps(
             int(settings.max_cents_per_day * MICROS_PER_CENT), int(settings.max_cents_per_message * MICROS_PER_CENT)
         )
@@ -118,8 +122,15 @@ class Model:
     async def decide(self, request: ModelRequest) -> ModelAnswer:
         """What the model decides about the message. Raises a ModelError when it decides nothing."""
         client, prices = await self._opened()
-        self._rest.before_asking(self._clock())
+        probe = self._rest.before_asking(self._clock())
+        try:
+            return await self._decided(request, client, prices)
+        finally:
+            self._rest.after_asking(probe)
+
+    async def _decided(self, request: ModelRequest, client: Client, prices: Prices) -> ModelAnswer:
         problem, tokens, latency_ms = "", Usage(0, 0), 0
+        others_wait = self._refused_untried
         for _ in range(TRIES):
             call = await self._reserve(request, problem, prices)
             began = time.monotonic()
@@ -128,7 +139,7 @@ class Model:
             except CallFailed as failed:
                 problem = await self._failed(call, failed, began)
                 continue
-            self._rest.after_an_answer()
+            await self._answered(others_wait)
             latency_ms += _ms_since(began)
             tokens = Usage(tokens.input_tokens + reply.input_tokens, tokens.output_tokens + reply.output_tokens)
             try:
@@ -161,8 +172,9 @@ class Model:
         )
 
     async def _reserve(self, request: ModelRequest, problem: str, prices: Prices) -> NewCall:
-        schema = orjson.dumps(decision_schema(request.prompt.labels)).decode()
-        sent = EXTRA_TOKENS + most_tokens(request.prompt.system, self._told(request, problem), schema)
+        schema = orjson.dumps(decision_schema(("",))).decode()  # with one label of no length: the names are the user's
+        labels = orjson.dumps(request.prompt.labels).decode()
+        sent = EXTRA_TOKENS + most_tokens(request.prompt.system + schema, self._told(request, problem) + labels)
         call = NewCall(
             new_id(),
             request.account_id,
@@ -175,16 +187,28 @@ class Model:
         await self._database.run(reserve_call(call, self._caps, self._clock()))
         return call
 
+    async def _answered(self, others_wait: bool) -> None:
+        """`others_wait`: before this call began, the settings were taken for wrong, which they are not."""
+        self._rest.after_an_answer()
+        self._has_answered = True
+        if others_wait and self._refused_untried:
+            self._refused_untried = False
+            await release_waiting(self._database, self._clock())
+
     async def _failed(self, call: NewCall, failed: CallFailed, began: float) -> str:
         """Writes it down. Raises what it means, unless it may be asked again at once: then returns the problem."""
         cost = None if failed.charged else 0
-        state = "refused" if isinstance(failed.error, BadModelAnswer) else "failed"
+        # Without a charge nothing was answered, and nothing else would be to the same question.
+        ask_again = failed.charged and isinstance(failed.error, BadModelAnswer)
+        state = "refused" if ask_again else "failed"
+        if isinstance(failed.error, ModelRefused) and not self._has_answered:
+            self._refused_untried = True
         await self._end(call, CallEnd(state, cost_micros=cost, latency_ms=_ms_since(began), error=str(failed.error)))
         if isinstance(failed.error, ModelUnavailable):
             self._rest.after_failing(self._clock(), failed.error.after)
         else:
             self._rest.after_an_answer()
-        if isinstance(failed.error, BadModelAnswer):
+        if ask_again:
             return str(failed.error)
         raise failed.error from None
 

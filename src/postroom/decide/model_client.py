@@ -59,6 +59,7 @@ class ProviderClient:
         )
         self._model = _provider_model(settings, self._http)
         self._call_settings = _call_settings(settings, self._model)
+        self._has_answered = False
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -80,7 +81,8 @@ class ProviderClient:
                 )
         except Exception as error:
             # Without its cause, which may quote the mail, the answer or the key.
-            raise failure_of(error, self._settings) from None
+            raise failure_of(error, self._settings, self._has_answered) from None
+        self._has_answered = True
         return _reply(response, self._settings.name or "")
 
 

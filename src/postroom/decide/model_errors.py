@@ -1,8 +1,13 @@
 """What a failed call means: try again later, mend a setting, or the answer is of no use.
 
     no connection, too slow, 408, 409, 425, 429, 5xx       ModelUnavailable, after the provider's own waiting time
-    401, 403, 404, 400, a redirection, no credit           ModelRefused, which names the setting to mend
+    401, 403, 404, a redirection, no credit                ModelRefused, which names the setting to mend
+    400, 413, 422                                          BadModelAnswer when it is the mail, else ModelRefused
     an answer that is too long, compressed, or no JSON     BadModelAnswer
+
+A request may be refused for a setting, or for the one mail in it, which is too long or stopped by a filter. It is the
+mail when the provider says so, and when it has answered by the same settings before: a mail that is taken for a wrong
+setting would wait for ever.
 
 Of what the provider or the HTTP library says, only statuses and kinds of error are kept: their texts quote keys and
 mail.
@@ -14,9 +19,11 @@ from typing import TYPE_CHECKING
 
 from pydantic_ai.exceptions import (
     ModelAPIError,
+    ModelAuthenticationError,
     ModelConnectionError,
     ModelContextWindowExceededError,
     ModelHTTPError,
+    ModelNotFoundError,
     ModelQuotaExceededError,
     ModelRequestTimeout,
     ModelTimeoutError,
@@ -34,6 +41,15 @@ if TYPE_CHECKING:
 LONGEST_WAIT = timedelta(days=1)
 NOT_SENT = frozenset({"pool", "connect"})
 LATER = frozenset({408, 409, 425, 429})
+TOO_LARGE = 413
+OF_THE_REQUEST = frozenset({400, TOO_LARGE, 422})
+# How providers say that it is the mail. "Too large" is not among them: they say so of model.max_output_tokens.
+SAID_OF_MAIL = (
+    *("content_filter", "content filter", "content_policy", "content policy", "content management policy"),
+    *("context_length", "context length", "context window", "prompt is too long", "above_max_length", "moderation"),
+)
+# Anthropic says with 400 that the month's limit is reached.
+SAID_OF_CREDIT = ("usage limits", "credit balance")
 
 
 class ReplyTooLong(Exception):
@@ -44,8 +60,9 @@ class Redirected(Exception):
     """An answer that leads elsewhere, with its status."""
 
 
-def failure_of(error: Exception, settings: "ModelSettings") -> CallFailed:
-    """What the error means, and whether the call may have to be paid for."""
+def failure_of(error: Exception, settings: "ModelSettings", has_answered: bool = False) -> CallFailed:
+    """What the error means, and whether the call may have to be paid for. `has_answered` is whether the provider has
+    answered anything by these settings."""
     for cause in _causes(error):
         if isinstance(cause, ReplyTooLong):
             return CallFailed(BadModelAnswer(f"the model's answer is of no use: {cause}"), charged=True)
@@ -64,7 +81,7 @@ def failure_of(error: Exception, settings: "ModelSettings") -> CallFailed:
             )
             return CallFailed(ModelUnavailable(unreachable), charged=error.phase not in NOT_SENT)
         case ModelHTTPError():
-            return _by_status(error, settings)
+            return _by_status(error, settings, has_answered)
         case UserError():
             return CallFailed(
                 ModelRefused(f"the model {settings.name!r} cannot be asked; check model.name"), charged=False
@@ -78,27 +95,44 @@ def failure_of(error: Exception, settings: "ModelSettings") -> CallFailed:
             )
 
 
-def _by_status(error: ModelHTTPError, settings: "ModelSettings") -> CallFailed:
+def _by_status(error: ModelHTTPError, settings: "ModelSettings", has_answered: bool) -> CallFailed:
     status = error.status_code
     after = None if error.retry_after is None else min(timedelta(seconds=max(0, error.retry_after)), LONGEST_WAIT)
     if isinstance(error, ModelQuotaExceededError):
-        return _refused(f"the provider says that the account has no credit left ({status}); top it up there")
-    if isinstance(error, ModelContextWindowExceededError):
-        return _refused(f"the mail and the rules are too long for the model ({status}); choose another model.name")
-    match status:
-        case _ if status in LATER or status >= 500:
-            return CallFailed(ModelUnavailable(f"the model's provider answers {status}", after), charged=False)
-        case 401 | 403:
-            return _refused(f"the provider does not accept the key ({status}); set model.api_key")
-        case 404:
-            place = settings.base_url or "its provider"
-            return _refused(
-                f"there is no model {settings.name!r} at {place} (404); check model.name and model.base_url"
-            )
-        case _:
-            return _refused(
-                f"the provider refuses the request ({status}); check model.name, model.provider and model.base_url"
-            )
+        return _no_credit(status)
+    if isinstance(error, ModelContextWindowExceededError) or status == TOO_LARGE:
+        return _not_taken(f"the mail and the rules are too long for the model ({status}); see model.name")
+    if status in LATER or status >= 500:
+        return CallFailed(ModelUnavailable(f"the model's provider answers {status}", after), charged=False)
+    if isinstance(error, ModelAuthenticationError):
+        return _refused(f"the provider does not accept the key ({status}); set model.api_key")
+    if isinstance(error, ModelNotFoundError):
+        place = settings.base_url or "its provider"
+        return _refused(
+            f"there is no model {settings.name!r} at {place} ({status}); check model.name and model.base_url"
+        )
+    return _of_the_request(error, has_answered)
+
+
+def _of_the_request(error: ModelHTTPError, has_answered: bool) -> CallFailed:
+    """What the provider says is looked at, and never kept."""
+    status, said = error.status_code, str(error.body).casefold()
+    if status in OF_THE_REQUEST:
+        if any(words in said for words in SAID_OF_MAIL):
+            return _not_taken(f"the provider refuses this mail for its content or its length ({status})")
+        if any(words in said for words in SAID_OF_CREDIT):
+            return _no_credit(status)
+        if has_answered:
+            return _not_taken(f"the provider refuses this mail, though it has answered about others ({status})")
+    return _refused(f"the provider refuses the request ({status}); check model.name, model.provider and model.base_url")
+
+
+def _no_credit(status: int) -> CallFailed:
+    return _refused(f"the provider says that the account has no credit left ({status}); top it up there")
+
+
+def _not_taken(message: str) -> CallFailed:
+    return CallFailed(BadModelAnswer(message), charged=False)
 
 
 def _refused(message: str) -> CallFailed:

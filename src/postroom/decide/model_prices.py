@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from postroom.core.errors import ModelRefused
+from postroom.core.money import MICROS_PER_CENT
 
 if TYPE_CHECKING:
     from postroom.sections import ModelSettings
 
-MICROS_PER_CENT = 10_000
 MILLION = 1_000_000
-# A token is about four letters of English, or one of Chinese, which is three bytes; two bytes are on the safe side.
-BYTES_PER_TOKEN = 2
+# Of English and JSON that we have written ourselves: a token of those is four letters or so.
+OUR_BYTES_PER_TOKEN = 2
 SAMPLE_TOKENS = 1_000
 
 
@@ -28,9 +28,14 @@ class Prices:
         return math.ceil((input_tokens * self.input_micros + output_tokens * self.output_micros) / MILLION)
 
 
-def most_tokens(*texts: str) -> int:
-    """More tokens than these texts are likely to have."""
-    return sum(len(text.encode("utf-8", "replace")) for text in texts) // BYTES_PER_TOKEN + 1
+def most_tokens(ours: str, others: str) -> int:
+    """The most tokens that these texts can have. In what others wrote, each may be a single byte: mail can be made of
+    such letters, to cost more than its length lets one expect."""
+    return _bytes(ours) // OUR_BYTES_PER_TOKEN + 1 + _bytes(others)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def prices_of(settings: "ModelSettings") -> Prices:

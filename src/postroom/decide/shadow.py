@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from postroom.core.categories import chosen_categories
-from postroom.decide.engine import in_shadow
+from postroom.decide.engine import because_of
 from postroom.store.audit import Signature
 from postroom.store.database import Database
 from postroom.store.protection import begin_shadow, end_shadow
@@ -41,14 +41,11 @@ class Standing:
 
 async def in_shadow_now(database: Database) -> list[Standing]:
     """Rules, then categories, then the model."""
-    by_rule, model = await database.run(shadow_tallies())
+    by_rule, others = await database.run(shadow_tallies())
     rules = [view for view in await database.run(list_rules()) if view.mode == "shadow" and view.enabled]
     found = [Standing("rule", view.name, view.updated_at, by_rule.get(view.id, Tally())) for view in rules]
     for kind, name, since in await database.run(standing_shadows()):
-        tally = model
-        if kind == "category":
-            tally = (await database.run(shadow_report(Whose(reason=in_shadow(name)), LONG_AGO, 0))).tally
-        found.append(Standing(kind, name, since, tally))
+        found.append(Standing(kind, name, since, others.get((kind, name), Tally())))
     return found
 
 
@@ -79,16 +76,23 @@ async def _switch(database: Database, what: Shadowed, shadow: bool, signed: Sign
 
 
 async def report_on(database: Database, what: Shadowed, since: datetime = LONG_AGO, samples: int = 5) -> ShadowReport:
-    """What it decided in shadow, and how the user answered."""
+    """What it decided in shadow, and how the user answered. While it is in shadow, only what it decided as it is now
+    says something: nothing from before a rule was last changed, or from an earlier time in shadow."""
     match what.kind:
         case "rule":
-            whose = Whose(rule_id=(await database.run(load_rule(what.name))).id)
+            view = await database.run(load_rule(what.name))
+            whose, begun = Whose("rule", view.id), view.updated_at if view.mode == "shadow" else LONG_AGO
         case "category":
             [category] = chosen_categories([what.name])
-            whose = Whose(reason=in_shadow(category.name))
+            whose, begun = Whose(because_of(category.name)), await _since(database, "category", category.name)
         case "model":
-            whose = Whose(source="llm")
-    return await database.run(shadow_report(whose, since, samples))
+            whose, begun = Whose("model"), await _since(database, "model", "")
+    return await database.run(shadow_report(whose, max(since, begun), samples))
+
+
+async def _since(database: Database, kind: str, name: str) -> datetime:
+    standing = {(each.kind, each.name): each.since for each in await database.run(standing_shadows())}
+    return standing.get((kind, name), LONG_AGO)
 
 
 def doubts(tally: Tally) -> Sequence[str]:

@@ -1,9 +1,9 @@
 """What a change of rules would have done: stored mail is decided once more by the rules before and after the change.
 
 The messages come in the order in which they were accepted, each as it was on arrival and at the time of its arrival.
-Both sets of rules have a world of their own, in which a decision has its effects on the ones after it: the labels that
-it leaves on a message, the irreversible actions that the hour has seen, and who was answered of late. Everything is
-judged by the same court as live mail. Nothing is written, and no model is asked: that it would be is the prediction.
+Both sets of rules have a world of their own, in which a decision has its effects on the ones after it: the irreversible
+actions that the hour has seen, and who was answered of late. Everything is judged by the same court as live mail.
+Nothing is written, and no model is asked: that it would be is the prediction.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import IRREVERSIBLE, LabelChange, label_change
+from postroom.core.actions import IRREVERSIBLE
 from postroom.core.rulebook import Rulebook
 from postroom.core.rules import Outcome, Rule, kinds_used
 from postroom.core.safety import Policy
@@ -22,9 +22,12 @@ from postroom.decide.engine import Court, Verdict, unseen
 from postroom.store.database import Database
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import HOUR, Restraints, restraints
-from postroom.store.simulation import Needed, Past, Wanted, label_names, past_after, start_of
+from postroom.store.simulation import BEGINNING, END, Needed, Past, Place, Wanted, back_from, label_names, past_after
 
+# Of messages, and of the characters of their texts: whichever is reached first ends a page.
 PAGE = 500
+PAGE_TEXT = 16 * 2**20
+STRIDE = 50_000
 ANSWERED_AGAIN = timedelta(days=7)
 NO_LABELS: Mapping[str, str] = {}
 
@@ -72,23 +75,27 @@ class Setting:
     has_model: bool
     answered_again: timedelta = ANSWERED_AGAIN
 
+    def named(self, message: StoredMessage) -> StoredMessage:
+        """With its labels by id and by name, as rules may call them."""
+        held, names = message.subject.labels, self.labels.get(message.account_id, NO_LABELS)
+        known = held | {names[id].casefold() for id in held if id in names}
+        return replace(message, subject=replace(message.subject, labels=known))
+
 
 class World:
     """One set of rules, and what its decisions have brought about so far."""
 
     def __init__(self, rules: Sequence[Rule], setting: Setting) -> None:
         self.rules = rules
-        self._setting = setting
-        self._looks_at_labels = any("label_present" in kinds_used(rule.conditions) for rule in rules)
-        self._labels: dict[UUID, frozenset[str]] = {}
+        self.setting = setting
         self._begun: defaultdict[UUID, deque[datetime]] = defaultdict(deque)
         self._answered: dict[tuple[UUID, str], datetime] = {}
 
     def decide(self, message: StoredMessage, outcome: Outcome, at: datetime) -> Foreseen:
         """What would be decided about the next message; its effects are there for those that follow."""
-        if outcome.matched is None and self._setting.has_model and message.ingestion_tier == "full":
+        if outcome.matched is None and self.setting.has_model and message.ingestion_tier == "full":
             return Foreseen("llm", "none")
-        court = Court(self._restraints(message.account_id, at), self._setting.policy)
+        court = Court(self._restraints(message.account_id, at), self.setting.policy)
         verdict = court.by_rules(message, outcome)
         is_done = verdict.ruling is not None and verdict.ruling.verdict == "allow"
         held_back = is_done and not self._take_effect(message, verdict, at)
@@ -102,42 +109,25 @@ class World:
             held_back,
         )
 
-    def as_it_is(self, message: StoredMessage) -> StoredMessage:
-        """With the labels that earlier decisions have left on it, by id and by name."""
-        held = self._labels.get(message.id, message.subject.labels)
-        names = self._setting.labels.get(message.account_id, NO_LABELS)
-        known = held | {names[id].casefold() for id in held if id in names}
-        return replace(message, subject=replace(message.subject, labels=known))
-
     def _restraints(self, account_id: UUID, at: datetime) -> Restraints:
         begun = self._begun[account_id]
         while begun and begun[0] <= at - HOUR:
             begun.popleft()
-        return replace(self._setting.restraints, irreversible_this_hour=len(begun))
+        return replace(self.setting.restraints, irreversible_this_hour=len(begun))
 
     def _take_effect(self, message: StoredMessage, verdict: Verdict, at: datetime) -> bool:
         """False for an answer that is not sent, since the sender was answered of late."""
         action = verdict.decision.action_type
         if action in IRREVERSIBLE:
             self._begun[message.account_id].append(at)
-        elif self._looks_at_labels or self._setting.restraints.protected.labels:
-            before = self._labels.get(message.id, message.subject.labels)
-            self._labels[message.id] = self._change(message, verdict).applied_to(before)
         if action != "auto_reply":
             return True
         whom = (message.account_id, message.subject.sender)
         last = self._answered.get(whom)
-        if last is not None and last > at - self._setting.answered_again:
+        if last is not None and last > at - self.setting.answered_again:
             return False
         self._answered[whom] = at
         return True
-
-    def _change(self, message: StoredMessage, verdict: Verdict) -> LabelChange:
-        """A label that is not there yet is known by its name."""
-        label = str(verdict.decision.parameters.get("label", "a snooze"))
-        names = self._setting.labels.get(message.account_id, NO_LABELS)
-        id = next((id for id, name in names.items() if label == id or name.casefold() == label.casefold()), label)
-        return label_change(verdict.decision.action_type, id)
 
 
 class Pair:
@@ -159,12 +149,9 @@ class Pair:
 
     def decide(self, past: Past) -> tuple[Foreseen, Foreseen]:
         """What each world would decide about the next message."""
-        seen = [world.as_it_is(past.message) for world in (self._before, self._after)]
-        outcomes = [self._outcomes(message, past.at) for message in (seen[:1] if seen[0] == seen[1] else seen)]
-        return (
-            self._before.decide(seen[0], outcomes[0][0], past.at),
-            self._after.decide(seen[1], outcomes[-1][1], past.at),
-        )
+        message = self._before.setting.named(past.message)
+        before, after = self._outcomes(message, past.at)
+        return self._before.decide(message, before, past.at), self._after.decide(message, after, past.at)
 
     def _outcomes(self, message: StoredMessage, at: datetime) -> tuple[Outcome, Outcome]:
         before, after = _Finding(self._fresh), _Finding(self._old)
@@ -218,14 +205,27 @@ async def replay(
     progress: Progress = lambda _done, _total: None,
 ) -> int:
     """Decides about each message in both worlds, and tells what each foresees; returns how many messages there were."""
-    place, total = await database.run(start_of(wanted))
+    place, total = await _start(database, wanted)
     done = 0
-    while page := await database.run(past_after(place, wanted, needed, PAGE)):
+    while page := await database.run(past_after(place, wanted, needed, PAGE, PAGE_TEXT)):
         # In a thread, so that a server that simulates still answers.
         await asyncio.to_thread(_replay_page, page, worlds, tell)
         place, done = page[-1].place, done + len(page)
         progress(done, max(total, done))
     return done
+
+
+async def _start(database: Database, wanted: Wanted) -> tuple[Place, int]:
+    """The place after which the wanted messages begin, and how many they are: found in strides, each of them short,
+    however large the archive is."""
+    place, passed = END, 0
+    while passed <= wanted.newest:
+        stride = min(STRIDE, wanted.newest + 1 - passed)
+        found, place = await database.run(back_from(place, wanted, stride))
+        passed += found
+        if found < stride:
+            return BEGINNING, passed
+    return place, wanted.newest
 
 
 def _replay_page(page: Sequence[Past], worlds: Pair, tell: Told) -> None:

@@ -154,21 +154,5 @@ class ChangeOfRules:
         for id, draft in zip(fresh, self.drafts, strict=True):
             rules.pop(draft.name, None)
             if draft.enabled:
-                rules[draft.name] = rule_of(named[draft.name].id if draft.name in named else id, draft)
+                rules[draft.name] = draft.as_rule(named[draft.name].id if draft.name in named else id)
         return sorted(rules.values(), key=lambda each: each.order)
-
-
-def rule_of(id: UUID, draft: RuleDraft) -> Rule:
-    """The draft as the engine needs it."""
-    return Rule(
-        id,
-        draft.name,
-        draft.scope,
-        draft.scope_ref,
-        draft.priority,
-        draft.conditions,
-        draft.action_type,
-        draft.parameters,
-        draft.shadow,
-        draft.needs_approval,
-    )

@@ -253,10 +253,3 @@ def job_error_of(error: GmailError, context: str = "", account_id: UUID | None =
             return Retryable(message)
         case _:
             return Fatal(message)
-
-
-def job_error(context: str, error: GmailError) -> Fatal | Retryable | Parked:
-    """As `job_error_of`, for jobs that have no history to start anew from: there an expired one is raised."""
-    if isinstance(error, HistoryExpired):
-        raise error
-    return job_error_of(error, context)

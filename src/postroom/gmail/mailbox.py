@@ -47,8 +47,11 @@ class GmailMailbox:
         return found
 
     async def _find(self, name: str) -> str | None:
-        """By name or id. Gmail keeps the case of a name, and allows no second one that differs in case only."""
+        """By name or id, among those of the user: what Gmail's own stand for are actions of their own.
+
+        Gmail keeps the case of a name, and allows no second one that differs in case only.
+        """
         wanted = name.casefold()
-        labels = await self._client.list_labels()
+        labels = [label for label in await self._client.list_labels() if label.type == "user"]
         found = next((label.id for label in labels if label.name.casefold() == wanted), None)
         return found or next((label.id for label in labels if label.id == name), None)

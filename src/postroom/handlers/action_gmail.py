@@ -11,6 +11,7 @@ from postroom.handlers.payload import uuid_field
 from postroom.handlers.traced_mailbox import TracedMailbox
 from postroom.jobs.run import JobRun
 from postroom.store import actions
+from postroom.store.database import Database, Transaction
 
 
 class ActionGmail:
@@ -27,7 +28,8 @@ class ActionGmail:
         action = await database.run(actions.load_action(action_id))
         if action.account_id != account_id:
             raise Fatal(f"action {action_id} belongs to another account than the job says")
-        await database.run(actions.begin_action(run.job, action_id, self._hourly_cap, clock()))
+        if not await may_begin(run, database, actions.begin_action(run.job, action_id, self._hourly_cap, clock())):
+            return
         try:
             ending = await self._carry_out(run, action)
         except JobError as error:
@@ -42,6 +44,12 @@ class ActionGmail:
             return await self._executor.carry_out(mailbox, run.job, action)
         except GmailError as error:
             raise job_error_of(error, action.action_type, action.account_id) from error
+
+
+async def may_begin(run: JobRun, database: Database, beginning: Transaction[str | None]) -> bool:
+    """Begins the action; False when it is not done for what stands in its way by now, and its job has ended so."""
+    run.ended = await database.run(beginning) is not None
+    return not run.ended
 
 
 def is_the_end(run: JobRun, error: JobError) -> bool:

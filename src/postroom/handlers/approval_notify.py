@@ -46,11 +46,13 @@ class ApprovalNotify:
                 continue
             try:
                 reference = await channel.post(approval, again=run.job.attempts > 1)
-            except JobError as error:
-                errors.append(error)
+            except Exception as error:
+                errors.append(_in_channel(channel.name, error))
             else:
                 await self._database.run(approvals.keep_notice(approval.id, channel.name, reference, self._clock()))
-        return errors
+        # Whoever answered while we were asking has not seen these notices, and closes none of them.
+        after = await self._database.run(approvals.show_approval(approval.id))
+        return errors if after.is_waiting else await self._close(run, after)
 
     async def _close(self, run: JobRun, approval: approvals.Approval) -> list[JobError]:
         errors: list[JobError] = []
@@ -60,7 +62,8 @@ class ApprovalNotify:
             try:
                 if (channel := self._channels.get(notice.channel)) is not None:
                     await channel.close(approval, notice.reference)
-            except JobError as error:
+            except Exception as raised:
+                error = _in_channel(notice.channel, raised)
                 errors.append(error)
                 if isinstance(error, Retryable) and not run.job.is_last_attempt:
                     continue
@@ -68,6 +71,14 @@ class ApprovalNotify:
                 log.warning("approval.notice_left", channel=notice.channel, action_id=str(approval.id))
             await self._database.run(approvals.close_notice(approval.id, notice.channel, self._clock()))
         return errors
+
+
+def _in_channel(name: str, error: Exception) -> JobError:
+    """What nobody foresaw is told by its type alone: it may quote a piece of the mail, or a secret."""
+    if isinstance(error, JobError):
+        return error
+    log.error("approval.channel_broken", channel=name, error=type(error).__name__)
+    return Retryable(f"the channel {name} failed in a way that nobody foresaw ({type(error).__name__})")
 
 
 def _raise_worst(errors: Sequence[JobError]) -> None:

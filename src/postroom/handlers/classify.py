@@ -1,6 +1,7 @@
 """The `classify` job: decides about one message and, in one transaction, records that and enqueues what follows."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
@@ -108,6 +109,8 @@ class Classify:
                 self._approval_time,
                 run.job.priority,
             )
+        if action is not None and "batch_id" in run.job.payload:
+            action = replace(action, batch_id=uuid_field(run.job, "batch_id"))
         await run.complete(
             decisions.record_decision(run.job, verdict.decision, action, follow_up, now, verdict.shadows)
         )
@@ -120,8 +123,15 @@ async def _consulted(book: Rulebook, message: StoredMessage, clock: Clock) -> Ou
     return what_rules_say(message, book, clock())
 
 
-def decide_again(catalogue: Catalogue, account_id: UUID, message_id: UUID, generation: int) -> NewJob:
-    """The job that decides about a message anew, as generation `generation` of the decisions about it."""
+def decide_again(
+    catalogue: Catalogue, account_id: UUID, message_id: UUID, generation: int, batch_id: UUID | None = None
+) -> NewJob:
+    """The job that decides about a message anew, as generation `generation` of the decisions about it.
+
+    What follows from it belongs to the batch. Its key holds while it lives: what was canceled can be asked for again.
+    """
     payload = {"account_id": str(account_id), "message_id": str(message_id), "again": True}
+    if batch_id is not None:
+        payload["batch_id"] = str(batch_id)
     key = f"{CLASSIFY.name}:{account_id}:{message_id}:{generation}"
-    return new_job(catalogue, CLASSIFY.name, payload, key=key, priority=AGAIN)
+    return new_job(catalogue, CLASSIFY.name, payload, key=key, priority=AGAIN, while_live=True)

@@ -15,7 +15,7 @@ from postroom.core.errors import BadInput, Fatal, JobError, NotFound
 from postroom.core.mime import read_letter
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, job_error_of
-from postroom.handlers.action_gmail import is_the_end
+from postroom.handlers.action_gmail import is_the_end, may_begin
 from postroom.handlers.payload import text_field, uuid_field
 from postroom.jobs.run import JobRun
 from postroom.outbound.attachments import attached_to
@@ -51,7 +51,9 @@ class OutboundSend:
     async def __call__(self, run: JobRun) -> None:
         action = await self._database.run(actions.load_action(uuid_field(run.job, "action_id")))
         _check_payload(run, action)
-        await self._database.run(actions.begin_action(run.job, action.id, self._hourly_cap, self._clock()))
+        beginning = actions.begin_action(run.job, action.id, self._hourly_cap, self._clock())
+        if not await may_begin(run, self._database, beginning):
+            return
         try:
             await run.complete(await self._ending(run, action))
         except JobError as error:

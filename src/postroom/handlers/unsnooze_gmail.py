@@ -4,7 +4,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from postroom.act.undo import wake
-from postroom.core.errors import Fatal, NotFound
+from postroom.core.errors import Fatal, NotFound, Retryable
 from postroom.core.mailbox import Mailbox
 from postroom.gmail.errors import GmailError, LabelNotFound, job_error_of
 from postroom.handlers.payload import uuid_field
@@ -16,7 +16,10 @@ from postroom.store.database import Database
 
 
 class UnsnoozeGmail:
-    """INBOX on, the snooze label off. A message that is gone needs no waking, a label that is gone no removing."""
+    """INBOX on, the snooze label off. A message that is gone needs no waking, a label that is gone no removing.
+
+    What was snoozed again is left to the waking of that.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,9 @@ class UnsnoozeGmail:
         except NotFound as error:
             raise Fatal(str(error)) from None
         await self._database.run(pauses.check_paused(account_id))
+        if await self._is_snoozed_anew(run):
+            return
+        await self._check_hidden(run)
         try:
             mailbox = TracedMailbox(self._mailbox_of(account_id))
             label_ids = await self._label_ids(run, mailbox)
@@ -44,6 +50,18 @@ class UnsnoozeGmail:
         except GmailError as error:
             raise job_error_of(error, "unsnooze", account_id) from error
         await run.complete(actions.end_awakened(run.job, message.id, labels, self._clock()))
+
+    async def _is_snoozed_anew(self, run: JobRun) -> bool:
+        if "action_id" not in run.job.payload:
+            return False
+        return await self._database.run(actions.is_snoozed_anew(uuid_field(run.job, "action_id"), self._clock()))
+
+    async def _check_hidden(self, run: JobRun) -> None:
+        """Who wakes a message while it is still being hidden finds nothing to do, and nobody would wake it later."""
+        if "action_id" in run.job.payload:
+            action = await self._database.run(actions.load_action(uuid_field(run.job, "action_id")))
+            if action.state == "executing":
+                raise Retryable("the message is still being snoozed; it is woken after that")
 
     async def _label_ids(self, run: JobRun, mailbox: Mailbox) -> frozenset[str]:
         """The label that was put on then, whatever the setting says now; the setting's where the job names none."""

@@ -11,7 +11,7 @@ Senders of any number of processes share the work; each delivery is leased by on
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from typing import TypeVar
 from uuid import UUID
 
@@ -188,14 +188,17 @@ class Delivery:
         if leased.attempts > 1:
             found = await self._ask(carrier.drafts_of(leased.id))
             for spare in found[1:]:
-                await self._call(carrier.delete_draft(spare.id))
+                await self._delete(carrier, spare.id)
             if found:
                 return found[0]
-            sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.admitted_at))
+            await self._renew()
+            sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.asked_at))
             if sent is not None:
                 await self._delivered(carrier, sent)
                 return None
+            await self._renew()
         mime = await self._database.run(store.load_mime(leased.id))
+        await self._database.run(pauses.check_paused(leased.account_id))
         return await self._offer(carrier.create_draft(mime.encode("ascii"), leased.thread_id))
 
     async def _look_for_it(self, carrier: Carrier) -> None:
@@ -203,21 +206,23 @@ class Delivery:
         leased = self._leased
         for wait_s in self._pace.looks:
             await self._sleep(wait_s)
-            sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.admitted_at))
+            await self._renew()
+            sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.asked_at))
             if sent is not None:
                 await self._delivered(carrier, sent)
                 return
-        log.warning("outbound.unknown", delivery=leased.id)
         await self._database.run(store.doubt(leased.hold, DOUBTFUL.format(id=leased.id), self._clock()))
+        log.warning("outbound.unknown", delivery=leased.id)
 
     async def _delivered(self, carrier: Carrier, sent_message_id: str) -> None:
-        if self._leased.attempts > 1:
-            # A lost answer may have left a second draft behind. If it cannot be taken away now, it does no harm.
-            with contextlib.suppress(PostroomError, TimeoutError):
-                for spare in await self._ask(carrier.drafts_of(self._leased.id)):
-                    await self._call(carrier.delete_draft(spare.id))
+        """Written down before anything else, since to tidy may take long; what fails there undoes nothing."""
         await self._database.run(store.deliver(self._leased.hold, sent_message_id, self._clock()))
         log.info("outbound.delivered", delivery=self._leased.id, attempts=self._leased.attempts)
+        if self._leased.attempts > 1:
+            # A lost answer may have left a second draft behind. If it cannot be taken away now, it does no harm.
+            with self._tidying():
+                for spare in await self._ask(carrier.drafts_of(self._leased.id)):
+                    await self._delete(carrier, spare.id)
 
     async def _take_back(self, state: store.Withdrawn, reason: str) -> None:
         """Its draft is there, or was never made: so it was not sent."""
@@ -227,8 +232,26 @@ class Delivery:
     async def _discard(self) -> None:
         """Once it is written down that it will not be sent: before, a draft that is gone would seem to be sent."""
         if self._draft_id is not None:
-            with contextlib.suppress(PostroomError, TimeoutError):
-                await self._call(self._carrier_of(self._leased.account_id).delete_draft(self._draft_id))
+            with self._tidying():
+                await self._delete(self._carrier_of(self._leased.account_id), self._draft_id)
+
+    @contextlib.contextmanager
+    def _tidying(self) -> Generator[None]:
+        """Whatever fails here, a pause among it, leaves a draft in the mailbox; the mail itself has ended."""
+        try:
+            yield
+        except Exception as error:
+            log.info("outbound.draft_left", delivery=self._leased.id, error=type(error).__name__)
+
+    async def _delete(self, carrier: Carrier, draft_id: str) -> None:
+        """The kill switch is read right before: a draft too is something of the user's."""
+        await self._database.run(pauses.check_paused(self._leased.account_id))
+        await self._call(carrier.delete_draft(draft_id))
+
+    async def _renew(self) -> None:
+        """Raises LeaseLost when it took too long, and somebody else has taken over."""
+        now = self._clock()
+        await self._database.run(store.renew_delivery(self._leased.hold, self.draft, now, now + self._pace.lease))
 
     async def _account_removed(self) -> None:
         """Nobody can look any more. Without a draft it was surely not sent."""

@@ -2,6 +2,7 @@
 
 begin_action ──► keep_pre_image ──► (the mailbox is changed) ──► complete_action
      │                                                    └────► hand_over_action, when another job completes it
+     ├── canceled when the message is protected by now: its job has ended
      └── refused while a pause stands, or when the hour has seen enough that cannot be undone: the job waits
 """
 
@@ -15,11 +16,13 @@ from postroom.core.actions import IRREVERSIBLE, action_hash
 from postroom.core.errors import Fatal, Parked
 from postroom.core.jobs import Job, NewJob
 from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
-from postroom.store.database import Notify, Script, Transaction, query, sql, transaction
+from postroom.store.database import Notify, Rows, Script, Transaction, query, sql, transaction
 from postroom.store.decisions import CHANNEL
 from postroom.store.job_steps import fence
 from postroom.store.jobs import completing_one, enqueue_many, unpark
+from postroom.store.mail import sender_and_labels
 from postroom.store.pauses import unless_paused
+from postroom.store.protection import protected_now
 
 HOUR = timedelta(hours=1)
 FAR_AHEAD = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
@@ -43,6 +46,7 @@ class Action:
     pre_image: Mapping[str, Any] | None
     undo_hint: Mapping[str, Any] | None
     actor: str
+
 
 @query
 def load_action(id: UUID) -> Script[Action]:
@@ -70,10 +74,12 @@ def loading(id: UUID) -> Script[Action]:
 
 
 @transaction
-def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[None]:
+def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[str | None]:
     """Executing, owned by this job: a retry of the same job may go on, another job may not.
 
-    Raises Parked while a pause stands, or when as many irreversible actions as the cap allows were begun in an hour.
+    What was protected since it was decided is not touched: the action is canceled, the job has ended, and the reason is
+    returned. Raises Parked while a pause stands, or when as many irreversible actions as the cap allows were begun in
+    an hour.
     """
     yield from fence(job, may_be_canceled=True)
     rows = yield sql("lock_action", id)
@@ -81,11 +87,34 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[N
         if approved_by is not None and hashed != action_hash(as_uuid(message_id), action_type, from_json(parameters)):
             raise Fatal(f"action {id} is not what was approved: it was changed afterwards")
         yield from unless_paused(as_uuid(account_id))
+        if (reason := (yield from _protected(as_uuid(message_id)))) is not None:
+            yield from _refused(job, id, reason, now)
+            return reason
         if action_type in IRREVERSIBLE and started_at is None:
             yield from _within_cap(as_uuid(account_id), hourly_cap, now)
-    begun = yield sql("begin_action", id, job.id, now)
-    if not begun:
+    _owned(id, (yield sql("begin_action", id, job.id, now)))
+    return None
+
+
+def _owned(id: UUID, rows: Rows) -> None:
+    if not rows:
         raise Fatal(f"action {id} is not waiting to be carried out, or belongs to another job")
+
+
+def _protected(message_id: UUID) -> Script[str | None]:
+    """Why the message is not touched; None when it may be."""
+    protected = yield from protected_now()
+    if not (protected.senders or protected.domains or protected.labels):
+        return None
+    sender, labels = yield from sender_and_labels(message_id)
+    return protected.reason(sender, labels)
+
+
+def _refused(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
+    """Not done, and that is no failure: the job has ended, the action is canceled with the reason."""
+    _owned(id, (yield sql("refuse_action", id, job.id, reason, now)))
+    yield from completing_one(job, now)
+    yield Notify(CHANNEL, "canceled")
 
 
 def _within_cap(account_id: UUID, hourly_cap: int, now: datetime) -> Script[None]:
@@ -110,33 +139,30 @@ def release_capped(hourly_cap: int, now: datetime) -> Script[int]:
 
 @transaction
 def keep_pre_image(
-    job: Job, id: UUID, labels: frozenset[str], now: datetime, **besides: str
+    job: Job, id: UUID, labels: frozenset[str], now: datetime, follow_ups: Sequence[NewJob] = (), **besides: str
 ) -> Script[Mapping[str, Any]]:
-    """What the message was like before, and what else was settled at the first attempt; kept once. Returns what is."""
+    """What the message was like before, and what else was settled at the first attempt; kept once. Returns what is.
+
+    `follow_ups` must come whatever becomes of the action, and are enqueued with it: what is hidden is brought back.
+    """
     yield from fence(job, may_be_canceled=True)
     action = yield from loading(id)
     yield from unless_paused(action.account_id)
     if action.pre_image is not None:
         return action.pre_image
     image = {"labels": sorted(labels), **besides}
-    yield sql("set_pre_image", id, json_text(image), now)
+    if (yield sql("set_pre_image", id, json_text(image), now)) and follow_ups:
+        yield from enqueue_many.script(follow_ups, now)
     return image
 
 
 @transaction
 def complete_action(
-    job: Job,
-    id: UUID,
-    labels: frozenset[str] | None,
-    undo_hint: Mapping[str, Any],
-    now: datetime,
-    follow_ups: Sequence[NewJob] = (),
+    job: Job, id: UUID, labels: frozenset[str] | None, undo_hint: Mapping[str, Any], now: datetime
 ) -> Script[None]:
-    """Done: the action, what we know of the message, the job, and what follows. Without labels it is gone for good."""
+    """Done: the action, what we know of the message, and the job. Without labels it is gone for good."""
     yield from completing_one(job, now)
     yield from completing_action(id, labels, undo_hint, now)
-    if follow_ups:
-        yield from enqueue_many.script(follow_ups, now)
 
 
 def completing_action(
@@ -152,6 +178,13 @@ def completing_action(
     else:
         yield sql("update_message_labels", message_id, json_text(sorted(labels)), now)
     yield Notify(CHANNEL, "completed")
+
+
+@query
+def is_snoozed_anew(id: UUID, now: datetime) -> Script[bool]:
+    """Whether the message of this snooze was snoozed again, until a time that is still to come."""
+    rows = yield sql("select_snoozes_after", id)
+    return any(datetime.fromisoformat(until) > now for (until,) in rows)
 
 
 @transaction

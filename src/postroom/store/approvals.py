@@ -173,7 +173,7 @@ def close_notice(action_id: UUID, channel: str, now: datetime) -> Script[bool]:
 
 @transaction
 def ask_to_close(seed: UUID, now: datetime) -> Script[int]:
-    """Enqueues a job for each action that has its answer while a notice still asks for it; each is enqueued once.
+    """Enqueues a job for each action that has its answer while a notice still asks for it; none has two at once.
 
     The ids of new jobs follow from `seed`, a new id each time.
     """
@@ -189,7 +189,8 @@ def _closing(seed: UUID, id: UUID, account_id: UUID) -> NewJob:
     payload = json_text({"account_id": str(account_id), "action_id": str(id)})
     key = f"{APPROVAL_NOTIFY.name}:{account_id}:{id}:closing"
     attempts = APPROVAL_NOTIFY.retry.max_attempts
-    return NewJob(uuid5(seed, str(id)), APPROVAL_NOTIFY.name, payload, 0, attempts, key, False, None, None)
+    # It gives its key back when it has ended: a notice may have been posted meanwhile, and is closed by the next one.
+    return NewJob(uuid5(seed, str(id)), APPROVAL_NOTIFY.name, payload, 0, attempts, key, True, None, None)
 
 
 def _taken(id: UUID, signed: Signature) -> Script[_Pending]:

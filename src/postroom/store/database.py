@@ -70,6 +70,8 @@ class Transaction(NamedTuple, Generic[T]):
     name: str
     begin: Callable[[], Script[T]]
     kind: Kind
+    limit_s: float | None = None
+    """How long a read may take before it is ended with TookTooLong."""
 
 
 class Course(Generic[T]):
@@ -98,14 +100,15 @@ class Course(Generic[T]):
 class Verb(Generic[P, T]):
     """A transaction function: calling it makes a Transaction, `script` runs it inside another one."""
 
-    def __init__(self, function: Callable[P, Script[T]], kind: Kind) -> None:
+    def __init__(self, function: Callable[P, Script[T]], kind: Kind, limit_s: float | None = None) -> None:
         self.script = function
         self.name = function.__name__
         self.kind: Kind = kind
+        self.limit_s = limit_s
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Transaction[T]:
-        return Transaction(self.name, lambda: self.script(*args, **kwargs), self.kind)
+        return Transaction(self.name, lambda: self.script(*args, **kwargs), self.kind, self.limit_s)
 
 
 def transaction(function: Callable[P, Script[T]]) -> Verb[P, T]:
@@ -116,6 +119,11 @@ def transaction(function: Callable[P, Script[T]]) -> Verb[P, T]:
 def query(function: Callable[P, Script[T]]) -> Verb[P, T]:
     """Marks a generator function as a store verb that only reads, from one snapshot."""
     return Verb(function, "read")
+
+
+def bounded_query(limit_s: float) -> Callable[[Callable[P, Script[T]]], Verb[P, T]]:
+    """Marks a verb that only reads, and whose cost whoever asks decides about: after so long it is ended."""
+    return lambda function: Verb(function, "read", limit_s)
 
 
 def schema_change(function: Callable[P, Script[T]]) -> Verb[P, T]:

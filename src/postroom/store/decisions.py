@@ -1,19 +1,22 @@
 """What was decided about a message, by whom and why; and the actions that follow, from a decision or from a wish."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.actions import IRREVERSIBLE
 from postroom.core.jobs import Job, NewJob
-from postroom.store.audit import Signature, auditing
+from postroom.store.audit import AuditEntry, Signature, auditing
 from postroom.store.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.database import Notify, Script, query, sql, transaction
 from postroom.store.jobs import completing_one, enqueue_many
 from postroom.store.rollups import Count, adding
 
 CHANNEL = "actions"
+DECIDED_ANEW = "decided anew"
+DONE_BEFORE = "done before, or on its way, and not done again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,16 @@ def record_decision(
     now: datetime,
     shadows: Sequence[Decision] = (),
 ) -> Script[None]:
-    """The decision, its action, the job that follows and the end of the deciding job: one transaction."""
+    """The decision, its action, the job that follows and the end of the deciding job: one transaction.
+
+    Deciding anew takes back what earlier decisions wait to be allowed, and repeats nothing that cannot be undone.
+    """
     yield from completing_one(job, now)
+    if decision.generation > 1:
+        yield sql("cancel_waiting", decision.message_id, DECIDED_ANEW, now)
+        if action is not None and (yield from _is_done(decision, action)):
+            decision = replace(decision, rationale=f"{DONE_BEFORE}: {decision.rationale}", needs_approval=False)
+            action = follow_up = None
     for each in (decision, *shadows):
         yield from _insert_decision(each, now)
     if action is not None:
@@ -73,6 +84,13 @@ def record_decision(
     counts = [Count("decision", "email", decision.action_type), Count("rule", "email", rule)]
     yield from adding(counts, now, decision.id.int)
     yield Notify(CHANNEL, "decided")
+
+
+def _is_done(decision: Decision, action: NewAction) -> Script[bool]:
+    """Whether this very thing was done to the message or is on its way, and nothing takes it back."""
+    if decision.action_type not in IRREVERSIBLE:
+        return False
+    return bool((yield sql("select_done_before", decision.message_id, action.action_hash)))
 
 
 def _insert_decision(decision: Decision, now: datetime) -> Script[None]:
@@ -133,6 +151,17 @@ def ask_for_action(
     if follow_up is not None:
         yield from enqueue_many.script([follow_up], now)
     yield Notify(CHANNEL, "asked")
+
+
+@transaction
+def enqueue_decisions(jobs: Sequence[NewJob], now: datetime, entry: AuditEntry | None = None) -> Script[int]:
+    """Has messages decided about anew; returns about how many that was not asked already.
+
+    `entry` tells of the wish as a whole, and goes with the first of its jobs.
+    """
+    if entry is not None:
+        yield from auditing(entry, now)
+    return sum(not each.duplicate for each in (yield from enqueue_many.script(jobs, now)))
 
 
 @query

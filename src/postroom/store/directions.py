@@ -1,12 +1,13 @@
 """The verbs of directions: what the model is told about the user's wishes in general."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.core.rules import BrokenRule, read_scope
 from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_time, as_uuid
 from postroom.store.database import Script, query, sql, transaction
@@ -48,10 +49,10 @@ class DirectionView:
 
 @transaction
 def add_direction(id: UUID, direction: Direction, signed: Signature, now: datetime) -> Script[DirectionView]:
-    _check(direction)
+    direction = _checked(direction)
     if len((yield sql("select_directions"))) >= MOST_DIRECTIONS:
         raise BadInput("directions", f"are {MOST_DIRECTIONS} already", "join some, or remove some")
-    yield sql("insert_direction", id, direction.scope, direction.scope_ref, direction.position, direction.content, now)
+    yield sql("insert_direction", id, *_values(direction), now)
     yield from auditing(signed.under("directions.add", "direction", str(id), after=asdict(direction)), now)
     return (yield from _with_id(id))
 
@@ -59,9 +60,8 @@ def add_direction(id: UUID, direction: Direction, signed: Signature, now: dateti
 @transaction
 def edit_direction(before: DirectionView, after: Direction, signed: Signature, now: datetime) -> Script[DirectionView]:
     """Puts it in the place of the other, if that is still as it was seen."""
-    _check(after)
-    values = (after.scope, after.scope_ref, after.position, after.content, after.enabled)
-    if not (yield sql("update_direction", before.id, before.updated_at, *values, now)):
+    after = _checked(after)
+    if not (yield sql("update_direction", before.id, before.updated_at, *_values(after), now)):
         yield from _with_id(before.id)
         raise Conflict("direction", "it was changed meanwhile", "look at `postroom directions list`, and try again")
     entry = signed.under(
@@ -100,9 +100,15 @@ def _with_id(id: UUID) -> Script[DirectionView]:
     return found
 
 
-def _check(direction: Direction) -> None:
+def _values(direction: Direction) -> tuple[object, ...]:
+    return direction.scope, direction.scope_ref, direction.position, direction.content, direction.enabled
+
+
+def _checked(direction: Direction) -> Direction:
+    """With the account, if it is for one, as it is compared."""
     check_words("content", direction.content, LONGEST_CONTENT)
-    check_place(direction.scope, direction.scope_ref, direction.position, SCOPES)
+    ref = checked_place(direction.scope, direction.scope_ref, direction.position, SCOPES)
+    return replace(direction, scope_ref=ref)
 
 
 def check_words(field: str, text: str, longest: int) -> None:
@@ -112,7 +118,8 @@ def check_words(field: str, text: str, longest: int) -> None:
         raise BadInput(field, "is empty, too long, or no plain text", f"give up to {longest:,} characters")
 
 
-def check_place(scope: str, scope_ref: str | None, position: int, scopes: Sequence[str]) -> None:
+def checked_place(scope: str, scope_ref: str | None, position: int, scopes: Sequence[str]) -> str | None:
+    """What the scope is about, in the form in which that is compared."""
     if scope not in scopes:
         raise BadInput("scope", f"{scope!r} is unknown", f"use one of {', '.join(scopes)}")
     if (scope_ref is None) != (scope == "global"):
@@ -120,6 +127,11 @@ def check_place(scope: str, scope_ref: str | None, position: int, scopes: Sequen
         raise BadInput("scope_ref", problem, "give both a scope and what it is about, or neither")
     if position not in POSITIONS:
         raise BadInput("position", f"is {position:,}", "give a whole number up to 1,000,000; the lowest goes first")
+    try:
+        key = read_scope(scope, scope_ref).key
+    except BrokenRule as broken:
+        raise BadInput(broken.field, broken.problem, broken.remedy) from None
+    return None if key is None else key[1]
 
 
 def _view(row: Sequence[Any]) -> DirectionView:

@@ -1,9 +1,9 @@
 """The labels of a mailbox as they were last seen there. What the user wrote about one survives every sync."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
@@ -115,31 +115,52 @@ def _said(label: AccountLabel) -> dict[str, object]:
 
 @transaction
 def sync_labels(account_id: UUID, seen: Sequence[SeenLabel], now: datetime) -> Script[LabelsSynced]:
-    """Takes over what the mailbox has. A label that is gone disables the rules that use it, with the reason."""
-    known = yield sql("select_labels", account_id)
-    present = {label.provider_label_id for label in seen}
-    gone = {id: name for id, name, *_ in known if id not in present}
-    names = {label.name for label in seen}
+    """Takes over what the mailbox has. A label that is gone disables the rules that use it, with the reason; one that
+    was renamed is gone under its old name, and rules that use its id go on."""
+    known = {id: name for id, name, *_ in (yield sql("select_labels", account_id))}
+    present = {label.provider_label_id: label.name for label in seen}
+    gone = {id: name for id, name in known.items() if id not in present}
     if seen:
         yield sql("upsert_labels", account_id, rows_text([tuple(label) for label in seen]), now)
-    disabled: list[UUID] = []
     if gone:
         yield sql("delete_labels", account_id, sorted(gone))
-        names |= {name for (name,) in (yield sql("select_label_names"))}
-        here = {name.casefold() for name in names}
-        lost = gone.keys() | {name.casefold() for name in gone.values() if name.casefold() not in here}
-        disabled = yield from _disable_rules(account_id, lost, now)
+    lost_here = _lost(known, present)
+    disabled: list[UUID] = []
+    if lost_here:
+        left = _words((yield sql("select_label_words")))
+        lost_everywhere = {word: why for word, why in lost_here.items() if word not in left}
+        disabled = yield from _disable_rules(account_id, lost_here, lost_everywhere, now)
     return LabelsSynced(len(seen), tuple(sorted(gone.values())), tuple(disabled))
 
 
-def _disable_rules(account_id: UUID, lost: set[str], now: datetime) -> Script[list[UUID]]:
-    """Those of this account, and those of all when no account has the label any more."""
+def _lost(known: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    """The words that named a label of the account and name none any more, each with what became of the label."""
+    here = _words(present.items())
+    lost: dict[str, str] = {}
+    for id, name in known.items():
+        why = f"was renamed to {present[id]!r}" if id in present else "was deleted"
+        lost |= {word: why for word in _words([(id, name)]) if word not in here}
+    return lost
+
+
+def _words(labels: Iterable[Sequence[Any]]) -> set[str]:
+    """What rules may call these labels: the id as it is, the name whatever its case."""
+    return {word for id, name in labels for word in (id, name.casefold())}
+
+
+def _disable_rules(
+    account_id: UUID, lost_here: Mapping[str, str], lost_everywhere: Mapping[str, str], now: datetime
+) -> Script[list[UUID]]:
+    """Rules of this account need a label of this account; those for more than one account, a label of any."""
     disabled: list[UUID] = []
     for row in (yield sql("select_enabled_rules")):
         id, _, scope, scope_ref, _, conditions, _, parameters, *_ = row
-        labels = labels_used(from_json(conditions), from_json(parameters))
-        used = [label for label in labels if label in lost or label.casefold() in lost]
-        if used and (scope != "account" or scope_ref == str(account_id)):
-            yield sql("disable_rule", as_uuid(id), f"the label {sorted(used)[0]!r} was deleted in Gmail", False, now)
-            disabled.append(as_uuid(id))
+        if scope == "account" and scope_ref != str(account_id):
+            continue
+        lost = lost_here if scope == "account" else lost_everywhere
+        for label in sorted(labels_used(from_json(conditions), from_json(parameters))):
+            if why := lost.get(label) or lost.get(label.casefold()):
+                yield sql("disable_rule", as_uuid(id), f"the label {label!r} {why} in Gmail", False, now)
+                disabled.append(as_uuid(id))
+                break
     return disabled

@@ -83,7 +83,6 @@ def store_message(
         mail.body_text,
         mail.has_attachment,
         mail.sent_at,
-        mail.sender.rpartition("@")[2],
         list_of(mail.headers),
         now,
     )
@@ -127,6 +126,19 @@ def load_message(id: UUID) -> Script[StoredMessage]:
     return _message(rows[0], (yield sql("select_labels", as_uuid(rows[0][1]))))
 
 
+def sender_and_labels(id: UUID) -> Script[tuple[str, frozenset[str]]]:
+    """Part of a transaction: what protection looks at, of a stored message; labels by their ids and their names."""
+    rows = yield sql("select_sender_and_labels", id)
+    if not rows:
+        raise NotFound(f"there is no message {id}")
+    account_id, sender, labels = rows[0]
+    return sender, _with_names(frozenset(from_json(labels)), (yield sql("select_labels", as_uuid(account_id))))
+
+
+def _with_names(held: frozenset[str], known: Rows) -> frozenset[str]:
+    return held | {name.casefold() for id, name, *_ in known if id in held}
+
+
 @query
 def last_decision(message_id: UUID) -> Script[LastDecision | None]:
     rows = yield sql("select_last_decision", message_id)
@@ -145,7 +157,7 @@ def _message(row: Sequence[Any], labels_known: Rows) -> StoredMessage:
             sender,
             subject,
             kept,
-            held | {name.casefold() for id, name, *_ in labels_known if id in held},
+            _with_names(held, labels_known),
             body,
             bool(has_attachment),
             recipients(kept),

@@ -18,13 +18,13 @@ from uuid import UUID
 
 from postroom.core.errors import BudgetSpent
 from postroom.core.lifecycle import MODEL_CALL
+from postroom.core.money import MICROS_PER_CENT
 from postroom.store.codecs import as_optional_time, as_time, as_uuid
 from postroom.store.database import Script, query, sql, transaction
 
 # More than any call may take: its time-out is at most ten minutes.
 LEFT_AFTER = timedelta(minutes=15)
 LEFT_BEHIND = "the process ended during the call; what was reserved counts as its cost"
-MICROS_PER_CENT = 10_000
 
 
 @dataclass(frozen=True, slots=True)

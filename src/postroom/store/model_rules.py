@@ -1,22 +1,22 @@
 """The verbs of model rules: rules in words, given to the model with the messages of their scope."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.rules import SCOPES, BrokenRule, read_scope
+from postroom.core.rules import SCOPES
 from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_time, as_uuid
 from postroom.store.database import Script, query, sql, transaction
-from postroom.store.directions import check_place, check_words
+from postroom.store.directions import check_words, checked_place
 
 LONGEST_NAME = 200
 LONGEST_RULE = 4_000
 MOST_MODEL_RULES = 1_000
-MODES = ("active", "shadow")
+ACTIVE = "active"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ModelRule:
     scope: str = "global"
     scope_ref: str | None = None
     position: int = 0
-    mode: str = "active"
+    mode: str = ACTIVE
     enabled: bool = True
 
 
@@ -59,7 +59,7 @@ def add_model_rule(id: UUID, rule: ModelRule, signed: Signature, now: datetime) 
     if len(stored) >= MOST_MODEL_RULES:
         raise BadInput("model rules", f"are {MOST_MODEL_RULES:,} already", "join some, or remove some")
     _check_name(rule.name, stored)
-    yield sql("insert_model_rule", id, rule.name, rule.scope, rule.scope_ref, rule.position, rule.text, rule.mode, now)
+    yield sql("insert_model_rule", id, *_values(rule), now)
     yield from auditing(signed.under("model_rules.add", "model_rule", str(id), after=asdict(rule)), now)
     return (yield from _with_id(id))
 
@@ -70,8 +70,7 @@ def edit_model_rule(before: ModelRuleView, after: ModelRule, signed: Signature, 
     after = _checked(after)
     if after.name != before.name:
         _check_name(after.name, (yield from _all()))
-    values = (after.name, after.scope, after.scope_ref, after.position, after.text, after.mode, after.enabled)
-    if not (yield sql("update_model_rule", before.id, before.updated_at, *values, now)):
+    if not (yield sql("update_model_rule", before.id, before.updated_at, *_values(after), now)):
         yield from _with_id(before.id)
         raise Conflict("model rule", "it was changed meanwhile", "look at `postroom model-rules list`, and try again")
     entry = signed.under(
@@ -119,20 +118,21 @@ def _check_name(name: str, stored: Sequence[ModelRuleView]) -> None:
         raise Conflict("name", f"there is a model rule {name!r} already", "choose another name")
 
 
+def _values(rule: ModelRule) -> tuple[object, ...]:
+    return rule.name, rule.scope, rule.scope_ref, rule.position, rule.text, rule.mode, rule.enabled
+
+
 def _checked(rule: ModelRule) -> ModelRule:
     """With what its scope is about in the form in which that is compared."""
     if not rule.name.strip() or len(rule.name) > LONGEST_NAME or not rule.name.isprintable():
         raise BadInput("name", "is not one line of text", f"give between 1 and {LONGEST_NAME} characters")
     check_words("text", rule.text, LONGEST_RULE)
-    check_place(rule.scope, rule.scope_ref, rule.position, SCOPES)
-    if rule.mode not in MODES:
-        raise BadInput("mode", f"{rule.mode!r} is unknown", f"use one of {', '.join(MODES)}")
-    try:
-        key = read_scope(rule.scope, rule.scope_ref).key
-    except BrokenRule as broken:
-        raise BadInput(broken.field, broken.problem, broken.remedy) from None
-    ref = None if key is None else key[1]
-    return ModelRule(rule.name, rule.text, rule.scope, ref, rule.position, rule.mode, rule.enabled)
+    if rule.mode == "shadow":
+        remedy = "use `postroom shadow begin --model`"
+        raise BadInput("mode", "is shadow, but directions and model rules have no shadow", remedy)
+    if rule.mode != ACTIVE:
+        raise BadInput("mode", f"{rule.mode!r} is unknown", f"leave it out: {ACTIVE} is the only one")
+    return replace(rule, scope_ref=checked_place(rule.scope, rule.scope_ref, rule.position, SCOPES))
 
 
 def _view(row: Sequence[Any]) -> ModelRuleView:

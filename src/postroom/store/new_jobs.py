@@ -24,9 +24,11 @@ def new_job(
     not_before: datetime | None = None,
     max_attempts: int | None = None,
     traceparent: str | None = None,
+    while_live: bool = False,
 ) -> NewJob:
     """A checked job with a new id, of the trace that is current unless another is given.
 
+    With `while_live` its key is free again when it has ended, also where those of its type hold for good.
     Raises BadInput that names the field and the remedy.
     """
     kind = catalogue[type]
@@ -46,7 +48,7 @@ def new_job(
         priority,
         max_attempts or kind.retry.max_attempts,
         key,
-        key is not None and kind.key_lifetime is KeyLifetime.WHILE_LIVE,
+        key is not None and (while_live or kind.key_lifetime is KeyLifetime.WHILE_LIVE),
         traceparent,
         None if not_before is None else _in_utc(not_before),
     )

@@ -1,12 +1,13 @@
 """Mail on its way out: admitted with the end of its job, leased by a sender, delivered with the end of its action.
 
     admit_delivery ──► queued ──lease_deliveries──► sending ──deliver────► delivered   (the action is completed)
-                         ▲  ▲                         │ │ └───bounce─────► bounced     (the action has failed)
-     give_back_delivery ─┘  └── hasten_delivery ── deferred   └─doubt────► unknown     a person says what happened:
-                                       withdraw_delivery ──► canceled | expired        resolve_delivery
+                         ▲                            │ │ └───bounce─────► bounced     (the action has failed)
+     give_back_delivery ─┘      deferred ◄────defer───┘ └─────doubt──────► unknown     (a person says what happened)
+                                       withdraw_delivery ──► canceled | expired
 
 Every change of what is being sent names the lease: a sender that was taken for dead changes nothing. The kill switch is
-read in the transaction that admits, in that which leases, and once more right before anything is sent.
+read in the transaction that admits, in that which leases, and once more right before anything is sent. What people
+say about outgoing mail is in outbound_answers.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,9 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import Fatal, IllegalMove, LeaseLost, NotFound
+from postroom.core.errors import Fatal, LeaseLost, NotFound
 from postroom.core.jobs import Job
-from postroom.core.lifecycle import DELIVERY
 from postroom.core.undo import no_way_back
-from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
 from postroom.store.database import Notify, Rows, Script, query, sql, transaction
 from postroom.store.decisions import CHANNEL as DECISIONS
@@ -77,6 +76,8 @@ class Leased:
     draft_id: str | None
     draft_message_id: str | None
     admitted_at: datetime
+    asked_at: datetime
+    """When the action was decided on: it was not sent earlier. A person may have had it admitted anew since."""
     account_state: str
 
     @property
@@ -99,7 +100,7 @@ def admit_delivery(job: Job, new: NewDelivery, guard: Guard, now: datetime) -> S
     if refused is None and guard.once_since is not None:
         refused = yield from _answer_once(new, guard.once_since, now)
     if refused is not None:
-        yield from _canceled(new.action_id, refused, now)
+        yield from canceling(new.action_id, refused, now)
         return refused
     yield sql(
         "insert_outbound",
@@ -130,7 +131,7 @@ def _answer_once(new: NewDelivery, since: datetime, now: datetime) -> Script[str
 def refuse_delivery(job: Job, action_id: UUID, reason: str, now: datetime) -> Script[str | None]:
     """It is not sent, and that is no failure: the job has ended, the action is canceled with the reason."""
     yield from completing_one(job, now)
-    yield from _canceled(action_id, reason, now)
+    yield from canceling(action_id, reason, now)
     return reason
 
 
@@ -145,11 +146,11 @@ def lease_deliveries(lease_token: UUID, most: int, now: datetime, until: datetim
     """Takes those that are due, the longest due first, and those whose sender has died. The token is new each time."""
     yield sql("return_deliveries", now)
     yield sql("lease_deliveries", lease_token, until, most, now)
-    return [_leased(lease_token, row) for row in (yield sql("select_leased_deliveries", lease_token))]
+    return [_leased(lease_token, row) for row in (yield sql("select_leased_deliveries", lease_token, until))]
 
 
 def _leased(lease_token: UUID, row: Sequence[Any]) -> Leased:
-    id, account_id, action_id, thread_id, attempts, draft_id, draft_message_id, created_at, account = row
+    id, account_id, action_id, thread_id, attempts, draft_id, draft_message_id, created_at, asked_at, account = row
     return Leased(
         as_uuid(id),
         lease_token,
@@ -160,6 +161,7 @@ def _leased(lease_token: UUID, row: Sequence[Any]) -> Leased:
         draft_id,
         draft_message_id,
         as_time(created_at),
+        as_time(asked_at),
         account,
     )
 
@@ -191,6 +193,13 @@ def hold_delivery(
 
 
 @transaction
+def renew_delivery(hold: Hold, draft: DraftIds | None, now: datetime, until: datetime) -> Script[None]:
+    """Between questions that take long: it stays this sender's own, and what is known of its draft is kept."""
+    draft_id, message_id = draft or (None, None)
+    _ours(hold, (yield sql("hold_delivery", *hold, draft_id, message_id, until, now)))
+
+
+@transaction
 def give_back_delivery(hold: Hold, draft: DraftIds | None, now: datetime) -> Script[None]:
     """Back to those that wait, as if nobody had tried; what is known of its draft is kept."""
     if draft is not None:
@@ -204,7 +213,7 @@ def deliver(hold: Hold, sent_message_id: str, now: datetime) -> Script[None]:
     """It was sent: the delivery has ended, and with it the action."""
     rows = yield sql("end_delivery", *hold, "delivered", sent_message_id, None, now)
     (action_id,) = _ours(hold, rows)
-    yield from _completed(as_uuid(action_id), sent_message_id, now)
+    yield from completing(as_uuid(action_id), sent_message_id, now)
 
 
 @transaction
@@ -239,49 +248,9 @@ def withdraw_delivery(hold: Hold, state: Withdrawn, error: str, now: datetime) -
     yield sql("withdraw_delivery", hold.id, state, error, now)
     if state == "canceled":
         yield sql("delete_auto_reply", as_uuid(action_id))
-        yield from _canceled(as_uuid(action_id), error, now)
+        yield from canceling(as_uuid(action_id), error, now)
     else:
         yield from _failed(as_uuid(action_id), error, now)
-
-
-@transaction
-def resolve_delivery(id: UUID, outcome: Literal["sent", "not_sent"], signed: Signature, now: datetime) -> Script[str]:
-    """A person has looked: it was sent, or it was not and is sent now. Returns the state after that."""
-    state, action_id = yield from _lock(id)
-    if state != "unknown":
-        raise IllegalMove(f"what became of the mail {id} is known: it is {state}; `postroom outbound show` tells more")
-    after = "delivered" if outcome == "sent" else "queued"
-    DELIVERY.check(state, after)
-    if outcome == "sent":
-        yield sql("settle_unknown_delivery", id, now)
-        yield from _completed(action_id, None, now)
-    else:
-        yield sql("queue_unknown_delivery", id, now)
-        yield sql("note_on_action", action_id, None, now)
-        yield Notify(CHANNEL, "queued")
-    entry = signed.under("outbound.resolve", "delivery", str(id), before={"state": state}, after={"state": after})
-    yield from auditing(entry, now)
-    return after
-
-
-@transaction
-def hasten_delivery(id: UUID, signed: Signature, now: datetime) -> Script[None]:
-    """One that waits for its next attempt is due at once."""
-    state, _ = yield from _lock(id)
-    if state == "unknown":
-        raise IllegalMove(f"the mail {id} may have been sent; look, and say so with `postroom outbound resolve`")
-    if state not in ("queued", "deferred"):
-        raise IllegalMove(f"the mail {id} is {state}, so it does not wait for anything")
-    yield sql("hasten_delivery", id, now)
-    yield from auditing(signed.under("outbound.retry", "delivery", str(id), before={"state": state}), now)
-    yield Notify(CHANNEL, "queued")
-
-
-def _lock(id: UUID) -> Script[tuple[str, UUID]]:
-    rows = yield sql("lock_delivery", id)
-    if not rows:
-        raise NotFound(f"there is no outgoing mail {id}; `postroom outbound list` shows what there is")
-    return rows[0][0], as_uuid(rows[0][1])
 
 
 def _ours(hold: Hold, rows: Rows) -> Sequence[Any]:
@@ -290,8 +259,9 @@ def _ours(hold: Hold, rows: Rows) -> Sequence[Any]:
     return rows[0]
 
 
-def _completed(action_id: UUID, sent_message_id: str | None, now: datetime) -> Script[None]:
-    """An action that somebody has ended meanwhile stays as it is: the mail is out nevertheless, and says so itself."""
+def completing(action_id: UUID, sent_message_id: str | None, now: datetime) -> Script[None]:
+    """Part of a transaction. An action that somebody has ended meanwhile stays as it is: the mail is out all the same,
+    and says so itself."""
     for _, action_type, *_ in (yield sql("lock_action", action_id)):
         yield sql("note_on_action", action_id, None, now)
         hint = no_way_back(action_type, sent_message_id=sent_message_id)
@@ -307,7 +277,8 @@ def _failed(action_id: UUID, error: str, now: datetime) -> Script[None]:
     yield Notify(DECISIONS, "failed")
 
 
-def _canceled(action_id: UUID, reason: str, now: datetime) -> Script[None]:
+def canceling(action_id: UUID, reason: str, now: datetime) -> Script[None]:
+    """Part of a transaction: the action ends as canceled, unless it has ended before."""
     yield sql("cancel_action", action_id, reason, now)
     yield Notify(CHANNEL, "canceled")
     yield Notify(DECISIONS, "canceled")

@@ -121,11 +121,11 @@ def _repetitions(
     rows = yield sql("select_same_origin", account_id, *keys, now - WITHIN, MOST_RECENT)
     recent = [_handled(row) for row in rows]
     found: dict[Origin, Suggested | None] = {}
-    for id, done in deeds.items():
-        for deed in done:
-            # One rule at a time for mail of one origin: of two, the second would never be reached.
-            if found.get(origins[id]) is None:
-                found[origins[id]] = repeated(account_id, deed, origins[id], recent, own_labels)
+    # Once for each: of a thousand messages that are archived together, most have the origin of another.
+    for origin, deed in dict.fromkeys((origins[id], deed) for id, done in deeds.items() for deed in done):
+        # One rule at a time for mail of one origin: of two, the second would never be reached.
+        if found.get(origin) is None:
+            found[origin] = repeated(account_id, deed, origin, recent, own_labels)
     return list(found.values())
 
 
@@ -181,6 +181,6 @@ def _handled(row: Sequence[Any]) -> Handled:
 
 @query
 def outcomes_of(message_id: UUID) -> Script[list[OutcomeView]]:
-    """The oldest first."""
+    """Of the decisions about a message, the oldest first."""
     rows = yield sql("select_outcomes", message_id)
     return [OutcomeView(as_uuid(id), bool(agreed), what, as_time(at)) for id, agreed, what, at in rows]

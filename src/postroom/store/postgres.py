@@ -35,7 +35,7 @@ FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 MOST_DEADLOCKS = 20
 COMMAND_TIMEOUT_S = 10.0
-MIGRATION_TIMEOUT_S = 3600.0
+MIGRATION_TIMEOUT_S = 30 * 24 * 3600.0  # as good as none: one that gives up would be begun anew at every start
 _SESSION = {
     "application_name": "postroom",
     "search_path": "postroom,switchboard",
@@ -51,6 +51,7 @@ _BOUND_TRANSACTIONS = """
     SELECT set_config('transaction_timeout', '30s', false)
     WHERE current_setting('server_version_num')::integer >= 170000"""
 _UNBOUND_TRANSACTION = """
+    SET LOCAL statement_timeout = 0;
     SELECT set_config('transaction_timeout', '0', true)
     WHERE current_setting('server_version_num')::integer >= 170000"""
 _GONE = (
@@ -142,7 +143,7 @@ class PostgresDatabase:
         await asyncio.sleep(0)  # connections that were cut off close in the next round of the loop
 
     async def _read(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
-        await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        await connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_bound(transaction.limit_s)}")
         course = Course(transaction.begin())
         await self._drive(connection, course)
         await connection.execute("COMMIT")
@@ -337,6 +338,10 @@ class PostgresDatabase:
         self._listeners.call(channel, message)
 
 
+def _bound(limit_s: float | None) -> str:
+    return "" if limit_s is None else f"; SET LOCAL statement_timeout = {max(1, round(limit_s * 1000))}"
+
+
 async def _hang_up(connection: asyncpg.Connection) -> None:
     try:
         await connection.close(timeout=2)
@@ -375,6 +380,8 @@ def _translate(error: asyncpg.PostgresError) -> errors.StoreError:
             return errors.ConstraintBroken(str(error))
         case _ if (error.sqlstate or "")[:2] in ("22", "54"):  # a value, or a row of them, that does not fit
             return errors.ConstraintBroken(f"PostgreSQL: {type(error).__name__}: {error}")
+        case asyncpg.QueryCanceledError():
+            return errors.TookTooLong("PostgreSQL was not done in the time there is; ask for less")
         case asyncpg.UndefinedTableError():
             return errors.SchemaMismatch(f"{error}; run `postroom migrate`")
         case asyncpg.InsufficientPrivilegeError():

@@ -76,27 +76,27 @@ def accept_proposal(
     id: UUID, rule_id: UUID, shadow: bool, signed: Signature, now: datetime
 ) -> Script[tuple[ProposalView, str]]:
     """Makes the rule, in shadow or in use; returns the proposal and the rule's name. `rule_id` is that of the rule."""
-    view = yield from _open(id)
+    view = yield from _ending(id, "accepted", rule_id, now)
     draft = replace(view.draft, shadow=shadow)
     if (yield sql("select_rule_named", draft.name)):
         draft = replace(draft, name=f"{draft.name[: LONGEST_NAME - 9]} {id.hex[-8:]}")
     yield from keep_rules.script([(rule_id, draft)], "refuse", "learned", signed, now)
-    yield sql("end_proposal", id, "accepted", rule_id, now)
-    return (yield from _loading(id)), draft.name
+    return view, draft.name
 
 
 @transaction
 def dismiss_proposal(id: UUID, signed: Signature, now: datetime) -> Script[ProposalView]:
     """It is not made again."""
-    yield from _open(id)
-    yield sql("end_proposal", id, "dismissed", None, now)
+    view = yield from _ending(id, "dismissed", None, now)
     yield from auditing(signed.under("proposals.dismiss", "proposal", str(id)), now)
-    return (yield from _loading(id))
+    return view
 
 
-def _open(id: UUID) -> Script[ProposalView]:
+def _ending(id: UUID, state: State, rule_id: UUID | None, now: datetime) -> Script[ProposalView]:
+    """First of all, so that of two who answer at once one finds it answered before he has done anything."""
+    ended = yield sql("end_proposal", id, state, rule_id, now)
     view = yield from _loading(id)
-    if view.state != "open":
+    if not ended:
         raise Conflict("proposal", f"it was {view.state} already", "see `postroom proposals list`")
     return view
 

@@ -1,10 +1,12 @@
 """What automation has to respect: protected senders and labels, what runs in shadow, and what the hour has seen."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+from postroom.core.addresses import addresses, canonical, canonical_domain
 from postroom.core.auto_reply import answer_goes_to, why_not_answered
 from postroom.core.errors import BadInput
 from postroom.core.safety import Protected, Surroundings
@@ -17,6 +19,7 @@ Kind = Literal["sender", "domain", "label"]
 ShadowKind = Literal["category", "model"]
 HOUR = timedelta(hours=1)
 LONGEST_VALUE = 320
+_ASCII_DOMAIN = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +120,32 @@ def surroundings(message: StoredMessage, found: Restraints) -> Surroundings:
 
 
 def _compared(kind: Kind, value: str) -> str:
-    plain = value.strip().casefold()
-    if not plain or len(plain) > LONGEST_VALUE or not plain.isprintable():
+    """The form in which senders, their domains and labels of stored mail are compared: any other would never match."""
+    given = value.strip()
+    if not given or len(given) > LONGEST_VALUE or not given.isprintable():
         raise BadInput(kind, "is empty, too long or unprintable", f"use up to {LONGEST_VALUE} characters")
-    if (kind == "sender") != ("@" in plain) and kind != "label":
-        raise BadInput(kind, f"{plain!r} is none", "write a sender as ada@example.com, a domain as example.com")
-    return plain
+    match kind:
+        case "label":
+            return given.casefold()
+        case "sender":
+            found = _sender(given)
+        case "domain":
+            found = _domain(given)
+    if found is None:
+        remedy = "write a sender as ada@example.com, and a domain, which covers all below it, as example.com"
+        raise BadInput(kind, f"{given!r} is none", remedy)
+    return found
+
+
+def _sender(given: str) -> str | None:
+    """One whole address, without a name beside it. A star is no wildcard, and would protect nobody."""
+    found = canonical(given)
+    if found is None or addresses(given) != [found] or "*" in given:
+        return None
+    domain = found.rpartition("@")[2]
+    return found if domain.startswith("[") or _ASCII_DOMAIN.fullmatch(domain) else None
+
+
+def _domain(given: str) -> str | None:
+    found = canonical_domain(given).removesuffix(".")
+    return found if _ASCII_DOMAIN.fullmatch(found) else None

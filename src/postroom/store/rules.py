@@ -62,18 +62,7 @@ class RuleView:
     @property
     def rule(self) -> Rule:
         """As the engine needs it."""
-        return Rule(
-            self.id,
-            self.name,
-            self.scope,
-            self.scope_ref,
-            self.priority,
-            self.conditions,
-            self.action,
-            self.parameters,
-            self.mode == "shadow",
-            self.needs_approval,
-        )
+        return self.draft.as_rule(self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,22 +207,8 @@ def rules_mark() -> Script[tuple[object, ...]]:
 @query
 def enabled_rules() -> Script[list[Rule]]:
     """What the engine evaluates, in its order."""
-    rows = yield sql("select_enabled_rules")
-    return [
-        Rule(
-            as_uuid(id),
-            name,
-            scope,
-            scope_ref,
-            priority,
-            from_json(conditions),
-            action_type,
-            from_json(parameters),
-            mode == "shadow",
-            bool(needs_approval),
-        )
-        for id, name, scope, scope_ref, priority, conditions, action_type, parameters, mode, needs_approval in rows
-    ]
+    rows = yield sql("select_rules")
+    return [view.rule for view in map(_view, rows) if view.enabled]
 
 
 @query

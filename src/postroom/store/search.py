@@ -16,10 +16,11 @@ from postroom.core.search import FIELD, SearchQuery, Term, excerpt
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.cursors import Cursor
-from postroom.store.database import Dialect, Script, query, sql
+from postroom.store.database import Dialect, Script, bounded_query, query, sql
 from postroom.store.labels import AccountLabel, list_all_labels
 
 MOST_FOUND = 50
+SEARCH_LIMIT_S = 2.0
 LONGEST_TEXT = 20_000
 EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 NEWEST = Cursor(LATEST, UUID(int=2**128 - 1))
@@ -41,10 +42,14 @@ class FoundMail:
 
 @dataclass(frozen=True, slots=True)
 class FoundPage:
-    """The newest first; `following` is where the next page begins, None on the last."""
+    """The newest first; `following` is where the next page begins, None on the last.
+
+    While mail that is older than the index `is_indexing`, it may be missing.
+    """
 
     found: list[FoundMail]
     following: Cursor | None
+    is_indexing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +69,11 @@ class ReadMail:
     is_cut: bool
 
 
-@query
+@bounded_query(SEARCH_LIMIT_S)
 def search_mail(
     asked: SearchQuery, dialect: Dialect, most: int, before: Cursor = NEWEST, account_id: UUID | None = None
 ) -> Script[FoundPage]:
-    """A page of what fits, in one account's mail or in all."""
+    """A page of what fits, in one account's mail or in all. Raises TookTooLong for what costs too much to find."""
     accounts = yield from list_accounts.script()
     ids = _accounts_meant(accounts, asked.account, account_id)
     labels = yield from list_all_labels.script()
@@ -80,7 +85,9 @@ def search_mail(
         rows = yield sql("search_filters", *rest)
     names = _names(labels)
     page = [_found(row, names, asked.terms) for row in rows[:most]]
-    return FoundPage(page, Cursor(page[-1].sent_at, page[-1].id) if len(rows) > most else None)
+    indexing = yield sql("is_indexing")
+    following = Cursor(page[-1].sent_at, page[-1].id) if len(rows) > most else None
+    return FoundPage(page, following, bool(indexing[0][0]))
 
 
 @query

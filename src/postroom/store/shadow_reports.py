@@ -47,15 +47,14 @@ class ShadowSample:
 
 
 class Whose(NamedTuple):
-    """Which decisions: by whom they were made, by which rule, or beside which reason to do nothing."""
+    """Which decisions: why they are in shadow (`rule`, `category:finance`, `model`), and which rule made them."""
 
-    source: str | None = None
+    why: str
     rule_id: UUID | None = None
-    reason: str | None = None
 
     @property
-    def arguments(self) -> tuple[str | None, str | None, str | None]:
-        return self.source, None if self.rule_id is None else str(self.rule_id), self.reason
+    def arguments(self) -> tuple[str, str | None]:
+        return self.why, None if self.rule_id is None else str(self.rule_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +81,15 @@ def standing_shadows() -> Script[list[InShadow]]:
 
 
 @query
-def shadow_tallies() -> Script[tuple[Mapping[UUID, Tally], Tally]]:
-    """Of each rule by its id, and of the model."""
-    by_rule: dict[UUID, Tally] = {}
-    model = Tally()
-    for source, rule_id, decisions, agreed, disagreed in (yield sql("select_shadow_counts")):
-        tally = Tally(int(decisions), int(agreed), int(disagreed))
-        if rule_id is not None:
-            by_rule[as_uuid(rule_id)] = tally
-        elif source == "llm":
-            model = tally
-    return by_rule, model
+def shadow_tallies() -> Script[tuple[Mapping[UUID, Tally], Mapping[tuple[str, str], Tally]]]:
+    """Of each rule in shadow by its id, since it was last changed; of categories and the model by kind and name, since
+    they are in shadow. Who has decided nothing since then is not among them."""
+    rules = yield sql("select_shadow_counts_of_rules")
+    others = yield sql("select_shadow_counts")
+    return (
+        {as_uuid(id): Tally(*map(int, counts)) for id, *counts in rules},
+        {(kind, name): Tally(*map(int, counts)) for kind, name, *counts in others},
+    )
 
 
 @query

@@ -22,6 +22,7 @@ class Place(NamedTuple):
 
 
 BEGINNING = Place(-1, UUID(int=0))
+END = Place(2**63 - 1, UUID(int=2**128 - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +63,19 @@ class CallCost(NamedTuple):
 
 
 @query
-def start_of(wanted: Wanted) -> Script[tuple[Place, int]]:
-    """The place after which the wanted messages begin, and how many they are."""
-    rows = yield sql("select_past_start", wanted.account, wanted.since, wanted.newest)
-    start = Place(rows[0][0], as_uuid(rows[0][1])) if rows else BEGINNING
-    counted = yield sql("count_past", wanted.account, wanted.since, start.seq, start.id)
-    return start, int(counted[0][0])
+def back_from(place: Place, wanted: Wanted, most: int) -> Script[tuple[int, Place]]:
+    """How many wanted messages lie right before the place, up to `most`, and the place of the oldest of these."""
+    rows = yield sql("select_back", wanted.account, wanted.since, place.seq, place.id, most)
+    for count, seq, id in rows:
+        return int(count), Place(seq, as_uuid(id))
+    return 0, place
 
 
 @query
-def past_after(place: Place, wanted: Wanted, needed: Needed, most: int) -> Script[list[Past]]:
-    """The next messages in the order of acceptance."""
-    rows = yield sql("select_past", wanted.account, wanted.since, place.seq, place.id, needed.text, most)
+def past_after(place: Place, wanted: Wanted, needed: Needed, most: int, most_text: int) -> Script[list[Past]]:
+    """The next messages in the order of acceptance: as many as there are before their texts have `most_text`
+    characters, and the one with which they do."""
+    rows = yield sql("select_past", wanted.account, wanted.since, place.seq, place.id, needed.text, most, most_text)
     return [_past(row, needed) for row in rows]
 
 

@@ -16,9 +16,10 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 import apsw
@@ -35,6 +36,7 @@ T = TypeVar("T")
 READERS = 4
 LARGEST_GROUP = 1024
 BUSY_TIMEOUT_MS = 10_000
+STEPS_PER_LOOK = 1_000
 _SETTINGS = """
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
@@ -117,7 +119,8 @@ class SqliteDatabase:
         with _translated(self.path):
             connection.execute("BEGIN")
             try:
-                return drive(transaction.begin(), _Executor(connection, self._blocks))
+                with _bounded(connection, transaction.limit_s):
+                    return drive(transaction.begin(), _Executor(connection, self._blocks))
             finally:
                 connection.execute("ROLLBACK")
 
@@ -266,6 +269,20 @@ def connect(path: Path, read_only: bool = False) -> apsw.Connection:
     return connection
 
 
+@contextlib.contextmanager
+def _bounded(connection: apsw.Connection, limit_s: float | None) -> Generator[None]:
+    """Interrupts what runs after the limit. SQLite looks at the clock every so many steps, also those of an index."""
+    if limit_s is None:
+        yield
+        return
+    deadline = monotonic() + limit_s
+    connection.set_progress_handler(lambda: monotonic() >= deadline, STEPS_PER_LOOK)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None)
+
+
 def _voids_group(error: Exception) -> bool:
     return isinstance(error, errors.DatabaseFull | errors.DatabaseReadOnly | errors.DatabaseCorrupt)
 
@@ -294,6 +311,8 @@ def _translated(path: Path) -> Any:
         raise errors.DatabaseUnavailable(
             f"{path} is locked by another process for over {BUSY_TIMEOUT_MS // 1000} s; end it, or try again"
         ) from error
+    except apsw.InterruptError as error:
+        raise errors.TookTooLong("SQLite was not done in the time there is; ask for less") from error
     except apsw.ConstraintError as error:
         raise errors.ConstraintBroken(str(error)) from error
     except apsw.SQLError as error:

@@ -1,17 +1,18 @@
 """Undoing: one action, or all that a rule, a batch or a time did. An action is undone once; a failed undo may be tried
 again, under the same link."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import Fatal
+from postroom.core.errors import Fatal, IllegalMove, NotFound
 from postroom.core.jobs import Job, NewJob
 from postroom.core.undo import INVERSES, why_not
 from postroom.store.actions import FAR_AHEAD, Action, completing_action, loading
-from postroom.store.audit import Signature, auditing
+from postroom.store.audit import AuditEntry, Signature, auditing
 from postroom.store.codecs import as_uuid, from_json
 from postroom.store.database import Script, query, sql, transaction
 from postroom.store.decisions import Decision, NewAction, inserting_action
@@ -45,16 +46,22 @@ class Undo:
 def undoable(
     most: int,
     *,
-    rule_id: UUID | None = None,
+    rule_name: str | None = None,
     account_id: UUID | None = None,
     batch_id: UUID | None = None,
     since: datetime = LONG_AGO,
     until: datetime = FAR_AHEAD,
 ) -> Script[list[Undoable]]:
-    """What fits all that is given, newest first."""
-    texts = [None if id is None else str(id) for id in (rule_id, account_id, batch_id)]
-    rows = yield sql("select_undoable", *texts, since, until, most)
+    """What fits all that is given, newest first. A rule is named as it was when it decided."""
+    texts = [None if id is None else str(id) for id in (account_id, batch_id)]
+    rows = yield sql("select_undoable", rule_name, *texts, since, until, most)
     return [Undoable(as_uuid(id), as_uuid(account), as_uuid(message)) for id, account, message in rows]
+
+
+@query
+def has_decided(rule_name: str) -> Script[bool]:
+    """Whether a rule of this name has decided about anything, be it still there or not."""
+    return bool((yield sql("select_rule_decided", rule_name)))
 
 
 @transaction
@@ -96,11 +103,9 @@ def _new_undo(job: Job, original: Action, undo_id: UUID, now: datetime) -> Scrip
     yield sql("insert_action_link", new_id(), undo_id, original.id, "undo_of", now)
 
 
-@transaction
-def cancel_wake(job_id: UUID, now: datetime) -> Script[None]:
+def _cancel_wake(job_id: UUID, now: datetime) -> Script[None]:
     """The message is not woken any more. One that was woken, or whose job is gone, needs no canceling."""
-    rows = yield sql("lock_job", job_id)
-    if rows and rows[0][1] in ("queued", "running"):
+    with contextlib.suppress(IllegalMove, NotFound):
         yield from cancel_job.script(job_id, now)
 
 
@@ -112,16 +117,26 @@ def complete_undo(
     hint: dict[str, object],
     next_undo: NewJob | None,
     now: datetime,
+    wake: UUID | None = None,
 ) -> Script[None]:
-    """The undo, what we know of the message and the job end together; an older action of the message comes next."""
+    """The undo, what we know of the message and the job end together; an older action of the message comes next.
+
+    `wake` is the job that was to wake the message. It is taken before the message is, as that job itself does: so
+    neither waits for the other.
+    """
     yield from completing_one(job, now)
+    if wake is not None:
+        yield from _cancel_wake(wake, now)
     yield from completing_action(undo, labels, hint, now)
     if next_undo is not None:
         yield from enqueue_many.script([next_undo], now)
 
 
 class UndoCandidate(NamedTuple):
-    """An action that somebody would like to undo. `undone` is the state of its undo, if there was one."""
+    """An action that somebody would like to undo. `undone` is the state of its undo, if there was one.
+
+    `asked_by` and `approved_by` name who proposed it and who said yes, where anybody did.
+    """
 
     account_id: UUID
     message_id: UUID
@@ -130,14 +145,16 @@ class UndoCandidate(NamedTuple):
     state: str
     hint: Mapping[str, Any] | None
     undone: str | None
+    asked_by: str | None
+    approved_by: str | None
 
 
 @query
 def undo_candidate(id: UUID) -> Script[UndoCandidate | None]:
     rows = yield sql("select_undo_candidate", id)
-    for account, message, actor, action_type, state, hint, undone in rows:
+    for account, message, actor, action_type, state, hint, *whose in rows:
         read = None if hint is None else from_json(hint)
-        return UndoCandidate(as_uuid(account), as_uuid(message), actor, action_type, state, read, undone)
+        return UndoCandidate(as_uuid(account), as_uuid(message), actor, action_type, state, read, *whose)
     return None
 
 
@@ -150,6 +167,8 @@ def enqueue_undo(job: NewJob, action_id: UUID, signed: Signature, now: datetime)
 
 
 @transaction
-def enqueue_undos(jobs: list[NewJob], now: datetime) -> Script[int]:
-    """Returns how many were new."""
+def enqueue_undos(jobs: list[NewJob], now: datetime, entry: AuditEntry | None = None) -> Script[int]:
+    """Returns how many were new. `entry` tells of the wish as a whole, and goes with the first of its jobs."""
+    if entry is not None:
+        yield from auditing(entry, now)
     return sum(not each.duplicate for each in (yield from enqueue_many.script(jobs, now)))

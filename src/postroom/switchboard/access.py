@@ -4,7 +4,7 @@ import structlog
 
 from postroom.core.errors import StoreError
 from postroom.core.metrics import ACCESS_REFUSED
-from postroom.core.roles import TOOLS, Principal, Role
+from postroom.core.roles import TOOLS, Principal, Role, is_of_other_accounts
 from postroom.store.audit import AuditEntry, record_audit
 from postroom.store.ids import new_id
 from postroom.switchboard.problems import AccessRefused
@@ -13,17 +13,19 @@ from postroom.switchboard.services import Services
 log = structlog.get_logger()
 
 
-def tools_of(role: Role) -> frozenset[str]:
-    """The tools that exist for a role."""
-    return frozenset(tool for tool, roles in TOOLS.items() if role in roles)
-
-
 def require_role(principal: Principal, tool: str) -> None:
     needed = TOOLS[tool]
     if principal.role not in needed:
         names = " or ".join(sorted(needed))
         raise AccessRefused(
             "token", f"the role {principal.role} may not call {tool}", f"use a token of the role {names}", "role"
+        )
+    if is_of_other_accounts(principal, tool):
+        raise AccessRefused(
+            "token",
+            f"an agent that is bound to an account has no queues, and may not call {tool}",
+            "use the token of an agent that was created without --account",
+            "role",
         )
 
 

@@ -35,11 +35,13 @@ async def search(call: Call, arguments: forms.SearchArguments) -> forms.SearchAn
     database, principal = call.services.database, call.principal
     asked = read_query(arguments.query)
     before = NEWEST if arguments.before is None else read_cursor(arguments.before)
-    page = await database.run(search_mail(asked, database.dialect, arguments.limit, before, principal.account_id))
+    searching = search_mail(asked, database.dialect, arguments.limit, before, principal.account_id)
+    page = await call.services.searches.run(database, searching)
     await _note(call, "mail.search", "account", str(principal.account_id or "all"), found=len(page.found))
     return {
         "messages": [_found(each) for each in page.found],
         "next_before": None if page.following is None else str(page.following),
+        "indexing": page.is_indexing,
     }
 
 
@@ -163,7 +165,12 @@ def _without_texts(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def undo(call: Call, arguments: forms.UndoArguments) -> forms.UndoAnswer:
-    state = await _desk(call).undo(arguments.action_id, call.principal.account_id, _signed(call))
+    try:
+        state = await _desk(call).undo(arguments.action_id, call.principal.account_id, _signed(call))
+    except SafetyRefused:
+        entry = _signed(call).under("action.undo", "action", str(arguments.action_id), after={"refused": True})
+        await call.services.database.run(record_audit(entry, call.services.clock()))
+        raise
     return {"action_id": str(arguments.action_id), "state": cast("Any", state)}
 
 

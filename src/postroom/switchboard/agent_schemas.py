@@ -58,8 +58,8 @@ class ProposeArguments(Arguments):
     parameters: dict[str, Any] = Field(
         {},
         max_length=16,
-        description="label for apply_label and remove_label; until, or amount and units, for snooze; text, and "
-        "subject, for auto_reply; nothing for the others.",
+        description="label, one of the user's own, for apply_label and remove_label; until, or amount and units, for "
+        "snooze; text, and subject, for auto_reply; nothing for the others.",
     )
     why: Text = Field(min_length=1, max_length=500, description="Why, in a sentence, for the person who approves it.")
 
@@ -108,10 +108,11 @@ class FoundForm(TypedDict):
 
 
 class SearchAnswer(TypedDict):
-    """The newest first. `next_before` is null on the last page."""
+    """The newest first. `next_before` is null on the last page. While `indexing`, older mail may be missing."""
 
     messages: list[FoundForm]
     next_before: str | None
+    indexing: bool
 
 
 class ReadAnswer(TypedDict):

@@ -17,8 +17,8 @@ from mcp.shared.exceptions import MCPError
 from starlette.types import Receive, Scope
 
 from postroom import __version__
-from postroom.core.roles import Principal
-from postroom.switchboard.access import note_refusal, require_role, tools_of
+from postroom.core.roles import Principal, tools_of
+from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import AccessRefused, Problem, is_expected, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tool_calls import Call
@@ -48,14 +48,14 @@ def build_server(
     """
 
     async def list_tools(context: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        known = tools_of((principal or _principal_of(context)).role)
+        known = tools_of(principal or _principal_of(context))
         return types.ListToolsResult(tools=[_listed(tool) for tool in ALL_TOOLS if tool.name in known])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         caller = principal or _principal_of(context)
         tool = TOOLS_BY_NAME.get(params.name)
         if tool is None:
-            names = ", ".join(sorted(tools_of(caller.role)))
+            names = ", ".join(sorted(tools_of(caller)))
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:100]!r}; yours are {names}")
         ends = (closing.wait,) if closing is not None else ()
         if context.request is not None:

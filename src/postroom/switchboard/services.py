@@ -12,6 +12,7 @@ from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.connector_requests import ConnectorRequests
 from postroom.switchboard.credentials import AccessTokens
 from postroom.switchboard.intake import Intake
+from postroom.switchboard.searches import Searches
 from postroom.switchboard.token_check import TokenCheck
 
 
@@ -48,6 +49,7 @@ class Services:
     clock: Clock
     refusals: Repeats = field(default_factory=Repeats)
     looks: Repeats = field(default_factory=Repeats)
+    searches: Searches = field(default_factory=Searches)
     credentials: AccessTokens | None = None
     agents: AgentDesk | None = None
     requests: ConnectorRequests = field(init=False)

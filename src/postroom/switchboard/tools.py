@@ -280,7 +280,7 @@ ALL_TOOLS = (
         "actions.list",
         "List what was done, waits or failed",
         "Lists actions on messages, the newest first, without the texts of mail. Page on with next_before as before. "
-        "yours marks what you proposed, reversible what actions.undo can take back.",
+        "yours marks what you proposed, reversible what can be taken back, by you or by people.",
         agent_forms.ActionsListArguments,
         agent_forms.ActionsListAnswer,
         READS,
@@ -290,7 +290,8 @@ ALL_TOOLS = (
         "actions.undo",
         "Undo an action",
         "Takes back what a completed action changed, and only that; what the user changed meanwhile stays. Mail that "
-        "was sent or deleted cannot be taken back, and what the user asked for no agent undoes. To ask again is safe.",
+        "was sent or deleted cannot be taken back. An agent undoes what it proposed itself and nobody had to approve; "
+        "where the user trusts agents, all but what the user asked for; else it is refused. To ask again is safe.",
         agent_forms.UndoArguments,
         agent_forms.UndoAnswer,
         ADDS_ONCE,

@@ -30,12 +30,11 @@ def corpus() -> Corpus:
 
 
 def told_of(mail: Hostile, number: int, mode: Mode = "full") -> Asked:
-    """The prompt about it, with the names of its attachments."""
+    """The prompt about it."""
     letter = read_letter(mail.raw)
     subject = (values(letter.headers, "subject") or [""])[0]
     of = Subject(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
-    names = tuple(each.filename for each in letter.attachments)
-    built = build_prompt(PromptMail(UUID(int=number), of, names), [], [], [], mode)
+    built = build_prompt(PromptMail(UUID(int=number), of), [], [], [], mode)
     return Asked("openai", "stand-in", built.system, built.user, TOOL, decision_schema(()), True, {}, "")
 
 
@@ -66,7 +65,7 @@ def test_what_is_plainly_demanded_is_what_an_obedient_model_reads(corpus: Corpus
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_no_mail_and_no_name_of_an_attachment_gets_out_of_the_fence(corpus: Corpus, mode: Mode):
+def test_no_mail_gets_out_of_the_fence(corpus: Corpus, mode: Mode):
     outside = {parted(told_of(mail, number, mode)) for number, mail in enumerate(corpus.hostile)}
     assert None not in outside
     assert len(outside) == 1

@@ -10,12 +10,30 @@ RETURN to_tsvector('pg_catalog.simple', regexp_replace(content,
 
 -- A word that no mail has stands between sender, subject and text, so that no phrase reaches from one into the next.
 -- The text comes last, and is cut: only so many places of a word are kept, and only so many words.
-ALTER TABLE messages ADD COLUMN words tsvector GENERATED ALWAYS AS (
-    setweight(words_of(sender), 'B') || ''' '':1'::tsvector
+CREATE FUNCTION words_of_message(sender text, subject text, content text) RETURNS tsvector
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN setweight(words_of(sender), 'B') || ''' '':1'::tsvector
     || setweight(words_of(subject), 'A') || ''' '':1'::tsvector
-    || words_of(left(body_text, 200000))
-) STORED;
-CREATE INDEX messages_words ON messages USING gin (words) WHERE deleted_at IS NULL;
+    || words_of(left(content, 200000));
+
+ALTER TABLE messages ADD COLUMN words tsvector;
+CREATE FUNCTION index_message() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    new.words := postroom.words_of_message(new.sender, new.subject, new.body_text);
+    RETURN new;
+END $$;
+CREATE TRIGGER message_is_indexed BEFORE INSERT OR UPDATE OF sender, subject, body_text ON messages
+FOR EACH ROW EXECUTE FUNCTION index_message();
+CREATE INDEX messages_words ON messages USING gin (words) WHERE deleted_at IS NULL AND words IS NOT NULL;
+
+-- Mail that is here already is indexed afterwards, in small steps; what has an id below this one still waits.
+CREATE TABLE search_backlog (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    below uuid NOT NULL
+);
+INSERT INTO search_backlog (below)
+SELECT 'ffffffff-ffff-ffff-ffff-ffffffffffff' WHERE EXISTS (SELECT 1 FROM messages);
+
 CREATE INDEX messages_sent ON messages (sent_at, id) WHERE deleted_at IS NULL;
 
 -- What an agent's token is bound to, if to anything: it sees, and proposes for, the mail of this account only.

@@ -33,6 +33,7 @@ ALTER TABLE actions ADD COLUMN started_at TEXT;
 CREATE INDEX actions_irreversible ON actions (account_id, started_at)
     WHERE action_type IN ('delete', 'forward', 'auto_reply') AND started_at IS NOT NULL;
 CREATE INDEX actions_batch ON actions (batch_id) WHERE batch_id IS NOT NULL;
+CREATE INDEX actions_created ON actions (created_at, id);
 CREATE INDEX actions_executed ON actions (executed_at) WHERE state = 'completed';
 
 -- Where an approval was asked for, so that its notice can be closed when it has been answered.

@@ -12,15 +12,17 @@ CREATE INDEX message_documents_sent ON message_documents (sent_at, message_id);
 
 -- Only the words, not the text once more. A mark is part of the word that it stands in, as scripts of India need it.
 CREATE VIRTUAL TABLE message_words USING fts5 (
-    subject, sender, body, content = '', contentless_delete = 1,
+    subject, sender, body, content = '', contentless_delete = 1, prefix = '3 4',
     tokenize = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
 );
 
-INSERT INTO message_documents (message_id, account_id, sent_at)
-SELECT id, account_id, sent_at FROM messages WHERE deleted_at IS NULL ORDER BY sent_at, id;
-INSERT INTO message_words (rowid, subject, sender, body)
-SELECT d.number, m.subject, m.sender, substr(m.body_text, 1, 200000)
-FROM message_documents d JOIN messages m ON m.id = d.message_id;
+-- Mail that is here already is indexed afterwards, in small steps; what has an id below this one still waits.
+CREATE TABLE search_backlog (
+    single INTEGER PRIMARY KEY DEFAULT 1 CHECK (single = 1),
+    below TEXT NOT NULL
+) STRICT;
+INSERT INTO search_backlog (below)
+SELECT 'ffffffff-ffff-ffff-ffff-ffffffffffff' WHERE EXISTS (SELECT 1 FROM messages);
 
 CREATE TRIGGER message_is_indexed AFTER INSERT ON messages WHEN new.deleted_at IS NULL
 BEGIN

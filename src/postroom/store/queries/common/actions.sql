@@ -23,13 +23,20 @@ FROM actions a JOIN messages m ON m.id = a.message_id WHERE a.id = :id
 UPDATE actions SET state = 'executing', error = NULL, started_at = COALESCE(started_at, :now), updated_at = :now
 WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed', 'canceled') RETURNING id
 
+-- name: refuse_action(id, job_id, error, now)
+-- What had failed stays so: it was tried. An earlier attempt that has kept a pre-image may have changed the message.
+UPDATE actions SET state = CASE state WHEN 'failed' THEN 'failed' ELSE 'canceled' END, updated_at = :now,
+    error = CAST(:error AS text) || CASE WHEN pre_image_json IS NULL THEN ''
+        ELSE '; an earlier attempt may have changed the message before it was' END
+WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed', 'canceled') RETURNING id
+
 -- name: count_irreversible(account_id, since)
 SELECT count(*) FROM actions
 WHERE account_id = :account_id AND started_at > :since AND action_type IN ('delete', 'forward', 'auto_reply')
 
 -- name: set_pre_image(id, pre_image_json, now)
 UPDATE actions SET pre_image_json = :pre_image_json, updated_at = :now
-WHERE id = :id AND state = 'executing' AND pre_image_json IS NULL
+WHERE id = :id AND state = 'executing' AND pre_image_json IS NULL RETURNING id
 
 -- name: hand_action_over(id, job_id, next_job_id, now)
 UPDATE actions SET job_id = :next_job_id, updated_at = :now
@@ -60,13 +67,25 @@ UPDATE actions SET state = 'executing', job_id = :job_id, error = NULL, updated_
 WHERE id = :id AND (state IN ('failed', 'canceled') OR (job_id = :job_id AND state IN ('queued', 'executing')))
 RETURNING id
 
--- name: select_undoable(rule_id, account_id, batch_id, since, until, most)
+-- name: select_rule_decided(name)
+SELECT 1 FROM decisions WHERE rule_name = :name LIMIT 1
+
+-- name: select_done_before(message_id, action_hash)
+SELECT id FROM actions
+WHERE message_id = :message_id AND action_hash = :action_hash AND state IN ('queued', 'executing', 'completed') LIMIT 1
+
+-- name: cancel_waiting(message_id, error, now)
+-- What was decided about a message and waits for an answer; what people and agents asked for waits on.
+UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
+WHERE message_id = :message_id AND state = 'approved_pending' AND decision_id IS NOT NULL RETURNING id
+
+-- name: select_undoable(rule_name, account_id, batch_id, since, until, most)
 -- What was completed, can be reversed and was not, newest first.
 SELECT a.id, a.account_id, a.message_id
 FROM actions a LEFT JOIN decisions d ON d.id = a.decision_id
 WHERE a.state = 'completed' AND a.actor <> 'undo'
     AND a.undo_hint_json ->> 'inverse_action' <> 'none'
-    AND (CAST(:rule_id AS text) IS NULL OR CAST(d.rule_id AS text) = CAST(:rule_id AS text))
+    AND (CAST(:rule_name AS text) IS NULL OR d.rule_name = CAST(:rule_name AS text))
     AND (CAST(:account_id AS text) IS NULL OR CAST(a.account_id AS text) = CAST(:account_id AS text))
     AND (CAST(:batch_id AS text) IS NULL OR CAST(a.batch_id AS text) = CAST(:batch_id AS text))
     AND a.executed_at >= :since AND a.executed_at <= :until
@@ -132,3 +151,11 @@ SELECT d.account_id, d.message_id, d.generation FROM decisions d
 WHERE d.source = 'none' AND NOT d.shadow AND d.created_at >= :since
     AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = d.message_id AND NOT shadow)
 ORDER BY d.created_at DESC LIMIT :most
+
+-- name: select_snoozes_after(action_id)
+-- Until when the message of this snooze was snoozed again, by what was begun after it and not taken back.
+SELECT s.pre_image_json ->> 'snooze_until' FROM actions own JOIN actions s ON s.message_id = own.message_id
+WHERE own.id = :action_id AND s.action_type = 'snooze' AND s.started_at > own.started_at
+    AND s.state IN ('executing', 'completed') AND s.pre_image_json IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
+        WHERE l.effect_action_id = s.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))

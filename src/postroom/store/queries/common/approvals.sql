@@ -41,6 +41,7 @@ UPDATE approval_notices SET closed_at = :now
 WHERE action_id = :action_id AND channel = :channel AND closed_at IS NULL RETURNING channel
 
 -- name: select_answered(most)
--- Open notices of what waits no longer.
-SELECT DISTINCT a.id, a.account_id FROM approval_notices n JOIN actions a ON a.id = n.action_id
-WHERE n.closed_at IS NULL AND a.state <> 'approved_pending' LIMIT :most
+-- Open notices of what waits no longer, the oldest first.
+SELECT a.id, a.account_id FROM approval_notices n JOIN actions a ON a.id = n.action_id
+WHERE n.closed_at IS NULL AND a.state <> 'approved_pending'
+GROUP BY a.id, a.account_id ORDER BY min(n.sent_at), a.id LIMIT :most

@@ -2,8 +2,8 @@
 SELECT provider_label_id, name, kind, description, available_to_classifier FROM labels
 WHERE account_id = :account_id ORDER BY name, provider_label_id
 
--- name: select_label_names()
-SELECT DISTINCT name FROM labels
+-- name: select_label_words()
+SELECT DISTINCT provider_label_id, name FROM labels
 
 -- name: select_all_labels()
 SELECT l.account_id, a.email, l.provider_label_id, l.name, l.kind, l.description, l.available_to_classifier

@@ -15,23 +15,25 @@ SET updated_at = excluded.updated_at,
         THEN excluded.last_message_at ELSE threads.last_message_at END
 RETURNING id
 
--- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, sender_domain, list_id, now)
+-- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, list_id, now)
 INSERT INTO messages (id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender,
     subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, created_at, updated_at,
-    arrival_labels_json, sender_domain, list_id, accepted_seq)
+    arrival_labels_json, list_id, accepted_seq)
 VALUES (:id, :account_id, :thread_id, :inbox_id, :provider_message_id, :ingestion_tier, :policy_tier, :sender,
     :subject, :headers_json, :labels_json, :snippet, :body_text, :has_attachment, :sent_at, :now, :now,
-    :labels_json, :sender_domain, :list_id, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
+    :labels_json, :list_id, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
 -- A full copy takes the place of what was known by its metadata only.
 ON CONFLICT (account_id, provider_message_id) DO UPDATE
 SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier,
     sender = excluded.sender, subject = excluded.subject, headers_json = excluded.headers_json,
     labels_json = excluded.labels_json, snippet = excluded.snippet, body_text = excluded.body_text,
     has_attachment = excluded.has_attachment, sent_at = excluded.sent_at, updated_at = excluded.updated_at,
-    arrival_labels_json = excluded.arrival_labels_json, sender_domain = excluded.sender_domain,
-    list_id = excluded.list_id
+    arrival_labels_json = excluded.arrival_labels_json, list_id = excluded.list_id
 WHERE messages.ingestion_tier = 'metadata' AND excluded.ingestion_tier = 'full'
 RETURNING id
+
+-- name: select_sender_and_labels(id)
+SELECT account_id, sender, labels_json FROM messages WHERE id = :id
 
 -- name: select_message(id)
 SELECT m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json, m.labels_json, m.body_text,
@@ -43,7 +45,11 @@ SELECT generation, source FROM decisions WHERE message_id = :message_id AND NOT 
 ORDER BY generation DESC LIMIT 1
 
 -- name: update_message_labels(id, labels_json, now)
-UPDATE messages SET labels_json = :labels_json, updated_at = :now WHERE id = :id
+-- Of a message that is older than the record of its labels on arrival, they are kept before they are lost.
+UPDATE messages SET labels_json = :labels_json, updated_at = :now,
+    arrival_labels_json = COALESCE(arrival_labels_json,
+        (SELECT r.labels_json FROM arrivals r WHERE r.message_id = messages.id))
+WHERE id = :id
 
 -- name: mark_message_deleted(id, now)
 UPDATE messages SET deleted_at = :now, updated_at = :now WHERE id = :id AND deleted_at IS NULL

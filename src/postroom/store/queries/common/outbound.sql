@@ -11,10 +11,6 @@ INSERT INTO auto_replies (account_id, sender, action_id, replied_at)
 VALUES (:account_id, :sender, :action_id, :now)
 ON CONFLICT (account_id, sender) DO UPDATE SET action_id = excluded.action_id, replied_at = excluded.replied_at
 
--- name: delete_auto_reply(action_id)
--- The answer was not sent after all: the next message may be answered.
-DELETE FROM auto_replies WHERE action_id = :action_id
-
 -- name: select_due_delivery(now)
 SELECT 1 FROM outbound o JOIN accounts a ON a.id = o.account_id
 WHERE ((o.state IN ('queued', 'deferred') AND o.not_before <= :now) OR (o.state = 'sending' AND o.lease_until <= :now))
@@ -27,11 +23,11 @@ LIMIT 1
 UPDATE outbound SET state = 'queued', lease_token = NULL, lease_until = NULL, updated_at = :now
 WHERE state = 'sending' AND lease_until <= :now
 
--- name: select_leased_deliveries(lease_token)
+-- name: select_leased_deliveries(lease_token, lease_until)
 SELECT o.id, o.account_id, o.action_id, o.thread_id, o.attempts, o.draft_id, o.draft_message_id, o.created_at,
-    a.state
-FROM outbound o JOIN accounts a ON a.id = o.account_id
-WHERE o.lease_token = :lease_token ORDER BY o.not_before, o.id
+    x.created_at, a.state
+FROM outbound o JOIN accounts a ON a.id = o.account_id JOIN actions x ON x.id = o.action_id
+WHERE o.state = 'sending' AND o.lease_until = :lease_until AND o.lease_token = :lease_token ORDER BY o.not_before, o.id
 
 -- name: select_mime(id)
 SELECT mime FROM outbound WHERE id = :id
@@ -62,20 +58,26 @@ WHERE id = :id AND lease_token = :lease_token AND state = 'sending' RETURNING ac
 
 -- name: withdraw_delivery(id, state, error, now)
 UPDATE outbound SET state = :state, mime = '', error = :error, updated_at = :now, ended_at = :now
-WHERE id = :id AND state IN ('queued', 'deferred')
+WHERE id = :id AND state IN ('queued', 'deferred', 'unknown')
 
 -- name: settle_unknown_delivery(id, now)
 UPDATE outbound SET state = 'delivered', mime = '', error = NULL, updated_at = :now, ended_at = :now
 WHERE id = :id AND state = 'unknown'
 
 -- name: queue_unknown_delivery(id, now)
--- Admitted anew: its draft is gone, and its time begins again.
-UPDATE outbound SET state = 'queued', draft_id = NULL, draft_message_id = NULL, attempts = 0, error = NULL,
+-- Its draft is gone, and its time begins again. It was tried before, and that is not forgotten: the next attempt looks
+-- through drafts and sent mail, back to when the action was decided on, before it makes a new draft.
+UPDATE outbound SET state = 'queued', draft_id = NULL, draft_message_id = NULL, attempts = 1, error = NULL,
     not_before = :now, created_at = :now, updated_at = :now
 WHERE id = :id AND state = 'unknown'
 
 -- name: hasten_delivery(id, now)
 UPDATE outbound SET not_before = :now, updated_at = :now WHERE id = :id AND state IN ('queued', 'deferred')
+
+-- name: hasten_deliveries(account_id, now)
+-- What waited while the account could not be used.
+UPDATE outbound SET not_before = :now, updated_at = :now
+WHERE state IN ('queued', 'deferred') AND not_before > :now AND account_id = :account_id
 
 -- name: note_on_action(id, note, now)
 UPDATE actions SET error = :note, updated_at = :now WHERE id = :id AND state = 'executing'

@@ -1,28 +1,32 @@
--- name: select_shadow_counts()
--- What was decided in shadow, by whom, and how the user then answered. Of the model's there is one row.
-SELECT d.source, d.rule_id, count(*), sum(CASE WHEN o.agreed THEN 1 ELSE 0 END),
-    sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END)
-FROM decisions d LEFT JOIN decision_outcomes o ON o.decision_id = d.id
-WHERE d.shadow GROUP BY d.source, d.rule_id
+-- name: select_shadow_counts_of_rules()
+-- What each rule in shadow has decided as it stands now, and how the user then answered.
+SELECT r.id, count(*), COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0),
+    COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0)
+FROM rules r JOIN decisions d ON d.rule_id = r.id AND d.shadow AND d.created_at >= r.updated_at
+LEFT JOIN decision_outcomes o ON o.decision_id = d.id
+WHERE r.mode = 'shadow' AND r.enabled AND d.safety_json ->> 'shadow' = 'rule' GROUP BY r.id
 
--- name: count_shadow(source, rule_id, reason, since)
+-- name: select_shadow_counts()
+-- The same of the categories, and of the model, that are in shadow now, since they are.
+SELECT s.kind, s.name, count(*), COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0),
+    COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0)
+FROM shadows s JOIN decisions d ON d.shadow AND d.created_at >= s.since
+    AND d.safety_json ->> 'shadow' = CASE s.kind WHEN 'category' THEN 'category:' || s.name ELSE s.kind END
+LEFT JOIN decision_outcomes o ON o.decision_id = d.id
+GROUP BY s.kind, s.name
+
+-- name: count_shadow(why, rule_id, since)
 SELECT count(*), COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0),
     COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0)
 FROM decisions d LEFT JOIN decision_outcomes o ON o.decision_id = d.id
-WHERE d.shadow AND d.created_at >= :since
-    AND (CAST(:source AS text) IS NULL OR d.source = :source)
+WHERE d.shadow AND d.created_at >= :since AND d.safety_json ->> 'shadow' = :why
     AND (CAST(:rule_id AS text) IS NULL OR CAST(d.rule_id AS text) = CAST(:rule_id AS text))
-    AND (CAST(:reason AS text) IS NULL OR EXISTS (SELECT 1 FROM decisions l WHERE l.message_id = d.message_id
-        AND l.generation = d.generation AND NOT l.shadow AND l.rationale = :reason))
 
--- name: select_shadow_samples(source, rule_id, reason, since, agreed, most)
+-- name: select_shadow_samples(why, rule_id, since, agreed, most)
 SELECT d.message_id, m.sender, m.subject, d.created_at, d.action_type, d.parameters_json, d.rule_name, o.what
 FROM decisions d JOIN decision_outcomes o ON o.decision_id = d.id JOIN messages m ON m.id = d.message_id
-WHERE d.shadow AND d.created_at >= :since AND o.agreed = :agreed
-    AND (CAST(:source AS text) IS NULL OR d.source = :source)
+WHERE d.shadow AND d.created_at >= :since AND o.agreed = :agreed AND d.safety_json ->> 'shadow' = :why
     AND (CAST(:rule_id AS text) IS NULL OR CAST(d.rule_id AS text) = CAST(:rule_id AS text))
-    AND (CAST(:reason AS text) IS NULL OR EXISTS (SELECT 1 FROM decisions l WHERE l.message_id = d.message_id
-        AND l.generation = d.generation AND NOT l.shadow AND l.rationale = :reason))
 ORDER BY o.observed_at DESC, d.id DESC LIMIT :most
 
 -- name: select_outcomes(message_id)

@@ -45,9 +45,9 @@ WHERE id = :id
 -- name: delete_rule(id)
 DELETE FROM rules WHERE id = :id
 
--- name: insert_model_rule(id, name, scope, scope_ref, position, rule_text, mode, now)
+-- name: insert_model_rule(id, name, scope, scope_ref, position, rule_text, mode, enabled, now)
 INSERT INTO model_rules (id, name, scope, scope_ref, position, rule_text, mode, enabled, created_at, updated_at)
-VALUES (:id, :name, :scope, :scope_ref, :position, :rule_text, :mode, true, :now, :now)
+VALUES (:id, :name, :scope, :scope_ref, :position, :rule_text, :mode, :enabled, :now, :now)
 
 -- name: update_model_rule(id, seen_at, name, scope, scope_ref, position, rule_text, mode, enabled, now)
 UPDATE model_rules SET name = :name, scope = :scope, scope_ref = :scope_ref, position = :position,
@@ -67,9 +67,9 @@ WHERE enabled AND (scope = 'global' OR (scope = 'account' AND scope_ref = :accou
     OR (scope = 'domain' AND scope_ref = :domain) OR (scope = 'sender' AND scope_ref = :sender))
 ORDER BY position, id
 
--- name: insert_direction(id, scope, scope_ref, position, content, now)
+-- name: insert_direction(id, scope, scope_ref, position, content, enabled, now)
 INSERT INTO directions (id, scope, scope_ref, position, content, enabled, created_at, updated_at)
-VALUES (:id, :scope, :scope_ref, :position, :content, true, :now, :now)
+VALUES (:id, :scope, :scope_ref, :position, :content, :enabled, :now, :now)
 
 -- name: update_direction(id, seen_at, scope, scope_ref, position, content, enabled, now)
 UPDATE directions SET scope = :scope, scope_ref = :scope_ref, position = :position, content = :content,

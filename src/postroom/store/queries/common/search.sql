@@ -1,3 +1,15 @@
+-- name: is_indexing()
+SELECT EXISTS (SELECT 1 FROM search_backlog)
+
+-- name: select_backlog_sizes(below, most)
+SELECT id, octet_length(body_text) FROM messages WHERE id < :below ORDER BY id DESC LIMIT :most
+
+-- name: move_search_backlog(below)
+UPDATE search_backlog SET below = :below
+
+-- name: end_search_backlog()
+DELETE FROM search_backlog
+
 -- name: select_mail(id)
 SELECT m.id, m.account_id, a.email, m.sender, m.subject, m.sent_at, m.labels_json, m.headers_json, m.ingestion_tier,
     m.deleted_at, substr(m.body_text, 1, 20000), length(m.body_text)
@@ -13,5 +25,6 @@ WHERE asked_by = :asked_by AND state IN ('queued', 'approved_pending', 'executin
 -- name: select_undo_candidate(id)
 SELECT a.account_id, a.message_id, a.actor, a.action_type, a.state, a.undo_hint_json,
     (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
-        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of')
+        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of'),
+    a.asked_by, a.approved_by
 FROM actions a WHERE a.id = :id

@@ -6,4 +6,8 @@ SELECT account_id, action_type, state, started_at, approved_by, action_hash, mes
 SELECT scope FROM pauses WHERE scope = :scope FOR SHARE
 
 -- name: select_parking_keys(like)
-SELECT DISTINCT parked_by FROM job_queue WHERE parked_by LIKE :like
+SELECT DISTINCT parked_by FROM job_queue WHERE parked_by IS NOT NULL AND parked_by LIKE :like
+
+-- name: lock_asker(asked_by)
+-- Held to the end of the transaction. Two that share a hash only wait for each other.
+SELECT 1 FROM pg_advisory_xact_lock(730541, hashtext(:asked_by))

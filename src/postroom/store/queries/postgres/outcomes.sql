@@ -14,16 +14,17 @@ WHERE d.message_id = ANY(:ids::uuid[]) AND d.action_type <> 'none'
 ORDER BY d.created_at, d.id
 
 -- name: select_origins(ids)
-SELECT id, account_id, sender, sender_domain, list_id FROM messages WHERE id = ANY(:ids::uuid[])
+SELECT id, account_id, sender, substring(sender FROM '[^@]*$'), list_id FROM messages WHERE id = ANY(:ids::uuid[])
 
 -- name: select_same_origin(account_id, senders, domains, lists, since, most)
 -- Recent mail from any of these, and whether we have acted on it.
-SELECT m.id, m.sender, m.sender_domain, m.list_id, m.arrival_labels_json, m.labels_json, m.deleted_at,
+SELECT m.id, m.sender, substring(m.sender FROM '[^@]*$'), m.list_id,
+    COALESCE(m.arrival_labels_json, (SELECT r.labels_json FROM arrivals r WHERE r.message_id = m.id)), m.labels_json, m.deleted_at,
     EXISTS (SELECT 1 FROM actions a WHERE a.message_id = m.id AND a.state IN ('executing', 'completed'))
 FROM messages m WHERE m.id IN (
     SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND sender = ANY(:senders::text[])
         AND sent_at >= :since ORDER BY sent_at DESC LIMIT :most) AS s
-    UNION SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND sender_domain = ANY(:domains::text[])
+    UNION SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND substring(sender FROM '[^@]*$') = ANY(:domains::text[])
         AND sent_at >= :since ORDER BY sent_at DESC LIMIT :most) AS d
     UNION SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND list_id = ANY(:lists::text[])
         AND list_id <> '' AND sent_at >= :since ORDER BY sent_at DESC LIMIT :most) AS l)

@@ -5,4 +5,8 @@ SELECT account_id, action_type, state, started_at, approved_by, action_hash, mes
 SELECT scope FROM pauses WHERE scope = :scope
 
 -- name: select_parking_keys(like)
-SELECT DISTINCT parked_by FROM jobs WHERE parked_by LIKE :like
+SELECT DISTINCT parked_by FROM jobs WHERE parked_by IS NOT NULL AND parked_by LIKE :like
+
+-- name: lock_asker(asked_by)
+-- One transaction writes at a time: whoever asks is alone.
+SELECT 1 WHERE :asked_by IS NOT NULL

@@ -160,9 +160,11 @@ INSERT INTO job_steps (id, job_id, attempt, kind, name, started_at, finished_at,
 SELECT value ->> 0, value ->> 1, value ->> 2, 'event', :name, :now, :now, value ->> 3 FROM json_each(:rows)
 
 -- name: end_orphaned_actions(now)
-UPDATE actions
+-- The condition stands as in the index `actions_live`: only so SQLite looks at what lives, and not at all there ever was.
+UPDATE actions INDEXED BY actions_live
 SET state = CASE ended.state WHEN 'canceled' THEN 'canceled' ELSE 'failed' END,
     error = COALESCE(ended.last_error, 'its job was ' || ended.state), updated_at = :now
 FROM jobs AS ended
-WHERE actions.state IN ('queued', 'executing') AND ended.id = actions.job_id AND ended.state IN ('failed', 'canceled')
+WHERE actions.state IN ('queued', 'approved_pending', 'executing') AND actions.state <> 'approved_pending'
+    AND ended.id = actions.job_id AND ended.state IN ('failed', 'canceled')
 RETURNING actions.id

@@ -18,7 +18,8 @@ SELECT id, account_id, sender, sender_domain, list_id FROM messages WHERE id IN 
 
 -- name: select_same_origin(account_id, senders, domains, lists, since, most)
 -- Recent mail from any of these, and whether we have acted on it.
-SELECT m.id, m.sender, m.sender_domain, m.list_id, m.arrival_labels_json, m.labels_json, m.deleted_at,
+SELECT m.id, m.sender, m.sender_domain, m.list_id,
+    COALESCE(m.arrival_labels_json, (SELECT r.labels_json FROM arrivals r WHERE r.message_id = m.id)), m.labels_json, m.deleted_at,
     EXISTS (SELECT 1 FROM actions a WHERE a.message_id = m.id AND a.state IN ('executing', 'completed'))
 FROM messages m WHERE m.id IN (
     SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND sender IN (SELECT value FROM json_each(:senders))

@@ -1,3 +1,19 @@
+-- name: select_search_backlog()
+SELECT below FROM search_backlog
+
+-- name: select_backlog(lowest, below)
+SELECT id, subject, substr(body_text, 1, 200000) FROM messages
+WHERE id >= :lowest AND id < :below AND deleted_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM message_documents d WHERE d.message_id = messages.id)
+
+-- name: index_backlog(lowest, below, rows)
+INSERT INTO message_documents (message_id, account_id, sent_at)
+SELECT m.id, m.account_id, m.sent_at FROM json_each(:rows) r JOIN messages m ON m.id = r.value ->> 0
+WHERE m.id >= :lowest AND m.id < :below;
+INSERT INTO message_words (rowid, subject, sender, body)
+SELECT d.number, r.value ->> 1, m.sender, r.value ->> 2 FROM json_each(:rows) r
+JOIN messages m ON m.id = r.value ->> 0 JOIN message_documents d ON d.message_id = m.id
+
 -- name: search_words(words, accounts, labels, after, before, cursor_at, cursor_id, most)
 -- What is found is put in order by what stands in the small table; only the page is looked up in the large one.
 SELECT m.id, m.account_id, a.email, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet, substr(m.body_text, 1, 20000)

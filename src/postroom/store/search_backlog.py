@@ -1,0 +1,45 @@
+"""Mail that was stored before there was a search, made searchable in small steps that can be taken up again.
+
+New mail is indexed as it is stored. What is older is worked through from the newest id to the oldest: where that has
+got to is a row, which is gone when nothing is left to do.
+"""
+
+from uuid import UUID
+
+from postroom.core.mail import composed
+from postroom.store.codecs import as_uuid, rows_text
+from postroom.store.database import Rows, Script, sql, transaction
+
+MOST_AT_ONCE = 500
+# Others wait for the step to end, on SQLite all who write: its cost is in its text.
+MOST_BYTES_AT_ONCE = 1_000_000
+
+
+@transaction
+def index_older_mail(most: int = MOST_AT_ONCE, most_bytes: int = MOST_BYTES_AT_ONCE) -> Script[int]:
+    """The next step; says how many messages it was. Any number of processes may do this at once."""
+    standing = yield sql("select_search_backlog")
+    if not standing:
+        return 0
+    below = as_uuid(standing[0][0])
+    step = _step((yield sql("select_backlog_sizes", below, most)), most_bytes)
+    if not step:
+        yield sql("end_search_backlog")
+        return 0
+    rows = yield sql("select_backlog", step[-1], below)
+    texts = [(as_uuid(id), composed(subject), composed(text)) for id, subject, text in rows]
+    if texts:
+        yield sql("index_backlog", step[-1], below, rows_text(texts))
+    yield sql("move_search_backlog", step[-1])
+    return len(step)
+
+
+def _step(sizes: Rows, most_bytes: int) -> list[UUID]:
+    """As many as fit, at least one."""
+    step: list[UUID] = []
+    for id, size in sizes:
+        most_bytes -= size
+        if step and most_bytes < 0:
+            break
+        step.append(as_uuid(id))
+    return step

@@ -1,0 +1,62 @@
+"""What agents ask for at once: the same is one proposal, and no more are open than may be."""
+
+import asyncio
+from datetime import datetime
+
+import pytest
+
+from conformance.desk import Desk
+from postroom.act import agents
+from postroom.act.agents import Agents
+from postroom.act.wishes import Asked, Wishes
+from postroom.core.errors import BadInput
+from postroom.core.job_types import CATALOGUE
+from postroom.core.roles import Principal, Role
+from postroom.core.safety import Policy
+from postroom.store.actions import list_actions
+from postroom.store.audit import Signature
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from support.mail import keep_mail
+
+AT_ONCE = 6
+AGENT = Principal(Role.AGENT, token_id=new_id())
+
+
+def agents_on(database: Database, now: datetime) -> Agents:
+    return Agents(Wishes(database, CATALOGUE, Policy(), lambda: now))
+
+
+def signed() -> Signature:
+    return Signature(new_id(), AGENT.actor, AGENT.role)
+
+
+@pytest.fixture
+def processes(desk: Desk, second_database: Database) -> list[Agents]:
+    """Two, that share nothing but the database."""
+    return [agents_on(each, desk.clock()) for each in (desk.database, second_database)]
+
+
+async def test_the_same_proposal_many_times_at_once_is_one(desk: Desk, processes: list[Agents]) -> None:
+    id = await keep_mail(desk.database, desk.clock)
+    asked = await asyncio.gather(
+        *(processes[each % 2].propose(id, "star", {}, f"for the {each}. time", signed()) for each in range(AT_ONCE))
+    )
+    (action,) = await desk.database.run(list_actions(100))
+    assert {each.action_id for each in asked} == {action.id}
+    assert {(each.state, each.ruling.verdict) for each in asked} == {("approved_pending", "approve")}
+
+
+async def test_of_many_proposals_at_once_no_more_are_open_than_may_be(
+    desk: Desk, processes: list[Agents], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "MOST_OPEN", 2)
+    ids = [await keep_mail(desk.database, desk.clock, number) for number in range(AT_ONCE)]
+    asked = await asyncio.gather(
+        *(processes[number % 2].propose(id, "star", {}, "x", signed()) for number, id in enumerate(ids)),
+        return_exceptions=True,
+    )
+    taken = {each.action_id for each in asked if isinstance(each, Asked)}
+    assert taken == {each.id for each in await desk.database.run(list_actions(100))}
+    assert len(taken) == 2
+    assert sum(isinstance(each, BadInput) for each in asked) == AT_ONCE - 2

@@ -1,0 +1,120 @@
+"""Requests that the provider refuses: for the settings, or for the one mail. And who asks when its rest is over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import orjson
+import pytest
+
+from conftest import ManualClock
+from integration.model_desk import ModelDesk, opened_model_desk
+from postroom.core.errors import BadModelAnswer, BudgetSpent, ModelRefused, ModelUnavailable
+from postroom.sandbox.faults import Fault
+from postroom.sandbox.model_api import Raw
+from postroom.store.database import Database
+
+CANARY = "kumquat-canary-77"
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+async def desk(request: pytest.FixtureRequest, sqlite: Database, clock: ManualClock) -> AsyncIterator[ModelDesk]:
+    async with opened_model_desk(request.param, sqlite, clock) as opened:
+        yield opened
+
+
+def refusing(status: int, said: str, code: str | None = None, kind: str = "invalid_request_error") -> Raw:
+    error = {"type": kind, "message": f"{said} {CANARY}", "code": code}
+    return Raw(orjson.dumps({"type": "error", "error": error}), status)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_a_mail_that_is_refused_where_others_were_answered_is_left_alone(desk: ModelDesk, status: int) -> None:
+    await desk.decide()
+    desk.api.say(refusing(status, "no"))
+    with pytest.raises(BadModelAnswer, match=str(status)) as raised:
+        await desk.decide()
+    assert desk.api.requests == 2  # the same question would be refused again
+    _, call = await desk.calls()
+    assert (call.state, call.cost_micros, call.error) == ("failed", 0, str(raised.value))
+    assert CANARY not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_while_nothing_was_ever_answered_the_settings_are_taken_for_wrong(desk: ModelDesk, status: int) -> None:
+    desk.api.say(refusing(status, "max_tokens is too large"))
+    with pytest.raises(ModelRefused, match=rf"{status}.*model\.name"):
+        await desk.decide()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        refusing(400, "This model's maximum context length is 4097 tokens.", "context_length_exceeded"),
+        refusing(400, "prompt is too long: 210000 tokens > 200000 maximum"),
+        refusing(400, "Output blocked by content filtering policy: content filter"),
+        refusing(400, "Your request was rejected.", "content_policy_violation"),
+        refusing(413, "Request exceeds the maximum size", kind="request_too_large"),
+    ],
+)
+async def test_a_refusal_for_content_or_length_is_of_the_mail_from_the_first_call(desk: ModelDesk, raw: Raw) -> None:
+    desk.api.say(raw)
+    with pytest.raises(BadModelAnswer, match=r"content|long"):
+        await desk.decide()
+    assert (desk.api.requests, (await desk.spent()).micros) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "remedy"),
+    [
+        (refusing(401, "Incorrect API key", kind="authentication_error"), r"model\.api_key"),
+        (refusing(404, "no such model", "model_not_found", "not_found_error"), r"model\.name"),
+        (refusing(400, "You have reached your specified API usage limits."), "top it up"),
+    ],
+)
+async def test_a_key_a_model_or_credit_that_is_gone_is_never_taken_for_a_bad_mail(
+    desk: ModelDesk, raw: Raw, remedy: str
+) -> None:
+    await desk.decide()
+    desk.api.say(raw)
+    with pytest.raises(ModelRefused, match=remedy):
+        await desk.decide()
+
+
+async def failed_and_rested(desk: ModelDesk) -> None:
+    """The next call is the one that finds out whether the provider is back."""
+    desk.api.faults.order(Fault(code=503, path="/v1/"))
+    with pytest.raises(ModelUnavailable, match="503"):
+        await desk.decide()
+    desk.clock.forward(2)
+
+
+async def test_when_the_one_who_asks_for_all_has_no_budget_the_next_one_asks(desk: ModelDesk) -> None:
+    desk.model = desk.with_settings(max_cents_per_message=1.5)
+    await failed_and_rested(desk)
+    with pytest.raises(BudgetSpent):
+        await desk.decide("\u4f60\u597d" * 4_000)
+    assert (await desk.decide()).decision.action_type == "none"
+
+
+async def test_when_the_one_who_asks_for_all_is_canceled_the_next_one_asks(desk: ModelDesk) -> None:
+    await failed_and_rested(desk)
+    desk.api.faults.order(Fault(kind="delay", path="/v1/", delay_s=30))
+    asking = asyncio.create_task(desk.decide())
+    while len(await desk.calls()) < 2:
+        pass
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    desk.api.faults.clear()
+    assert (await desk.decide()).decision.action_type == "none"
+
+
+@pytest.mark.parametrize(("provider", "name"), [("openai", "gpt-4o"), ("anthropic", "claude-sonnet-4-6")])
+async def test_a_mail_of_full_length_fits_the_cap_that_comes_with_postroom(
+    provider: str, name: str, sqlite: Database, clock: ManualClock
+) -> None:
+    async with opened_model_desk(provider, sqlite, clock) as desk:
+        published = {"input_cents_per_million": None, "output_cents_per_million": None}
+        desk.model = desk.with_settings(name=name, max_cents_per_message=5, **published)
+        await desk.decide("Dear Mara, as we said on Tuesday. " * 300)
+        assert await desk.states() == ["answered"]
