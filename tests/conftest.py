@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,10 @@ from postroom.store.ballast import SIZE
 from postroom.store.database import Database
 from postroom.store.opening import FILE, open_database
 from support.postgres import PostgresServer, empty, schema
+
+# Who is started in the background by a shell ignores Ctrl-C, and so would every program that a test starts and stops.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SOAK = os.environ.get("POSTROOM_TEST_SCALE") == "soak"
 
