@@ -131,7 +131,7 @@ TAKEN_AWAY = (
     TakenAway(
         any_answer_taken,
         ("an unknown label", "a private label", "copy"),
-        frozenset({"labels_outside_the_list", "sent_deleted_or_set_up", "recipients"}),
+        frozenset({"labels_outside_the_list", "recipients"}),
     ),
     TakenAway(
         prompts_that_remember,
