@@ -1,10 +1,13 @@
 """Arguments are checked by name, and schemas say no more than a reader needs."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from postroom.core.actions import ACTION_TYPES
 from postroom.core.errors import BadInput
+from postroom.core.lifecycle import ACTION
+from postroom.switchboard.agent_schemas import ActionName, ActionState
 from postroom.switchboard.tool_schemas import NextArguments, input_schema, output_schema, read_arguments
 from postroom.switchboard.tools import ALL_TOOLS
 
@@ -13,6 +16,11 @@ def refusal(given: dict[str, Any] | None) -> BadInput:
     with pytest.raises(BadInput) as caught:
         read_arguments("queue.next", NextArguments, given)
     return caught.value
+
+
+def test_the_actions_and_states_that_agents_may_name_are_all_there_are():
+    assert get_args(ActionName) == ACTION_TYPES
+    assert frozenset(get_args(ActionState)) == ACTION.states
 
 
 def test_what_is_left_out_has_its_default():
