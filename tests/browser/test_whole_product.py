@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def demo(tmp_path: Path) -> Iterator[str]:
         yield json.loads(process.stdout.readline())["url"]
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_MS / 1000)
 
 
 async def test_mail_arrives_is_decided_and_acted_on_before_the_users_eyes(

@@ -35,7 +35,7 @@ async def main(arguments: argparse.Namespace) -> None:
     buffer = Buffer(database, QUEUES, poll_s=0.05)
     announce("ready")
     if disk is not None:
-        disk.armed = True
+        disk.arm(arguments.data_dir)
     rng = Random(arguments.seed)
     await buffer.sweep()
     # Whoever is to die while sweeping leaves something to sweep: a consumer would end what is stale on its way.

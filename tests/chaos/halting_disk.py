@@ -1,17 +1,23 @@
 """A disk beneath SQLite that stops the process in the middle of a commit or of a checkpoint.
 
-`Spot("wal", "write", 7)` is the seventh write to the write-ahead log: frames of one transaction lie there in part.
+`Spot("wal", "write", 7)` is the seventh write to the write-ahead log: frames of one transaction lie there in part. The
+database file is written by checkpoints only, and any process that has the database open may be the one that takes the
+next. So a process that is to stop in one takes checkpoints itself, again and again, instead of waiting for its turn.
 """
 
 import importlib
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from postroom.store.opening import FILE
+from postroom.store.sqlite import connect
 from support.processes import announce
 
 BASE = "unix"
+CHECKPOINT_EVERY_S = 0.005
 # The stubs of the project hold only what the product uses, and file systems of one's own are not among that.
 _apsw: Any = importlib.import_module("apsw")
 
@@ -32,26 +38,40 @@ class Spot(NamedTuple):
         return cls(file, act, int(number))
 
 
-class _Disk:
+class HaltingDisk:
     """Counts what is done, once it is armed."""
 
     def __init__(self, spot: Spot) -> None:
-        self.armed = False
+        self._armed = False
         self.files: Any = None  # kept alive as long as the disk is
         self._spot = spot
         self._left = spot.number
 
+    def arm(self, folder: Path) -> None:
+        """From now on it counts."""
+        self._armed = True
+        if self._spot.file == "database":
+            threading.Thread(target=_checkpoint_forever, args=(folder / FILE,), daemon=True).start()
+
     def does(self, file: str, act: str) -> None:
-        if self.armed and (file, act) == self._spot[:2]:
+        if self._armed and (file, act) == self._spot[:2]:
             self._left -= 1
             if self._left == 0:
                 announce("halt", self._spot)
                 signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
-def install(spot: Spot) -> _Disk:
+def _checkpoint_forever(path: Path) -> None:
+    """Passive checkpoints: they take what there is and wait for nobody."""
+    connection = connect(path)
+    while True:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        time.sleep(CHECKPOINT_EVERY_S)
+
+
+def install(spot: Spot) -> HaltingDisk:
     """Makes the halting disk the one that every connection opened from now on uses."""
-    disk = _Disk(spot)
+    disk = HaltingDisk(spot)
 
     class HaltingFile(_apsw.VFSFile):
         def __init__(self, name: Any, flags: list[int]) -> None:

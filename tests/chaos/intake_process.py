@@ -29,7 +29,7 @@ async def main(arguments: argparse.Namespace) -> None:
     intake = Intake(database, None, queues=QUEUES)
     announce("ready")
     if disk is not None:
-        disk.armed = True
+        disk.arm(arguments.data_dir)
     for each in rounds(arguments.prefix):
         await (hand_in_one_by_one if arguments.form == "single" else hand_in_together)(intake, each)
 

@@ -1,7 +1,7 @@
 """A process that enqueues as fast as it can and announces each id after its enqueue has returned.
 
 python -m chaos.producer_process --data-dir FOLDER [--url URL] --prefix a [--halt "inside enqueue_many" --hit 3]
-    [--halt-disk "wal write 7"] [--weight 100000]
+    [--halt-disk "wal write 7"] [--weight 100000] [--most 2000]
 """
 
 import argparse
@@ -28,16 +28,16 @@ async def main(arguments: argparse.Namespace) -> None:
     queue = JobQueue(database, CATALOGUE)
     announce("ready")
     if disk is not None:
-        disk.armed = True
+        disk.arm(arguments.data_dir)
     async with asyncio.TaskGroup() as callers:
         for number in range(CALLERS):
-            callers.create_task(enqueue_forever(queue, f"{arguments.prefix}-{number}", "x" * arguments.weight))
+            callers.create_task(
+                enqueue(queue, f"{arguments.prefix}-{number}", "x" * arguments.weight, arguments.most // CALLERS)
+            )
 
 
-async def enqueue_forever(queue: JobQueue, prefix: str, filling: str) -> None:
-    number = 0
-    while True:
-        number += 1
+async def enqueue(queue: JobQueue, prefix: str, filling: str, most: int) -> None:
+    for number in range(1, most + 1):
         accepted = await queue.enqueue("parcel", {"filling": filling}, key=f"{prefix}-{number}")
         announce("accepted", f"{prefix}-{number}", accepted.id)
 
@@ -51,6 +51,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--hit", type=int, default=1)
     parser.add_argument("--halt-disk")
     parser.add_argument("--weight", type=int, default=10)
+    parser.add_argument("--most", type=int, default=1_000_000)
     return parser.parse_args(words)
 
 

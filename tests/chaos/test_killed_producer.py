@@ -20,7 +20,8 @@ from postroom.store.opening import open_database
 from support.processes import Child, Family
 
 PRODUCER = "chaos.producer_process"
-HEAVY = "100000"
+# 100 kB each, so that few jobs fill many pages; 200 MB in all, however long the process may live.
+HEAVY = ("--weight", "100000", "--most", "2000")
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ async def test_a_process_killed_in_the_middle_of_a_commit_or_checkpoint_hurts_no
     for number in range(scale(3, 20)):
         spot = Spot(file, act, rng.randint(1, 60) if (file, act) != ("database", "sync") else 1)
         producer = await children.start(
-            PRODUCER, *place.arguments(), "--prefix", f"p{number}", "--halt-disk", str(spot), "--weight", HEAVY
+            PRODUCER, *place.arguments(), "--prefix", f"p{number}", "--halt-disk", str(spot), *HEAVY
         )
         async with asyncio.TaskGroup() as tasks:
             mine = tasks.create_task(enqueue_beside(queue, database, f"t{number}", producer))

@@ -1,7 +1,7 @@
 """A Rulebook decides exactly as trying one rule after another does; and hostile patterns cost it little."""
 
 import asyncio
-import time
+from collections.abc import Coroutine
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from conftest import scale
 from postroom.core.rule_conditions import read_conditions
-from postroom.core.rule_patterns import STEPS, PatternRefused, TextSet, pattern_of
+from postroom.core.rule_patterns import STEPS, PatternRefused, TextSet, pattern_of, utf8
 from postroom.core.rulebook import Rulebook, needed_keys
 from postroom.core.rules import Outcome, Rule, Subject
+from support.loop_watch import GOOD_SHARE, LoopWatch
 from support.naive_rules import naive_first_match
+from support.processor_time import least_cost
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 ACCOUNTS = [UUID(int=1), UUID(int=2)]
@@ -201,15 +203,26 @@ HOSTILE = [
 TEXTS = {"same": "a" * 102_400 + "!", "mixed": "abba" * 25_600, "wide": "aä" * 51_200}
 
 
+# It reads every character of the texts above, and finds nothing.
+READING = r"[a-zä]*9"
+
+
 @pytest.mark.parametrize("pattern", HOSTILE)
-def test_a_hostile_pattern_over_100_kib_takes_less_than_100_ms(pattern: str) -> None:
+def test_a_hostile_pattern_over_100_kib_costs_no_more_than_as_far_as_it_looks(pattern: str) -> None:
+    """Against what RE2 takes for that part, and what it takes to read all of it: never against the clock."""
+    compiled = pattern_of(pattern)
+    assert compiled.reach * compiled.size <= STEPS
     for text in TEXTS.values():
+        looked_at = utf8(text, compiled.reach)
+        bound = 3 * (least_cost(lambda part=looked_at: compiled.compiled.search(part)) + _cost_of_reading(text))
         message = Subject("a@b.example", text, (("X-Odd", text),), frozenset(), text)
         for condition in ({"subject_regex": pattern}, {"header_match": {"name": "x-odd", "pattern": pattern}}):
             book = Rulebook([rule(1, condition)])
-            started = time.process_time()
-            book.decide(ACCOUNTS[0], message, NOW)
-            assert time.process_time() - started < 0.1
+            assert least_cost(lambda book=book, seen=message: book.decide(ACCOUNTS[0], seen, NOW)) < bound
+
+
+def _cost_of_reading(text: str) -> float:
+    return least_cost(lambda: pattern_of(READING).finds(text))
 
 
 def test_usual_patterns_see_all_of_100_kib() -> None:
@@ -227,7 +240,7 @@ def test_a_pattern_too_large_to_be_quick_is_refused_with_the_remedy() -> None:
     assert pattern_of(r"(\w{0,300})$z").reach < STEPS
 
 
-async def test_a_thread_with_hostile_work_never_holds_the_event_loop_for_50_ms() -> None:
+async def test_a_thread_with_hostile_work_leaves_the_event_loop_to_everybody_else() -> None:
     """As a caller does it that asks `is_heavy` first."""
     book = Rulebook([rule(number, {"subject_regex": pattern}) for number, pattern in enumerate(HOSTILE)])
     message = Subject("a@b.example", TEXTS["same"], (), frozenset(), TEXTS["mixed"])
@@ -238,16 +251,9 @@ async def test_a_thread_with_hostile_work_never_holds_the_event_loop_for_50_ms()
     assert not by_header.is_heavy(replace(MAIL, headers=(("x-other", TEXTS["same"]),)))
     by_text = Rulebook([rule(1, {"body_contains": "pay"})])
     assert by_text.is_heavy(replace(MAIL, body_text="a" * 500_000))
-    # What else this machine does may hold us up, too: the best of a few tries is what we are to blame for.
-    assert min([await _longest_wait(book, message) for _ in range(5)]) < 0.05
 
+    async def deciding() -> Coroutine[Any, Any, object]:
+        return asyncio.to_thread(book.decide, ACCOUNTS[0], message, NOW)
 
-async def _longest_wait(book: Rulebook, message: Subject) -> float:
-    work = asyncio.create_task(asyncio.to_thread(book.decide, ACCOUNTS[0], message, NOW))
-    longest = 0.0
-    while not work.done():
-        before = time.perf_counter()
-        await asyncio.sleep(0.001)
-        longest = max(longest, time.perf_counter() - before)
-    assert (await work).matched is None
-    return longest
+    share = await LoopWatch().best(deciding)
+    assert share.worst <= GOOD_SHARE, share
