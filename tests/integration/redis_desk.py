@@ -26,7 +26,8 @@ from support.switchboard import services_on
 
 STREAM, GROUP = "events", "postroom"
 IDENTITY = f"redis:{STREAM}"
-PATIENCE_S = 30
+# Long enough for a machine that is busy with other things.
+PATIENCE_S = 240
 SOON = timedelta(milliseconds=20)
 AT_ONCE = RetryPolicy(base=timedelta(milliseconds=2), cap=timedelta(milliseconds=20))
 
@@ -45,6 +46,7 @@ class Switchboard:
         self.after: Hook = _nothing
         self.outcomes: list[Receipt | PostroomError] = []
         self.batches: list[int] = []
+        self.states: list[str] = []
         self._news = asyncio.Event()
         self._client = self.client()
 
@@ -73,6 +75,8 @@ class Switchboard:
 
     async def heartbeat(self, report: Mapping[str, Any]) -> None:
         await self._client.heartbeat(report)
+        self.states.append(report["status"]["state"])
+        self._tell()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Looks again whenever the connector has called."""
@@ -138,8 +142,9 @@ class Running:
 class Desk:
     """One Redis and one switchboard, and the connectors between."""
 
-    def __init__(self, server: RedisServer, redis: Redis, switchboard: Switchboard) -> None:
+    def __init__(self, server: RedisServer, redis: Redis, switchboard: Switchboard, url: str | None = None) -> None:
         self.server = server
+        self.url = url or server.url
         self.redis = redis
         self.switchboard = switchboard
         self._stack = contextlib.AsyncExitStack()
@@ -152,7 +157,7 @@ class Desk:
         batch: int = 100,
         identity: str = IDENTITY,
     ) -> Running:
-        client = await self._stack.enter_async_context(connect(self.server.url))
+        client = await self._stack.enter_async_context(connect(self.url))
         vitals = WatchedVitals()
         source = RedisSource(
             RedisStream(client, STREAM, GROUP, consumer),

@@ -1,4 +1,5 @@
-"""A real Redis of our own: found or installed, started on a Unix socket in a new folder, stopped or killed by its id.
+"""A real Redis of our own: found or installed, started on a Unix socket in a new folder, and on a port of the
+loopback address if its options ask for one, stopped or killed by its id.
 
 It writes every command to disk before it answers (`appendfsync always`), so that what it has acknowledged survives
 a kill.
@@ -32,7 +33,17 @@ class RedisServer:
         return f"unix://{self.user}@{self.socket}" if self.user else f"unix://{self.socket}"
 
     def start(self) -> None:
-        command = [self._program, "--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)]
+        command = [
+            self._program,
+            "--port",
+            "0",
+            "--bind",
+            "127.0.0.1",
+            "--unixsocket",
+            str(self.socket),
+            "--dir",
+            str(self.folder),
+        ]
         command += ["--appendonly", "yes", "--appendfsync", "always", "--save", "", *self.options]
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)

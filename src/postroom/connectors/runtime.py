@@ -20,6 +20,8 @@ State = Literal["healthy", "degraded", "error"]
 
 # A little more often than every two minutes, after which a connector counts as stale.
 EVERY = timedelta(seconds=110)
+# A change of state is told before that, but not more often than this.
+SHORTEST = timedelta(seconds=2)
 LONGEST_MESSAGE = 500
 
 
@@ -30,22 +32,34 @@ class Vitals:
         self._clock = clock
         self.started_at = clock()
         self.state: State = "healthy"
+        self.changed = asyncio.Event()
+        """Set when the state becomes another; cleared by the heartbeat that tells it."""
         self.error_message: str | None = None
         self.counters: Counter[str] = Counter()
         self.cursor: str | None = None
         self.cursor_at: datetime | None = None
 
+    def await_first_read(self, reason: str) -> None:
+        """For a source that is to show that it can read before it counts as healthy."""
+        self.state, self.error_message = "degraded", reason
+
     def well(self) -> None:
-        self.state, self.error_message = "healthy", None
+        self._become("healthy")
+        self.error_message = None
 
     def ail(self, state: State, error: Exception) -> None:
         """The error's own words, without passwords."""
-        self.state = state
+        self._become(state)
         self.error_message = masked_urls(f"{type(error).__name__}: {error}")[:LONGEST_MESSAGE]
 
     def reach(self, cursor: str) -> None:
         """Everything up to here is with the switchboard."""
         self.cursor, self.cursor_at = cursor, self._clock()
+
+    def _become(self, state: State) -> None:
+        if state != self.state:
+            self.state = state
+            self.changed.set()
 
 
 class Connector(NamedTuple):
@@ -70,6 +84,7 @@ class Heart:
 
     def report(self) -> dict[str, Any]:
         vitals, now = self._vitals, self._clock()
+        vitals.changed.clear()
         status: dict[str, Any] = {
             "state": vitals.state,
             "uptime_s": max(0.0, (now - vitals.started_at).total_seconds()),
@@ -91,13 +106,11 @@ class Heart:
     async def beat(self) -> None:
         await self._switchboard.heartbeat(self.report())
 
-    async def run(self, every: timedelta = EVERY) -> None:
-        """Beats for ever, at even distances, first after one of them. A report that fails changes nothing."""
-        loop = asyncio.get_running_loop()
-        due = loop.time()
+    async def run(self, every: timedelta = EVERY, shortest: timedelta = SHORTEST) -> None:
+        """Beats for ever: after `every`, and when the state has changed. A report that fails changes nothing."""
         while True:
-            due = max(due + every.total_seconds(), loop.time())
-            await asyncio.sleep(due - loop.time())
+            await asyncio.sleep(min(shortest, every).total_seconds())
+            await pause(self._vitals.changed, max(every - shortest, timedelta(0)))
             try:
                 await self.beat()
             except Exception as error:
@@ -114,9 +127,9 @@ class Heart:
 
 
 @contextlib.asynccontextmanager
-async def beating(heart: Heart, every: timedelta = EVERY) -> AsyncGenerator[None]:
+async def beating(heart: Heart, every: timedelta = EVERY, shortest: timedelta = SHORTEST) -> AsyncGenerator[None]:
     """The heartbeat, for as long as the block lasts; `introduce` makes the first one."""
-    task = asyncio.create_task(heart.run(every), name="heartbeat")
+    task = asyncio.create_task(heart.run(every, shortest), name="heartbeat")
     try:
         yield
     finally:

@@ -8,9 +8,12 @@ switchboard, which knows the entry's id. Four kinds of trouble, four answers:
 - the switchboard refuses an entry for good: it is moved to the stream of the refused, with the reason;
 - a single entry fails for now: it stays pending, is passed over, and is claimed again like a crashed consumer's;
 - the token is refused: wait as well, since nothing is wrong with the entries.
+
+A source is healthy once it has read from Redis, and only for as long as it can.
 """
 
 import asyncio
+import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -74,6 +77,7 @@ class RedisSource:
         self._troubles: Counter[str] = Counter()
         self._reached = FIRST
         self._connected = False
+        vitals.await_first_read("nothing was read from Redis yet")
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
         """Until `stop`, which lets a hand-in that is under way end. Calls `ready` when it first has its place."""
@@ -84,6 +88,7 @@ class RedisSource:
                     self._connected = True
                     ready()
                 await self._take_up_pending(stop)
+                self._recovered("redis")
                 await self._follow(stop)
             except (RedisError, OSError) as error:
                 self._raise_if_misconfigured(error)
@@ -219,6 +224,12 @@ class RedisSource:
             return
         if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
             raise SettingsError(f"Redis refuses us: {error}; check user and password in POSTROOM_REDIS_URL") from error
+        if isinstance(error.__cause__ or error.__context__, ssl.SSLCertVerificationError):
+            remedy = "name the authority that signed it in redis.url, as rediss://…?ssl_ca_certs=/path/ca.pem"
+            raise SettingsError(f"the certificate of Redis does not verify; {remedy}") from error
+        if type(error) is RedisError:
+            # The client's own complaint, made before anything was sent.
+            raise SettingsError(f"the Redis client cannot work with redis.url: {error}") from error
         if isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE"):
             raise BadInput("--stream", f"{self._stream.name!r} is no stream", "name a stream, or a new key") from error
 

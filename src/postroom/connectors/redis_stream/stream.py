@@ -22,6 +22,8 @@ FIRST = "0-0"
 LONGEST_BLOCK = timedelta(seconds=5)
 PATIENCE_S = LONGEST_BLOCK.total_seconds() + 10
 MOST_COPIED = 2_000
+# With a timeout of its own the client uses `asyncio.wait_for`, which on Python 3.11 loses cancellations.
+OUR_OPTIONS: dict[str, Any] = {"protocol": 2, "decode_responses": False, "socket_timeout": None}
 
 # A script ends at its first error, where MULTI goes on with the next command: were the copy refused (no memory, or a
 # key of another type in its place), MULTI would acknowledge the entry all the same. And it copies only what is still
@@ -41,13 +43,21 @@ class Claimed(NamedTuple):
 
 
 def connect(url: str) -> Redis:
-    """A client that connects when it is first used, and leaves retrying to us."""
-    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0))  # pyright: ignore[reportUnknownMemberType]
-    # With a timeout of its own the client uses `asyncio.wait_for`, which on Python 3.11 loses cancellations.
-    client.connection_pool.connection_kwargs.update(protocol=2, decode_responses=False, socket_timeout=None)
+    """A client that connects when it is first used, and leaves retrying to us.
+
+    Options have to be there when the client is made: it derives more from the protocol version than it tells, and one
+    set later never connects. Those in the address win over those given here, so ours are taken out of the address.
+    """
+    client = Redis.from_url(_without_our_options(url), retry=Retry(NoBackoff(), 0), **OUR_OPTIONS)  # pyright: ignore[reportUnknownMemberType]
     for command in ("XREADGROUP", "XAUTOCLAIM"):
         client.set_response_callback(command, cast("Any", _as_it_is))
     return client
+
+
+def _without_our_options(url: str) -> str:
+    address, _, query = url.partition("?")
+    kept = [option for option in query.split("&") if option and option.partition("=")[0] not in OUR_OPTIONS]
+    return f"{address}?{'&'.join(kept)}" if kept else address
 
 
 def _as_it_is(answer: Any, **_options: Any) -> Any:
