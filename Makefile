@@ -6,10 +6,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-UV_VERSION := 0.13.7
-SOURCES := requirements-dev.lock pyproject.toml package.json package-lock.json build_hooks/assets.py
+SOURCES := requirements-tools.lock requirements-dev.lock pyproject.toml package.json package-lock.json build_hooks/assets.py
 
-.PHONY: help setup run test lint bench soak sample lock clean
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
+
+.PHONY: help setup run test lint bench soak sample audit lock clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,9 +20,9 @@ setup: $(STAMP) ## Install everything into .venv (Python packages, front-end ass
 $(STAMP): $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Postroom needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-tools.lock
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
 run: $(STAMP) ## Start the product on its sandbox mailbox and print the address
@@ -46,9 +47,14 @@ sample: $(STAMP) ## Checks that want real mail: make sample MAIL=folder
 bench: $(STAMP) ## Every speed claim, beside its peers, as one table
 	@$(BIN)/python -m bench
 
+audit: $(STAMP) ## A bill of materials into dist/, and known faults of the dependencies
+	@$(BIN)/python build_hooks/audit.py
+
 lock: ## Resolve the dependencies anew and write the lock files
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --group dev pyproject.toml -o requirements-dev.lock
+	$(COMPILE) requirements-tools.in -o requirements-tools.lock
+	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) --extra discord pyproject.toml -o requirements-discord.lock
+	$(COMPILE) --group dev pyproject.toml -o requirements-dev.lock
 
 clean: ## Remove what was built or installed here
 	rm -rf $(VENV) .peers dist build
