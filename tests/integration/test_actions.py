@@ -20,6 +20,7 @@ from postroom.core.errors import BadInput, Refused
 from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import JobView
 from postroom.core.safety import Policy
+from postroom.sandbox.faults import Fault
 from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
 from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
@@ -247,7 +248,13 @@ async def test_mail_that_was_protected_while_its_action_waited_is_not_touched(de
     assert desk.labels == before
 
 
-@pytest.mark.parametrize("meanwhile", ["nothing", "trashed", "deleted", "label deleted", "woken and archived"])
+MEANWHILE = (
+    *("nothing", "trashed", "reported as spam", "deleted", "label deleted", "label removed", "woken and archived"),
+    *("archived with its label on", "moved to the inbox", "starred"),
+)
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
 async def test_waking_puts_a_message_back_unless_the_user_has_moved_it(desk: Desk, meanwhile: str) -> None:
     before = desk.labels
     done = await desk.do("snooze")
@@ -263,16 +270,72 @@ async def test_waking_puts_a_message_back_unless_the_user_has_moved_it(desk: Des
         case "woken and archived":
             desk.product.mailbox.modify(desk.gmail_id, add=["INBOX"], remove=[label])
             desk.product.mailbox.modify(desk.gmail_id, remove=["INBOX"])
+        case "label removed":
+            desk.product.mailbox.modify(desk.gmail_id, remove=[label])
+        case "archived with its label on":
+            desk.product.mailbox.modify(desk.gmail_id, add=["INBOX"])
+            desk.product.mailbox.modify(desk.gmail_id, remove=["INBOX"])
+        case "moved to the inbox":
+            desk.product.mailbox.modify(desk.gmail_id, add=["INBOX"], remove=[label])
+        case "reported as spam":
+            desk.product.mailbox.modify(desk.gmail_id, add=["SPAM"])
+        case "starred":
+            desk.product.mailbox.modify(desk.gmail_id, add=["STARRED"])
         case _:
             pass
     await desk.database.run(jobs.retry_job(wake, wall_clock()))
     assert (await _ended_job(desk, wake)).state == "completed"
     if meanwhile == "trashed":
         assert desk.labels == (before - {"INBOX"}) | {"TRASH"}
-    elif meanwhile == "woken and archived":
+    elif meanwhile == "reported as spam":
+        assert desk.labels == (before - {"INBOX"}) | {"SPAM"}
+    elif meanwhile in ("woken and archived", "archived with its label on"):
         assert desk.labels == before - {"INBOX"}
+    elif meanwhile == "starred":
+        assert desk.labels == before | {"STARRED"}
     elif meanwhile != "deleted":
         assert desk.labels == before
+
+
+async def test_snoozed_mail_comes_back_when_the_mailbox_has_forgotten_what_was_done_to_it(desk: Desk) -> None:
+    before = desk.labels
+    done = await desk.do("snooze")
+    assert done.undo_hint is not None
+    desk.product.mailbox.modify(desk.gmail_id, add=["INBOX"], remove=[done.undo_hint["snooze_label_id"]])
+    desk.product.mailbox.modify(desk.gmail_id, remove=["INBOX"])
+    desk.product.mailbox.expire_history()
+    wake = UUID(done.undo_hint["unsnooze_job_id"])
+    await desk.database.run(jobs.retry_job(wake, wall_clock()))
+    assert (await _ended_job(desk, wake)).state == "completed"
+    assert desk.labels == before
+
+
+async def test_what_happened_before_mail_was_hidden_does_not_keep_it_hidden(desk: Desk) -> None:
+    """The user archives a message and takes that back; only then it is snoozed, and its label taken off."""
+    before = desk.labels
+    desk.product.mailbox.modify(desk.gmail_id, remove=["INBOX"])
+    desk.product.mailbox.modify(desk.gmail_id, add=["INBOX"])
+    done = await desk.do("snooze")
+    assert done.undo_hint is not None
+    desk.product.mailbox.modify(desk.gmail_id, remove=[done.undo_hint["snooze_label_id"]])
+    wake = UUID(done.undo_hint["unsnooze_job_id"])
+    await desk.database.run(jobs.retry_job(wake, wall_clock()))
+    assert (await _ended_job(desk, wake)).state == "completed"
+    assert desk.labels == before
+
+
+async def test_a_waking_that_gmail_refuses_is_tried_again(desk: Desk) -> None:
+    """Its label may have been deleted between a look at the message and the change."""
+    done = await desk.do("snooze")
+    assert done.undo_hint is not None
+    desk.product.emulator.faults.order(Fault(400, "invalidArgument", method="messages.modify", times=1))
+    wake = UUID(done.undo_hint["unsnooze_job_id"])
+    await desk.database.run(jobs.retry_job(wake, wall_clock()))
+    waiting = await until_job_is(desk.database, wake, lambda job: job.last_error is not None)
+    assert waiting.state == "queued", "nobody else would bring it back"
+    await desk.database.run(jobs.retry_job(wake, wall_clock()))
+    assert (await _ended_job(desk, wake)).state == "completed"
+    assert "INBOX" in desk.labels
 
 
 async def test_mail_that_is_snoozed_again_sleeps_until_then_also_when_that_is_undone_too_late(desk: Desk) -> None:

@@ -84,7 +84,9 @@ class Executor:
             after = await mailbox.labels_of(action.provider_message_id)
         else:
             after = await _changed(mailbox, action, change) if change else before
-        hint = undo_hint("snooze", before, _done(change, after), Snoozed(until, self.snooze_label, label_id, wake))
+        hidden = await _last_change(mailbox, action)
+        snoozed = Snoozed(until, self.snooze_label, label_id, wake, hidden)
+        hint = undo_hint("snooze", before, _done(change, after), snoozed)
         return store.complete_action(job, action.id, after, hint, self.clock())
 
     async def _pre_image(self, mailbox: Mailbox, job: Job, action: store.Action) -> Mapping[str, Any]:
@@ -133,6 +135,13 @@ async def _changed(mailbox: Mailbox, action: store.Action, change: LabelChange) 
             return await mailbox.untrash(action.provider_message_id)
         case _:
             return await mailbox.modify(action.provider_message_id, change.add, change.remove)
+
+
+async def _last_change(mailbox: Mailbox, action: store.Action) -> int | None:
+    """Where the history of the message stands now; None when it was deleted in this very moment."""
+    with contextlib.suppress(MessageGone):
+        return (await mailbox.look_at(action.provider_message_id)).history_id
+    return None
 
 
 def _labels(image: Mapping[str, Any]) -> frozenset[str]:

@@ -1,11 +1,11 @@
 """Undoes one action: exactly what it changed, and only that. See `core/undo.py` for what stands of the user's own."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import LabelChange
+from postroom.core.actions import PLACES, LabelChange
 from postroom.core.errors import MessageGone
 from postroom.core.job_types import UNDO_ACTION, Catalogue
 from postroom.core.jobs import Job, NewJob
@@ -71,19 +71,20 @@ async def _restored(
 
 
 async def wake(
-    mailbox: Mailbox, message_id: str, label_ids: frozenset[str], is_known: Callable[[str], Awaitable[bool]]
+    mailbox: Mailbox, message_id: str, label_ids: frozenset[str], hidden_at: int | None
 ) -> frozenset[str] | None:
-    """Snoozed mail is back in the inbox; None when it is gone. What the user has put into the trash stays there.
+    """Snoozed mail is back in the inbox, whatever became of its label; None when it is gone.
 
-    Without its label it was woken before, by an attempt whose end we did not see or by the user, and what the user has
-    done with it since stands; unless the mailbox itself no longer knows the label: then nothing can be told from that.
+    The user may have put it somewhere himself. What is in the trash or in spam stays there. What was put into the inbox
+    after it had been hidden (`hidden_at`, a place in the mailbox's history) and is not there any more was archived.
+    Where nobody can tell, it comes back: mail that is seen twice does less harm than mail that is never seen again.
     """
     try:
-        labels = await mailbox.labels_of(message_id)
-        for label_id in label_ids - labels:
-            if await is_known(label_id):
-                return labels
-        add = frozenset[str]() if labels & {"TRASH", "SPAM"} else frozenset({"INBOX"}) - labels
+        seen = await mailbox.look_at(message_id)
+        labels = seen.labels
+        add = frozenset[str]() if labels & PLACES else frozenset({"INBOX"})
+        if add and hidden_at is not None and seen.history_id > hidden_at:
+            add = frozenset[str]() if await mailbox.entered_inbox_since(message_id, hidden_at) else add
         change = LabelChange(add, label_ids & labels)
         return await mailbox.modify(message_id, change.add, change.remove) if change else labels
     except MessageGone:

@@ -2,7 +2,14 @@
 implementation."""
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+
+class SeenMessage(NamedTuple):
+    """A message as it is now, and the id of the last change of it in the history of the mailbox."""
+
+    labels: frozenset[str]
+    history_id: int
 
 
 class Mailbox(Protocol):
@@ -10,6 +17,14 @@ class Mailbox(Protocol):
 
     async def labels_of(self, message_id: str) -> frozenset[str]:
         """The labels that the message has now: the pre-image of whatever is done next."""
+        ...
+
+    async def look_at(self, message_id: str) -> SeenMessage:
+        """Its labels, and how far the history of the message reaches."""
+        ...
+
+    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
+        """Whether it was put into the inbox after this change. False when the mailbox no longer remembers."""
         ...
 
     async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:

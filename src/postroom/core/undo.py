@@ -35,6 +35,8 @@ class Snoozed:
     label: str
     label_id: str
     job_id: UUID
+    history_id: int | None = None
+    """The last change of the message in the mailbox's history when it had been hidden: what came later was not us."""
 
 
 def undo_hint(
@@ -58,6 +60,8 @@ def undo_hint(
             "snooze_label_id": snoozed.label_id,
             "unsnooze_job_id": str(snoozed.job_id),
         }
+        if snoozed.history_id is not None:
+            hint["snooze_history_id"] = snoozed.history_id
     return hint
 
 

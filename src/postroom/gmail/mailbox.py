@@ -2,10 +2,15 @@
 
 from collections.abc import Collection
 
+from postroom.core.mailbox import SeenMessage
 from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import LabelExists, LabelNotFound
+from postroom.gmail.errors import EndlessPages, HistoryExpired, LabelExists, LabelNotFound
 from postroom.gmail.gathered import Gathered
+
+# How much of the history is read in order to find one message in it.
+MOST_HISTORY_PAGES = 40
+HISTORY_PAGE = 500
 
 
 class GmailMailbox:
@@ -17,6 +22,26 @@ class GmailMailbox:
 
     async def labels_of(self, message_id: str) -> frozenset[str]:
         return (await self._gathered.run(calls.get_message(message_id, "minimal"), message_id)).label_ids
+
+    async def look_at(self, message_id: str) -> SeenMessage:
+        found = await self._gathered.run(calls.get_message(message_id, "minimal"), message_id)
+        return SeenMessage(found.label_ids, found.history_id)
+
+    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
+        """Gmail forgets its history after a week or so: what cannot be known is answered with False."""
+        pages = self._client.history_pages(
+            history_id, ["labelAdded"], max_results=HISTORY_PAGE, most=MOST_HISTORY_PAGES
+        )
+        try:
+            async for page in pages:
+                for record in page.records:
+                    if any(each.message.id == message_id and "INBOX" in each.label_ids for each in record.labels_added):
+                        return True
+        except (HistoryExpired, EndlessPages):
+            return False
+        finally:
+            await pages.aclose()
+        return False
 
     async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
         if not add and not remove:

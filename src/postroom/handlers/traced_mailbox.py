@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from postroom.core.mailbox import Mailbox
+from postroom.core.mailbox import Mailbox, SeenMessage
 from postroom.tracing import span
 
 
@@ -15,6 +15,14 @@ class TracedMailbox:
     async def labels_of(self, message_id: str) -> frozenset[str]:
         with span("gmail labels_of"):
             return await self._mailbox.labels_of(message_id)
+
+    async def look_at(self, message_id: str) -> SeenMessage:
+        with span("gmail look_at"):
+            return await self._mailbox.look_at(message_id)
+
+    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
+        with span("gmail entered_inbox_since"):
+            return await self._mailbox.entered_inbox_since(message_id, history_id)
 
     async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
         with span("gmail modify"):

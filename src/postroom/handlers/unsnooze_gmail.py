@@ -4,7 +4,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from postroom.act.undo import wake
-from postroom.core.errors import Fatal, NotFound, Retryable
+from postroom.core.errors import Fatal, JobError, NotFound, Retryable
 from postroom.core.mailbox import Mailbox
 from postroom.gmail.errors import GmailError, LabelNotFound, job_error_of
 from postroom.handlers.payload import uuid_field
@@ -16,9 +16,8 @@ from postroom.store.database import Database
 
 
 class UnsnoozeGmail:
-    """INBOX on, the snooze label off. A message that is gone needs no waking, a label that is gone no removing.
-
-    What was snoozed again is left to the waking of that.
+    """INBOX on, the snooze label off, also when somebody has taken the label off. A message that is gone needs no
+    waking, and one that the user archived or trashed stays there. What was snoozed again is left to the waking of that.
     """
 
     def __init__(
@@ -42,13 +41,13 @@ class UnsnoozeGmail:
         await self._database.run(pauses.check_paused(account_id))
         if await self._is_snoozed_anew(run):
             return
-        await self._check_hidden(run)
+        hidden_at = await self._hidden_at(run)
         try:
             mailbox = TracedMailbox(self._mailbox_of(account_id))
             label_ids = await self._label_ids(run, mailbox)
-            labels = await wake(mailbox, message.provider_message_id, label_ids, lambda id: _knows(mailbox, id))
+            labels = await wake(mailbox, message.provider_message_id, label_ids, hidden_at)
         except GmailError as error:
-            raise job_error_of(error, "unsnooze", account_id) from error
+            raise _kept_trying(job_error_of(error, "unsnooze", account_id)) from error
         await run.complete(actions.end_awakened(run.job, message.id, labels, self._clock()))
 
     async def _is_snoozed_anew(self, run: JobRun) -> bool:
@@ -56,12 +55,18 @@ class UnsnoozeGmail:
             return False
         return await self._database.run(actions.is_snoozed_anew(uuid_field(run.job, "action_id"), self._clock()))
 
-    async def _check_hidden(self, run: JobRun) -> None:
-        """Who wakes a message while it is still being hidden finds nothing to do, and nobody would wake it later."""
-        if "action_id" in run.job.payload:
-            action = await self._database.run(actions.load_action(uuid_field(run.job, "action_id")))
-            if action.state == "executing":
-                raise Retryable("the message is still being snoozed; it is woken after that")
+    async def _hidden_at(self, run: JobRun) -> int | None:
+        """The place in the mailbox's history from which on changes of the message are not ours; None if none was kept.
+
+        A message that is woken while it is still being hidden would stay hidden: its waking waits for that.
+        """
+        if "action_id" not in run.job.payload:
+            return None
+        action = await self._database.run(actions.load_action(uuid_field(run.job, "action_id")))
+        if action.state == "executing":
+            raise Retryable("the message is still being snoozed; it is woken after that")
+        found = (action.undo_hint or {}).get("snooze_history_id")
+        return found if isinstance(found, int) else None
 
     async def _label_ids(self, run: JobRun, mailbox: Mailbox) -> frozenset[str]:
         """The label that was put on then, whatever the setting says now; the setting's where the job names none."""
@@ -74,9 +79,7 @@ class UnsnoozeGmail:
             return frozenset()
 
 
-async def _knows(mailbox: Mailbox, label_id: str) -> bool:
-    try:
-        await mailbox.label_id(label_id, create=False)
-    except LabelNotFound:
-        return False
-    return True
+def _kept_trying(error: JobError) -> JobError:
+    """A refusal may be about a label that was deleted since we looked, and the next attempt looks again. Nobody else
+    would bring the mail back, so nothing but running out of attempts ends this."""
+    return Retryable(str(error)) if isinstance(error, Fatal) else error
