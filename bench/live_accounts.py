@@ -104,7 +104,7 @@ async def connect(accounts: int, per_second: int, seconds: int) -> Measured:
         stack.push_async_callback(database.close)
         emulator = await stack.enter_async_context(told_emulator("bench.live_accounts", str(accounts)))
         http = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=60))
-        services = services_on(database)
+        services = await services_on(database, [user(number) for number in range(accounts)])
         connectors = [_connector(number, emulator, http, services, progress, folder) for number in range(accounts)]
         settle_memory()
         clock, cpu = time.perf_counter(), time.process_time()

@@ -148,7 +148,7 @@ async def connect(new_mail: int, bulk_before_s: int) -> Outcome:
         emulator = await stack.enter_async_context(told_emulator("bench.live_beside"))
         http = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=60))
         client = GmailClient(http, emulator.said["address"], _token, quota=Quota())
-        services = services_on(database)
+        services = await services_on(database)
         intake = _TimedIntake(database, None, queues=services.queues, tally=services.tally)
         intake.accepted_at, intake.news = {}, asyncio.Event()
         board = switchboard_within(build_server(replace(services, intake=intake), Principal(Role.CONNECTOR, ENDPOINT)))

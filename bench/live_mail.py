@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -38,6 +38,8 @@ from postroom.sandbox.server import running_emulator
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.history import count_states
+from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.store.opening import open_database
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
@@ -104,7 +106,7 @@ async def connect(count: int, emulator: Mapping[str, Any]) -> Measured:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         database = await open_database(folder)
-        services = services_on(database)
+        services = await services_on(database)
         checkpoint = Checkpoint(folder / "checkpoint.json")
         checkpoint.write(emulator["since"])
         gauge = _Gauge(count)
@@ -128,7 +130,10 @@ async def connect(count: int, emulator: Mapping[str, Any]) -> Measured:
         return Measured(seconds, cpu_s, sum(states.values()), gauge.grown_mib)
 
 
-def services_on(database: Database) -> Services:
+async def services_on(database: Database, users: Sequence[str] = (USER,)) -> Services:
+    """The switchboard's services, with the accounts that the mail is for."""
+    for each in users:
+        await database.run(keep_account(new_id(), "gmail", f"gmail:user:{each}", each, wall_clock()))
     queues, tally = Queues(), Tally()
     return Services(
         intake=Intake(database, None, queues=queues, tally=tally),

@@ -35,6 +35,7 @@ from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.store.tokens import create_token, mint
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.disk import DiskReserve
@@ -96,6 +97,7 @@ def _services(database: Database, target: Target, reserve_mib: int) -> Services:
 
 
 async def _token(database: Database) -> str:
+    await database.run(keep_account(new_id(), "gmail", IDENTITY, "bench@example.com", wall_clock()))
     minted = mint(Role.CONNECTOR, IDENTITY)
     await database.run(create_token(minted.token, Signature(new_id(), "bench", "admin"), wall_clock()))
     return minted.text

@@ -36,6 +36,7 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 Guard = Annotated[Whole, Field(ge=1, le=1_000_000)]
 Patience = Annotated[Seconds, Field(gt=0)]
 Tier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+RawPath = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$", max_length=256)]
 
 
 class ClassSettings(Section):
@@ -65,6 +66,7 @@ class QueueSettings(Section):
     coalesce_within_s: dict[Tier, Patience] | None = None
     auto_ack_after_s: dict[Tier, Patience] | None = None
     same_text_within_s: Annotated[Seconds, Field(ge=0)] | None = None
+    same_text_ignores: tuple[RawPath, ...] | None = None
     classes: tuple[ClassSettings, ...] | None = None
     otherwise: Tier | None = None
     lease_s: Annotated[Seconds, Field(ge=1, le=86_400)] | None = None
@@ -109,7 +111,9 @@ def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
         raise SettingsError(f"queues.{name}.{missing}: a new queue needs its tiers, highest first, and `otherwise`")
     if base is EMAIL and (given.tiers is not None or given.otherwise is not None or given.classes is not None):
         raise SettingsError("queues.email: its tiers are those of ingest.v1 and cannot be changed; its guards can")
-    if base is EMAIL and (given.coalesce_within_s or given.auto_ack_after_s or given.same_text_within_s):
+    if base is EMAIL and (
+        given.coalesce_within_s or given.auto_ack_after_s or given.same_text_within_s or given.same_text_ignores
+    ):
         raise SettingsError(
             "queues.email: every mail is processed by itself; leave out coalescing, auto-ack and same_text"
         )
@@ -128,6 +132,8 @@ def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
         changes[ours] = _checked(name, theirs, kept, tiers)
     if given.same_text_within_s is not None:
         changes["same_text_within"] = timedelta(seconds=given.same_text_within_s) if given.same_text_within_s else None
+    if given.same_text_ignores is not None:
+        changes["same_text_ignores"] = given.same_text_ignores
     if given.lease_s is not None:
         changes["lease"] = timedelta(seconds=given.lease_s)
     if given.most_deliveries is not None:

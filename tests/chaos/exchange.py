@@ -20,7 +20,7 @@ from chaos.inbox_evidence import (
 )
 from chaos.nursery import Nursery, nursery
 from chaos.recovery import check_comes_back, drain_in_order, held_by_the_dead
-from chaos.traffic import LEASE, POLICIES, QUEUES, number_of, rounds, whole_round
+from chaos.traffic import LEASE, POLICIES, QUEUES, number_of, open_account, rounds, whole_round
 from conftest import ManualClock
 from postroom.store.acceptance import Accepted
 from postroom.store.clock import wall_clock
@@ -137,6 +137,7 @@ class Exchange:
 async def exchange(place: Place, family: Family, rng: Random) -> AsyncGenerator[Exchange]:
     database = await open_database(place.folder, place.url)
     try:
+        await open_account(database)
         await database.run(note_picks(database.dialect))
         async with nursery(place.folder, family, INTAKE, CONSUMER) as children:
             yield Exchange(place, database, children, rng)
@@ -146,8 +147,9 @@ async def exchange(place: Place, family: Family, rng: Random) -> AsyncGenerator[
 
 async def tour(folder: Path) -> GapsSeen:
     """Every verb of acceptance and of consumers once, through all their statements; returns the gaps on the way."""
-    database = GapsSeen(await open_database(folder))
-    clock = ManualClock()
+    opened = await open_database(folder)
+    await open_account(opened)
+    database, clock = GapsSeen(opened), ManualClock()
     intake, buffer = Intake(database, None, clock, queues=QUEUES), Buffer(database, QUEUES, clock)
     for number, sent in zip(range(5), rounds("tour"), strict=False):
         await intake.ingest_batch([each.data for each in sent])

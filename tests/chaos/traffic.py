@@ -11,7 +11,13 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from postroom.core.queues import EMAIL, GATEWAY, Queues
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
 
+OWNER = "me@example.com"
+ENDPOINT = f"gmail:user:{OWNER}"
 LEASE = timedelta(seconds=0.4)
 FRESH = timedelta(seconds=0.1)
 MOST_DELIVERIES = 3
@@ -27,6 +33,11 @@ POLICIES = (
     ),
 )
 QUEUES = Queues(POLICIES)
+
+
+async def open_account(database: Database) -> None:
+    """Mail is accepted only for an account that there is."""
+    await database.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
 
 
 class Sent(NamedTuple):
@@ -79,13 +90,14 @@ def _echoes(stem: str) -> Iterator[Sent]:
 
 def _mail(name: str, sender: str = "ada@example.com", **control: str) -> Sent:
     full = control.get("ingestion_tier", "full") == "full"
-    source = {"channel": "email", "provider": "gmail", "endpoint_identity": "gmail:user:me@example.com"}
+    source = {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT}
     return _sent(name, source, {}, sender, {"subject": name} if full else None, f"Hello, this is {name}", control)
 
 
 def _event(name: str, channel: str = "webhook", kind: str | None = None, text: str | None = None) -> Sent:
     source = {"channel": channel, "provider": channel, "endpoint_identity": "ci"}
-    return _sent(name, source, {"kind": kind}, "ci", {"name": name}, text or f"event {name}", {})
+    raw = {"name": name} if text is None else {}
+    return _sent(name, source, {"kind": kind}, "ci", raw, text or f"event {name}", {})
 
 
 def _sent(
@@ -104,7 +116,7 @@ def _sent(
             "source": dict(source),
             "event": {"external_event_id": name, "observed_at": "2026-11-15T08:00:00Z", **event},
             "sender": {"identity": sender},
-            "payload": {"raw": raw and dict(raw), "normalized_text": text},
+            "payload": {"raw": None if raw is None else dict(raw), "normalized_text": text},
             "control": dict(control),
         },
     )

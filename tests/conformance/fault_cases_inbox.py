@@ -9,7 +9,9 @@ from conformance.fault_cases_jobs import Case
 from postroom.core.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.mail import to_raw
 from postroom.core.queues import EMAIL, GATEWAY, Policy
+from postroom.core.sameness import content_hash
 from postroom.store import acceptance, history, inbox, rollups
+from postroom.store import mail as mail_store
 from postroom.store.audit import AuditEntry
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
@@ -18,14 +20,14 @@ ENDPOINT = "gmail:user:me@example.com"
 MOST = {"email": 1, "gateway": 1}
 
 
-def mail(n: int, **control: str) -> Envelope:
+def mail(n: int, endpoint: str = ENDPOINT, **control: str) -> Envelope:
     sent_at = datetime(2026, 11, 15, 7, tzinfo=UTC)
     headers = (("From", "a@example.com"), ("Subject", "Hello"))
     raw = to_raw(thread_id="t", headers=headers, labels=frozenset({"INBOX"}), snippet="Hel", sent_at=sent_at)
     return parse_envelope(
         {
             "schema_version": "ingest.v1",
-            "source": {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT},
+            "source": {"channel": "email", "provider": "gmail", "endpoint_identity": endpoint},
             "event": {"external_event_id": f"m{n}", "external_thread_id": "t", "observed_at": sent_at.isoformat()},
             "sender": {"identity": "a@example.com"},
             "payload": {
@@ -50,20 +52,31 @@ def event(n: int, text: str | None = None, kind: str | None = None) -> Envelope:
 
 
 def incoming(envelope: Envelope, policy: Policy) -> acceptance.Incoming:
-    return acceptance.Incoming(new_id(), envelope, envelope_text(envelope), policy, policy.tier_of(envelope))
+    content = None if policy.same_text_within is None else content_hash(envelope)
+    text = envelope_text(envelope)
+    return acceptance.Incoming(new_id(), envelope, text, policy, policy.tier_of(envelope), None, content)
 
 
 def accepting(desk: Desk, envelopes: Sequence[Envelope], policy: Policy) -> Transaction[Any]:
     return acceptance.accept_many([incoming(each, policy) for each in envelopes], desk.clock())
 
 
+async def keep_account(desk: Desk) -> None:
+    await desk.database.run(mail_store.keep_account(new_id(), "gmail", ENDPOINT, "me@example.com", desk.clock()))
+
+
 async def accept_many(desk: Desk) -> Transaction[Any]:
-    """Something of everything: new, known, upgraded, in conflict, and said before."""
+    """Something of everything: new, known, upgraded, in conflict, said before, failed before, and without account."""
+    await keep_account(desk)
     known = [mail(1), mail(2, ingestion_tier="metadata"), mail(3, idempotency_key="k")]
     await desk.database.run(accepting(desk, known, EMAIL))
     await desk.database.run(accepting(desk, [event(1, "same")], GATEWAY))
     batch = [mail(1), mail(2), mail(4, idempotency_key="k"), mail(5, policy_tier="high_priority")]
-    events = [event(1, "same"), event(2, "same"), event(3)]
+    await desk.database.run(accepting(desk, [event(4, "failed")], GATEWAY))
+    for each in await _leased(desk, GATEWAY):
+        await desk.database.run(inbox.give_up(each, "no", desk.clock()))
+    events = [event(1, "same"), event(2, "same"), event(3), event(4, "failed"), event(5, "failed")]
+    batch.append(mail(6, endpoint="gmail:user:nobody@example.com"))
     items = [incoming(each, EMAIL) for each in batch] + [incoming(each, GATEWAY) for each in events]
     return acceptance.accept_many(items, desk.clock())
 
@@ -81,6 +94,7 @@ async def _leased(desk: Desk, policy: Policy) -> list[inbox.Leased]:
 
 
 async def leased_mail(desk: Desk) -> inbox.Leased:
+    await keep_account(desk)
     await desk.database.run(accepting(desk, [mail(1), mail(2)], EMAIL))
     return (await _leased(desk, EMAIL))[0]
 

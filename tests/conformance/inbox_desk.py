@@ -13,7 +13,9 @@ from postroom.core.queues import Queues
 from postroom.store.acceptance import Accepted
 from postroom.store.codecs import as_uuid
 from postroom.store.database import Database
+from postroom.store.ids import new_id
 from postroom.store.inbox import LeaseRef
+from postroom.store.mail import keep_account
 from postroom.store.opening import connect_database
 from postroom.store.postgres import PostgresDatabase
 from postroom.store.sqlite import SqliteDatabase
@@ -154,6 +156,10 @@ class InboxDesk:
     def _begin(self) -> None:
         self.intake = Intake(self.database, None, self.clock, queues=self.queues)
         self.buffer = Buffer(self.database, self.queues, self.clock)
+
+    async def open_account(self) -> None:
+        """Mail is accepted only for an account that there is."""
+        await self.database.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, self.clock()))
 
     async def restart(self, queues: Queues | None = None) -> None:
         await self.close()

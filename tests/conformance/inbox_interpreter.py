@@ -80,7 +80,8 @@ class InboxInterpreter:
             return mail(number, _choose(TIERS, b), control=control)
         name = {"external_event_id": f"event-{number}", "kind": _choose(KINDS, number)}
         said = "yes" if number % 7 == 0 else f"event {number} {b % 5}"
-        return event(number, event=name, payload={"normalized_text": said}, control=control)
+        raw = {"service": "web" if number % 2 else "api"}
+        return event(number, event=name, payload={"raw": raw, "normalized_text": said}, control=control)
 
     async def _ingest(self, a: int, b: int) -> None:
         """Now and then only the metadata, under a key of another, or from another sender."""
@@ -182,8 +183,8 @@ class InboxInterpreter:
             self.model.sweep(self.desk.queues[name], now)
 
     async def _replay(self, a: int, b: int) -> None:
-        """One of the past, by its id."""
-        ended = ("done", "failed", "coalesced", "auto_acked")
+        """One of the past, by its id; what was dropped as a duplicate too."""
+        ended = ("done", "failed", "coalesced", "auto_acked", "duplicate")
         past = [each for each in self.model.messages if each.members is None and each.state in ended]
         if past:
             chosen = _choose(past, a)

@@ -8,6 +8,7 @@ from uuid import UUID
 from postroom.core.envelope import Envelope
 from postroom.core.picker import Head, Pick, after_pick, pick
 from postroom.core.queues import Policy, Queues
+from postroom.core.sameness import content_hash
 
 
 @dataclass
@@ -82,7 +83,7 @@ class Model:
         if key is not None:
             self._keys[key] = event_key
         is_full = envelope.control.ingestion_tier == "full"
-        if known is None:
+        if known is None or known.first.state == "failed":
             return self._accept_new(envelope, is_full, now)
         if is_full and not known.is_full:
             known.is_full = True
@@ -100,10 +101,10 @@ class Model:
     def _accept_new(self, envelope: Envelope, is_full: bool, now: datetime) -> Answer:
         message = self._new(envelope, now)
         self._events[envelope.event_key] = known = Known(message, envelope.sender.identity, is_full)
-        text, within = envelope.text_hash, message.policy.same_text_within
+        text, within = content_hash(envelope), message.policy.same_text_within
         if text is not None and within is not None:
             said, until = self._texts.get((message.policy.queue, text), (message, now))
-            if until > now:
+            if until > now and said.state != "failed":
                 message.end("duplicate", said)
                 known.first = said
                 return Answer(said, "text")

@@ -15,9 +15,7 @@ from postroom.core.job_types import CATALOGUE
 from postroom.store import jobs
 from postroom.store.acceptance import Accepted
 from postroom.store.database import Database
-from postroom.store.ids import new_id
 from postroom.store.inbox import prune_inbox
-from postroom.store.mail import keep_account
 from postroom.switchboard.dispatcher import Dispatcher
 
 KEY = {"idempotency_key": "k"}
@@ -26,6 +24,7 @@ KEY = {"idempotency_key": "k"}
 @pytest.fixture
 async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDesk]:
     desk = InboxDesk(database, clock)
+    await desk.open_account()
     yield desk
     await desk.close()
 
@@ -37,7 +36,7 @@ async def refusal(asked: Awaitable[object]) -> Conflict:
 
 
 def words(number: int, text: str, **parts: dict[str, Any]) -> dict[str, Any]:
-    return event(number, **{"payload": {"normalized_text": text}, **parts})
+    return event(number, **{"payload": {"raw": {}, "normalized_text": text}, **parts})
 
 
 # Known by key and by event.
@@ -268,7 +267,6 @@ async def test_a_full_copy_upgrades_what_was_known_by_its_metadata_once(desk: In
 @pytest.mark.parametrize("full_tier", ["default", "high_priority"], ids=["after it", "before it"])
 async def test_an_upgraded_mail_is_one_message_that_is_full_and_classified(desk: InboxDesk, full_tier: str) -> None:
     """Whether the full copy comes to its turn after the metadata, or overtakes it."""
-    await desk.database.run(keep_account(new_id(), "gmail", mail()["source"]["endpoint_identity"], "m", desk.clock()))
     await desk.ingest(metadata(mail()), mail(tier=full_tier))
     assert await Dispatcher(desk.database, CATALOGUE, desk.buffer, clock=desk.clock).tick() == 2
     assert await desk.states() == ["done", "done"]
@@ -278,7 +276,6 @@ async def test_an_upgraded_mail_is_one_message_that_is_full_and_classified(desk:
 
 
 async def test_an_upgrade_after_the_metadata_was_dispatched_is_classified_then(desk: InboxDesk) -> None:
-    await desk.database.run(keep_account(new_id(), "gmail", mail()["source"]["endpoint_identity"], "m", desk.clock()))
     dispatcher = Dispatcher(desk.database, CATALOGUE, desk.buffer, clock=desk.clock)
     await desk.ingest(metadata(mail()))
     await dispatcher.tick()

@@ -27,6 +27,7 @@ def key(name: str) -> dict[str, Any]:
 @pytest.fixture
 async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDesk]:
     desk = InboxDesk(database, clock)
+    await desk.open_account()
     yield desk
     await desk.close()
 
@@ -34,6 +35,7 @@ async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDes
 @pytest.fixture
 async def intakes(database: Database, clock: ManualClock) -> AsyncIterator[list[Intake]]:
     """Sixteen, as in as many processes: on database objects that know nothing of each other."""
+    await InboxDesk(database, clock).open_account()
     opened = [reopened(database) for _ in range(DATABASES)]
     yield [Intake(opened[n % DATABASES], None, clock) for n in range(16)]
     for each in opened:
@@ -72,7 +74,7 @@ async def test_copies_in_one_batch_share_the_first_id(desk: InboxDesk) -> None:
 
 
 async def test_the_same_words_in_one_batch_are_one_message(desk: InboxDesk) -> None:
-    said = {"normalized_text": "push changes"}
+    said = {"raw": {}, "normalized_text": "push changes"}
     first, *others = await desk.batch(*(event(n, payload=said) for n in range(3)))
     assert isinstance(first, Accepted)
     assert others == [Accepted(first.request_id, True, "text")] * 2
@@ -143,7 +145,7 @@ async def test_of_many_who_hand_in_the_same_message_exactly_one_inserts_it(
 
 
 async def test_of_many_who_say_the_same_words_exactly_one_is_heard(database: Database, intakes: list[Intake]) -> None:
-    said = {"normalized_text": "push changes"}
+    said = {"raw": {}, "normalized_text": "push changes"}
     answers = await asyncio.gather(*(intake.ingest(event(n, payload=said)) for n, intake in enumerate(intakes * 4)))
     assert Counter(each.duplicate for each in answers) == {False: 1, True: 4 * len(intakes) - 1}
     assert len({each.request_id for each in answers}) == 1

@@ -29,6 +29,7 @@ PATIENCE_S = 30
 @pytest.fixture
 async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDesk]:
     desk = InboxDesk(database, clock)
+    await desk.open_account()
     yield desk
     await desk.close()
 
@@ -105,6 +106,7 @@ async def test_consumers_who_acknowledge_each_others_messages_in_every_order_nev
     postgres_desk: Desk,
 ) -> None:
     desk = InboxDesk(postgres_desk.database, postgres_desk.clock)
+    await desk.open_account()
     for seed in range(scale(3, 50)):
         print("seed", seed)
         held = await leased_singly(desk, 60, first=60 * seed)
@@ -182,6 +184,7 @@ async def test_what_was_in_someones_hands_is_spared_and_handed_out_again_until_t
 ) -> None:
     short = replace(GATEWAY, most_deliveries=3, coalesce_within={})
     desk = InboxDesk(database, clock, Queues([EMAIL, short]))
+    await desk.open_account()
     (spared,) = await accepted(desk, 1, "test.passed")
     for attempt in (1, 2, 3):
         if attempt == 2:

@@ -23,6 +23,7 @@ KINDS = {"P1": "deploy.failed", "P2": "deploy.done", "P3": "test.passed"}
 @pytest.fixture
 async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDesk]:
     desk = InboxDesk(database, clock)
+    await desk.open_account()
     yield desk
     await desk.close()
 

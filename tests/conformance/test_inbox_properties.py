@@ -53,6 +53,7 @@ class Ground:
     async def _run(self, program: Program) -> None:
         self.desk.clock.now = ManualClock().now
         await clear(self.desk.database)
+        await self.desk.open_account()
         interpreter = InboxInterpreter(self.desk)
         try:
             for move in program:
@@ -194,6 +195,7 @@ async def test_four_consumers_and_restarts_take_in_the_order_of_single_picks(
     seed = 11
     print(f"seed {seed}")
     desk = InboxDesk(database, clock)
+    await desk.open_account()
     crowd = Crowd(desk, queue, Journal(monkeypatch), Random(seed))
     for _ in range(scale(5, 40)):
         await crowd.arrive(60)

@@ -21,6 +21,7 @@ from postroom.switchboard.intake import Intake
 @pytest.fixture
 async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDesk]:
     desk = InboxDesk(database, clock)
+    await desk.open_account()
     yield desk
     await desk.close()
 
@@ -69,7 +70,7 @@ async def test_backfilled_mail_is_counted_under_the_tier_it_was_given(desk: Inbo
 
 async def test_duplicates_are_counted_by_how_they_were_known_and_conflicts_not_at_all(desk: InboxDesk) -> None:
     key = {"idempotency_key": "k"}
-    same = {"normalized_text": "same"}
+    same = {"raw": {}, "normalized_text": "same"}
     await desk.ingest(event(1, control=key), event(1, control=key), event(1), metadata(mail(1)), mail(1), mail(1))
     await desk.ingest(event(2, payload=same), event(3, payload=same), event(4, payload=same))
     with pytest.raises(Conflict):

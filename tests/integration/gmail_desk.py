@@ -29,7 +29,7 @@ from postroom.sandbox.server import running_emulator
 from postroom.store.database import Database
 from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
-from support.switchboard import services_on
+from support.switchboard import open_account, services_on
 
 SEED = 7
 PATIENCE_S = 20
@@ -141,5 +141,6 @@ async def gmail_desk(
     mailbox = Mailbox(OWNER, Random(SEED), clock=clock, search_lag=search_lag)
     emulator = Emulator(mailbox, TOKEN, seed=SEED)
     services = services_on(database, clock)
+    await open_account(services, OWNER)
     async with running_emulator(emulator) as address, httpx2.AsyncClient(trust_env=False) as http:
         yield GmailDesk(folder, emulator, address, http, services, listening_within(services), clock, **options)

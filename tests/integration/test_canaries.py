@@ -295,7 +295,7 @@ def assert_something_happened(watch: Watch) -> None:
     """A silent product has no leaks either: what is seldom, and what goes wrong, was there."""
     text = watch.scraped
     assert sum(counted(text, metrics.MESSAGE_RECEIVED).values()) > 600
-    assert {"bad_input", "conflict"} <= {
+    assert {"bad_input", "conflict", "no_account"} <= {
         name for name, count in counted(text, metrics.MESSAGE_REFUSED).items() if count
     }
     again = counted(text, metrics.MESSAGE_DEDUPLICATED)

@@ -15,6 +15,9 @@ from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker
 from postroom.store import history
 from postroom.store.ballast import Ballast
+from postroom.store.clock import wall_clock
+from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.store.opening import open_database
 from postroom.store.sqlite import SqliteDatabase
 from postroom.switchboard.disk import DiskReserve
@@ -22,12 +25,13 @@ from postroom.switchboard.intake import Intake
 
 MORE_THAN_ANY_DISK_MIB = 1 << 40
 CATALOGUE = Catalogue(JobType("noop"))
+ENDPOINT = "gmail:user:a@b.example"
 
 
 def envelope(number: int, text: str = "hello") -> dict[str, Any]:
     return {
         "schema_version": "ingest.v1",
-        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": "gmail:user:a@b.example"},
+        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT},
         "event": {"external_event_id": str(number), "observed_at": "2026-11-15T08:00:00Z"},
         "sender": {"identity": "c@d.example"},
         "payload": {"raw": {}, "normalized_text": text},
@@ -38,6 +42,7 @@ def envelope(number: int, text: str = "hello") -> dict[str, Any]:
 async def database(tmp_path: Path) -> AsyncGenerator[SqliteDatabase]:
     opened = await open_database(tmp_path)
     assert isinstance(opened, SqliteDatabase)
+    await opened.run(keep_account(new_id(), "gmail", ENDPOINT, "a@b.example", wall_clock()))
     yield opened
     await opened.close()
 
@@ -84,7 +89,9 @@ async def test_intake_goes_on_when_there_is_room_again(database: SqliteDatabase,
 
 async def test_a_full_disk_refuses_the_message_whole_and_the_ballast_makes_room_to_go_on(tmp_path: Path) -> None:
     """SQLite's own limit on the size of its file stands in for the disk's; giving up the ballast lifts it."""
-    await (await open_database(tmp_path)).close()
+    opened = await open_database(tmp_path)
+    await opened.run(keep_account(new_id(), "gmail", ENDPOINT, "a@b.example", wall_clock()))
+    await opened.close()
     ballast = _LiftingBallast(tmp_path / "ballast")
     assert ballast.take()
     database = SqliteDatabase(tmp_path / "postroom.sqlite3", ballast)

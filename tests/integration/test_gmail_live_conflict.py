@@ -30,7 +30,7 @@ from postroom.store.database import Database
 from postroom.store.opening import open_database
 from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
-from support.switchboard import envelope, mail, services_on
+from support.switchboard import envelope, mail, open_account, services_on
 
 
 @dataclass
@@ -56,6 +56,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 @contextlib.asynccontextmanager
 async def watching(database: Database, clock: ManualClock, folder: Path) -> AsyncGenerator[Watch]:
     mailbox, services, vitals = Mailbox(OWNER, Random(1)), services_on(database, clock), Vitals(clock)
+    await open_account(services, OWNER)
 
     async def token() -> str:
         return TOKEN

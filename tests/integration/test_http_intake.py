@@ -232,3 +232,24 @@ async def test_sixty_four_at_once_are_all_accepted(producer: Producer):
     answers = await asyncio.gather(*(producer.post(envelope(number)) for number in range(64)))
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.json()["request_id"] for answer in answers}) == 64
+
+
+# Mail without an account.
+
+
+def for_nobody(number: int = 1) -> dict[str, Any]:
+    source = {"channel": "email", "provider": "gmail", "endpoint_identity": "gmail:user:nobody@example.com"}
+    return mail(number, source=source)
+
+
+async def test_mail_for_an_account_that_does_not_exist_is_refused_with_the_field_and_the_remedy(producer: Producer):
+    error = await producer.refused(for_nobody(), 409)
+    assert (error["code"], error["field"]) == ("account_unusable", "source.endpoint_identity")
+    assert error["problem"] == "there is no account 'gmail:user:nobody@example.com'"
+    assert "postroom account add" in error["remedy"]
+
+
+async def test_in_an_array_only_the_mail_without_account_is_refused(producer: Producer):
+    answer = (await producer.post([mail(1), for_nobody(2), envelope(3)])).json()
+    assert (answer["accepted"], answer["refused"]) == (2, 1)
+    assert answer["results"][1]["error"]["field"] == "source.endpoint_identity"

@@ -39,7 +39,7 @@ from postroom.store.clock import wall_clock
 from postroom.store.opening import open_database
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.mcp_server import build_server
-from support.switchboard import services_on
+from support.switchboard import open_account, services_on
 
 SEED = 11
 SPEED = 12.0
@@ -157,6 +157,7 @@ async def scene(folder: Path) -> AsyncGenerator[Scene]:
     database = await open_database(folder)
     Checkpoint(folder / "checkpoint.json").write(mailbox.history_id)
     services = services_on(database, wall_clock)
+    await open_account(services, OWNER)
     intake = TimedIntake(database, None, queues=services.queues, tally=services.tally)
     intake.fast, intake.accepted_at, intake.news = fast, {}, asyncio.Event()
     board = switchboard_within(build_server(replace(services, intake=intake), Principal(Role.CONNECTOR, ENDPOINT)))

@@ -19,7 +19,7 @@ from postroom.store.database import Database
 from postroom.store.opening import open_database
 from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
-from support.switchboard import Served, envelope, served, services_on
+from support.switchboard import Served, envelope, mail, served, services_on
 
 WAYS = ("http", "http, older protocol", "in memory")
 CONNECTOR = Principal(Role.CONNECTOR, "webhook:ci")
@@ -328,3 +328,14 @@ async def test_every_tool_says_what_it_is_takes_and_answers(switchboard_on_sqlit
         *("mail.search", "mail.read", "actions.list", "decisions.explain", "mutations.status"),
     }
     assert {name for name, each in hints.items() if each.destructive_hint} == {"queue.ack"}
+
+
+async def test_mail_for_an_account_that_does_not_exist_is_refused_by_both_tools(switchboard_served: Served):
+    identity = "gmail:user:nobody@example.com"
+    given = mail(1, source={"channel": "email", "provider": "gmail", "endpoint_identity": identity})
+    async with client_of(switchboard_served, "http", Principal(Role.CONNECTOR, identity)) as client:
+        problem = await refused(client, "ingest", envelope=given)
+        answer = await ask(client, "ingest.batch", items=[given])
+    assert (problem["code"], problem["field"]) == ("account_unusable", "source.endpoint_identity")
+    assert "postroom account add" in problem["remedy"]
+    assert [each["error"] for each in answer["results"]] == [problem]

@@ -36,7 +36,7 @@ from postroom.switchboard.keeper import Keeper
 from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
 from support.otlp import OtlpCollector, attributes, running_collector
-from support.switchboard import envelope, mail, services_on
+from support.switchboard import envelope, mail, open_account, services_on
 
 NAMES = {
     "butlers.connector.gmail.priority_tier_assigned",
@@ -69,7 +69,7 @@ EXPECTED: dict[Metric, tuple[tuple[str, ...], Values]] = {
         ("queue_name", "reason"),
         {("email", "event"): 1, ("email", "key"): 1, ("email", "upgrade"): 1, ("gateway", "text"): 1},
     ),
-    metrics.MESSAGE_REFUSED: (("reason",), {("bad_input",): 1, ("conflict",): 1, ("no_room",): 0}),
+    metrics.MESSAGE_REFUSED: (("reason",), {("bad_input",): 1, ("conflict",): 1, ("no_account",): 0, ("no_room",): 0}),
     metrics.DEQUEUE_BY_TIER: (
         ("policy_tier", "queue_name", "starvation_override"),
         {
@@ -177,6 +177,7 @@ async def morning(services: Services, clock: ManualClock) -> None:
 
 
 async def mail_arrives(services: Services) -> None:
+    await open_account(services)
     intake = services.intake
     for number, tier in enumerate(("high_priority", "interactive", "default")):
         await intake.ingest(mail(number, control={"policy_tier": tier}))
@@ -287,6 +288,7 @@ async def test_tiers_of_mail_are_counted_by_the_connector_with_the_rule_that_gav
     database: Database, clock: ManualClock, collector: OtlpCollector, tmp_path: Path
 ):
     services = services_on(database, clock)
+    await open_account(services, OWNER)
     mailbox = Mailbox(OWNER, Random(1))
     mailbox.deliver(letter("to a friend", sender=OWNER, Message_ID="<sent@lindqvist.example>"), ["SENT"])
     for number in range(2):

@@ -24,6 +24,7 @@ from postroom.core.tally import Tally
 from postroom.store.audit import AuditView, Signature, list_audit
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.store.tokens import create_token, mint
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.credentials import AccessTokens
@@ -33,6 +34,7 @@ from postroom.switchboard.intake import Intake
 from postroom.switchboard.services import Services
 from postroom.switchboard.token_check import TokenCheck
 
+OWNER = "ada@example.com"
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -58,6 +60,11 @@ def services_on(
         credentials=credentials,
         agents=Agents(Wishes(database, CATALOGUE, policy or Policy(), clock)),
     )
+
+
+async def open_account(services: Services, email: str = OWNER) -> None:
+    """An account, without which no mail would be accepted for it; that of `mail` unless another is named."""
+    await services.database.run(keep_account(new_id(), "gmail", f"gmail:user:{email}", email, services.clock()))
 
 
 class Served:
@@ -112,6 +119,7 @@ async def served(services: Services, port: int = 0) -> AsyncGenerator[Served]:
 
 
 async def _serve(services: Services, port: int, up: asyncio.Future[Served], down: asyncio.Event) -> None:
+    await open_account(services)
     async with running_mcp(services, HOSTS) as mcp:
         listener = socket.create_server(("127.0.0.1", port))
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -153,7 +161,7 @@ class _Server(uvicorn.Server):
 
 def mail(number: int | str = 1, **parts: dict[str, Any]) -> dict[str, Any]:
     """A message for the queue `email`."""
-    source = {"channel": "email", "provider": "gmail", "endpoint_identity": "gmail:user:ada@example.com"}
+    source = {"channel": "email", "provider": "gmail", "endpoint_identity": f"gmail:user:{OWNER}"}
     return envelope(number, **{"source": source, **parts})
 
 

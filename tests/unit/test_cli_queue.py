@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 import pytest
 
 from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.store.opening import open_database
 from postroom.switchboard.buffer import Buffer, Delivery, LeaseRef
 from postroom.switchboard.intake import Intake
 from support.shell import Shell
-from support.switchboard import envelope, mail
+from support.switchboard import OWNER, envelope, mail
 
 T = TypeVar("T")
 NOBODY = "01997000-0000-7000-8000-000000000000"
@@ -39,6 +41,7 @@ def handed_in(shell: Shell, envelopes: Sequence[dict[str, Any]], ago: timedelta 
 
     async def hand_in(database: Database) -> list[str]:
         intake = Intake(database, None, lambda: datetime.now(UTC) - ago)
+        await database.run(keep_account(new_id(), "gmail", f"gmail:user:{OWNER}", OWNER, datetime.now(UTC)))
         return [str((await intake.ingest(each)).request_id) for each in envelopes]
 
     return on_the_database(shell, hand_in)

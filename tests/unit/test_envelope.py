@@ -195,48 +195,6 @@ def test_long_events_that_differ_only_at_the_border_of_their_parts_have_differen
     assert parse_envelope(one).event_key != parse_envelope(other).event_key
 
 
-# How words are known.
-
-
-@pytest.mark.parametrize("text", ["hello", " hello", "hello\n", "\thello "])
-def test_the_same_words_have_the_same_hash_however_they_are_spaced(text: str) -> None:
-    assert parse_envelope(changed("payload.normalized_text", text)).text_hash == parse_envelope(GOOD).text_hash
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("payload.normalized_text", "Hello"),
-        ("payload.normalized_text", "hel lo"),
-        ("sender.identity", "e@d.example"),
-        ("event.external_thread_id", "t"),
-        ("event.kind", "note"),
-        ("source.endpoint_identity", "gmail:user:b@b.example"),
-        ("source.provider", "imap"),
-    ],
-)
-def test_other_words_or_the_same_from_elsewhere_have_another_hash(path: str, value: str) -> None:
-    assert parse_envelope(changed(path, value)).text_hash != parse_envelope(GOOD).text_hash
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("event.external_event_id", "18e"),
-        ("event.observed_at", "2026-11-16T08:00:00Z"),
-        ("payload.raw", {"a": 1}),
-        ("control.idempotency_key", "k"),
-    ],
-)
-def test_ids_times_and_keys_do_not_change_the_hash_of_words(path: str, value: object) -> None:
-    assert parse_envelope(changed(path, value)).text_hash == parse_envelope(GOOD).text_hash
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u2003"])
-def test_no_words_have_no_hash(text: str) -> None:
-    assert parse_envelope(changed("payload.normalized_text", text)).text_hash is None
-
-
 # Depth and size.
 
 

@@ -22,12 +22,14 @@ from postroom.core.queues import EMAIL, GATEWAY, Policy, Queues, Route
 from postroom.core.tally import Gauges
 from postroom.store import connectors, history, rollups
 from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.store.opening import open_database
 from postroom.switchboard import keeper as keeping
 from postroom.switchboard.buffer import Buffer, LeaseRef
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.keeper import Keeper
-from support.switchboard import envelope, mail
+from support.switchboard import OWNER, envelope, mail
 
 KEEP, KEEP_ROLLUPS = timedelta(days=30), timedelta(days=400)
 OF_OLD = Queues((EMAIL, replace(GATEWAY, guards={**GATEWAY.guards, "P4": 10, "P5": 10}, otherwise="P5")))
@@ -79,6 +81,7 @@ class House:
 @pytest.fixture
 async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
     database = await open_database(tmp_path, None)
+    await database.run(keep_account(new_id(), "gmail", f"gmail:user:{OWNER}", OWNER, clock()))
     yield House(database, clock, Gauges())
     await database.close()
 

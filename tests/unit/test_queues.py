@@ -39,19 +39,28 @@ def event(channel: str = "webhook", kind: str | None = None, text: str = "hello"
         (event("slack"), "P0"),
         (event("discord"), "P0"),
         (event("discord", "test.passed"), "P0"),
-        (event(text="/status please"), "P0"),
-        (event("api", text="/"), "P0"),
+        (event("slack", text="/status please"), "P0"),
+        (event(text="/dev/sda1 is 83% full"), "P2"),
+        (event("redis", text="/status please"), "P2"),
+        (event("api", text="/"), "P2"),
         (event(kind="callback_query"), "P0"),
         (event(kind="deploy.failed"), "P1"),
         (event(kind="friction-fix"), "P1"),
+        (event(kind="vercel.deploy.failed"), "P1"),
+        (event(kind="deploy.failed.twice"), "P1"),
+        (event(kind="agent/friction-fix.asked"), "P1"),
         (event(kind="test.passed"), "P3"),
+        (event(kind="gateway.test.e2e"), "P3"),
+        (event(kind="gateway/test.e2e"), "P3"),
+        (event(kind="video.media.processed.ok"), "P3"),
         (event(kind="test."), "P3"),
         (event(kind="media.processed"), "P3"),
         (event(), "P2"),
         (event("redis"), "P2"),
         (event(kind="deploy.done"), "P2"),
-        (event(kind="deploy.failed.twice"), "P2"),
+        (event(kind="deployXfailed"), "P2"),
         (event(kind="latest.news"), "P2"),
+        (event(kind="contest.test"), "P2"),
         (event(kind="test"), "P2"),
         (event(kind="TEST.PASSED"), "P2"),
         (event(text=" /not a command"), "P2"),
@@ -67,6 +76,14 @@ def test_the_first_rule_that_fits_decides() -> None:
     policy = Policy("q", {"a": 1, "b": 1}, classes=(ClassRule("b", kinds=("x.*",)), ClassRule("a")), otherwise="b")
     assert policy.tier_of(event(kind="x.1")) == "b"
     assert policy.tier_of(event(kind="y")) == "a"
+
+
+@pytest.mark.parametrize(("channels", "fitting"), [((), ["slack"]), (("webhook",), ["webhook"])])
+def test_commands_come_from_people_unless_a_rule_names_other_channels(
+    channels: tuple[str, ...], fitting: list[str]
+) -> None:
+    rule = ClassRule("a", channels=channels, commands=True)
+    assert [each for each in ("slack", "webhook", "api", "redis") if rule.fits(event(each, text="/go"))] == fitting
 
 
 def test_all_that_a_rule_says_must_fit() -> None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from postroom.connectors.redis_stream.entry import place, to_envelope
 from postroom.core.envelope import envelope_text, parse_envelope
 from postroom.core.errors import BadInput
+from postroom.core.queues import GATEWAY
+from postroom.core.sameness import content_hash
 
 ID = "1763193600123-7"
 STREAM = "agent:events"
@@ -164,3 +166,48 @@ def test_places_are_compared_as_numbers():
 def test_whatever_bytes_an_entry_holds_the_envelope_is_a_valid_one(pairs: list[tuple[bytes, bytes]]):
     envelope = to_envelope(ID, tuple(pairs), stream=STREAM, identity=IDENTITY)
     assert envelope_text(parse_envelope(envelope))
+
+
+# The entries of an agent gateway.
+
+
+@pytest.mark.parametrize(
+    ("fields", "channel", "kind", "tier"),
+    [
+        ({"source": "telegram:7718912466", "prompt": "push changes"}, "telegram", None, "P0"),
+        ({"source": "telegram", "prompt": "push changes"}, "telegram", None, "P0"),
+        ({"source": "slack:C01:thread", "prompt": "/status"}, "slack", None, "P0"),
+        ({"source": "discord.general", "prompt": "hello"}, "discord", None, "P0"),
+        ({"source": "callback_query", "prompt": "approve:7"}, "telegram", "callback_query", "P0"),
+        ({"source": "callback_query", "event": "pressed", "prompt": "x"}, "telegram", "callback_query", "P0"),
+        ({"source": "inngest", "event": "vercel.deploy.failed", "prompt": "It failed"}, "redis", None, "P1"),
+        ({"source": "gateway", "prompt": "x", "metadata": '{"event": "friction-fix"}'}, "redis", "friction-fix", "P1"),
+        ({"source": "gateway", "prompt": "x", "metadata": '{"eventType": "test.gateway-e2e"}'}, "redis", None, "P3"),
+        ({"source": "media", "event": "media.processed", "prompt": "a dump"}, "redis", "media.processed", "P3"),
+        ({"source": "heartbeat", "prompt": "all is well"}, "redis", None, "P2"),
+        ({"source": "monitor", "prompt": "/dev/sda1 is 83% full"}, "redis", None, "P2"),
+        ({"source": "telegraph:1", "prompt": "x"}, "redis", None, "P2"),
+        (
+            {"source": "gateway", "prompt": "x", "metadata": '{"event": [1], "type": "two words"}'},
+            "redis",
+            "",
+            "P2",
+        ),
+        ({"source": "gateway", "prompt": "x", "metadata": ""}, "redis", "", "P2"),
+    ],
+)
+def test_what_a_gateway_writes_has_the_channel_and_the_tier_of_whom_it_is_from(
+    fields: dict[str, str], channel: str, kind: str | None, tier: str
+):
+    envelope = parse_envelope(of(**fields))
+    assert (envelope.source.channel, envelope.source.provider) == (channel, channel)
+    assert envelope.source.endpoint_identity == IDENTITY
+    assert kind is None or (envelope.event.kind or "") == kind
+    assert GATEWAY.tier_of(envelope) == tier
+    assert envelope.payload.normalized_text == fields["prompt"]
+    assert envelope.sender.identity == fields["source"]
+
+
+def test_what_a_person_repeats_over_a_gateway_is_the_same():
+    said = [of(source="telegram:7", prompt="push changes", timestamp=str(n), entry_id=f"{n}-0") for n in range(2)]
+    assert content_hash(parse_envelope(said[0])) == content_hash(parse_envelope(said[1]))

@@ -182,19 +182,6 @@ class Envelope(Strict):
         return joined if len(joined) <= LONGEST_KEY else f"sha256:{_digest(*parts)}"
 
     @property
-    def text_hash(self) -> str | None:
-        """The same for the same words of the same sender in the same place; None when there are no words.
-
-        Two people who both say "yes" said two things, and so did one who said it in two conversations.
-        """
-        words = " ".join(self.payload.normalized_text.split())
-        if not words:
-            return None
-        source, event = self.source, self.event
-        place = (source.channel, source.provider, source.endpoint_identity, event.external_thread_id or "")
-        return _digest(*place, event.kind or "", self.sender.identity, words)
-
-    @property
     def identity(self) -> str:
         """As an error names it."""
         source = self.source

@@ -96,8 +96,9 @@ class MessageGone(PostroomError):
 class AccountUnusable(PostroomError):
     """Nothing can be done with the account until a person has acted. `state` is the account's."""
 
-    def __init__(self, state: str, problem: str, remedy: str) -> None:
+    def __init__(self, state: str, problem: str, remedy: str, field: str = "account") -> None:
         super().__init__(f"{problem}; {remedy}")
+        self.field = field
         self.state = state
         self.problem = problem
         self.remedy = remedy

@@ -60,9 +60,9 @@ MESSAGE_REFUSED = Metric(
     "butlers.switchboard.message_refused",
     "counter",
     "{message}",
-    "Messages not accepted: `bad_input`, `conflict`, or `no_room`.",
+    "Messages not accepted: `bad_input`, `conflict`, `no_account`, or `no_room`.",
     ("reason",),
-    known=(("bad_input",), ("conflict",), ("no_room",)),
+    known=(("bad_input",), ("conflict",), ("no_account",), ("no_room",)),
 )
 ACCEPT_LATENCY = Metric(
     "butlers.switchboard.ingress_accept_latency",

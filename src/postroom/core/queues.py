@@ -18,19 +18,30 @@ HISTORY = "history"
 NOTHING: Mapping[str, timedelta] = MappingProxyType({})
 
 
+# Channels on which people write: there a text that begins with "/" is a command. Elsewhere it may be a path.
+PEOPLE = ("telegram", "slack", "discord")
+
+
 @dataclass(frozen=True, slots=True)
 class ClassRule:
-    """Which events belong into a tier: all that is given must fit. `kinds` are globs such as `test.*`."""
+    """Which events belong into a tier: all that is given must fit. `kinds` are globs such as `test.*`.
+
+    `commands` fits texts that begin with "/", on the channels given; without any, on those of people.
+    """
 
     tier: str
     channels: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     commands: bool = False
 
+    @property
+    def _channels(self) -> tuple[str, ...]:
+        return self.channels or (PEOPLE if self.commands else ())
+
     def fits(self, envelope: Envelope) -> bool:
         kind = envelope.event.kind or ""
         return (
-            (not self.channels or envelope.source.channel in self.channels)
+            (not (channels := self._channels) or envelope.source.channel in channels)
             and (not self.kinds or any(fnmatchcase(kind, glob) for glob in self.kinds))
             and (not self.commands or envelope.payload.normalized_text.startswith("/"))
         )
@@ -42,9 +53,9 @@ class Policy:
 
     `age_after`: a head that has waited longer counts one tier higher. `coalesce_within`: when the tier is leased, all
     of it that is no older becomes one summary. `auto_ack_after`: what is older ends without processing.
-    `same_text_within`: the same text from the same source in this time is a duplicate, whatever its id. Without
-    class rules, the tier is the `policy_tier` that the envelope asks for. Agents may lease from the queue unless
-    Postroom itself consumes it.
+    `same_text_within`: the same content from the same source in this time is a duplicate, whatever its id;
+    `same_text_ignores` are paths in `payload.raw` that do not count there. Without class rules, the tier is the
+    `policy_tier` that the envelope asks for. Agents may lease from the queue unless Postroom itself consumes it.
     """
 
     queue: str
@@ -58,6 +69,7 @@ class Policy:
     lease: timedelta = timedelta(seconds=300)
     most_deliveries: int = 5
     for_agents: bool = True
+    same_text_ignores: tuple[str, ...] = ()
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -86,11 +98,11 @@ GATEWAY = Policy(
     auto_ack_after={"P3": timedelta(seconds=60)},
     same_text_within=timedelta(seconds=30),
     classes=(
-        ClassRule("P0", channels=("telegram", "slack", "discord")),
-        ClassRule("P0", commands=True),
+        ClassRule("P0", channels=PEOPLE),
         ClassRule("P0", kinds=("callback_query",)),
-        ClassRule("P1", kinds=("deploy.failed", "friction-fix")),
-        ClassRule("P3", kinds=("test.*", "media.processed")),
+        ClassRule("P1", kinds=("*deploy.failed*", "*friction-fix*")),
+        # `test.` anywhere, but as a word: `latest.release` is no test, and noise ends unread.
+        ClassRule("P3", kinds=("test.*", "*[!a-zA-Z0-9]test.*", "*media.processed*")),
     ),
     otherwise="P2",
 )

@@ -4,10 +4,14 @@ An envelope is known by its event (source and event id) and by the key its produ
 steps is what makes it right under concurrency: each takes its rows or finds who took them, waiting where another
 transaction has them in hand, so that of any number of writers with the same message exactly one inserts it.
 
-    keys    taken, or known for the same event; known for another event is a conflict
-    events  taken, or known with the same sender; known with another sender is a conflict
-            a full copy of what is known by its metadata is an upgrade, and goes in beside the first
-    texts   (where the queue says so) taken, or said before: kept as a duplicate, linked to the first
+    accounts  mail that Postroom itself works off needs an account that is in use; without one it is refused, and
+              nothing of it is remembered
+    keys      taken, or known for the same event; known for another event is a conflict
+    events    taken, or known with the same sender; known with another sender is a conflict
+              a full copy of what is known by its metadata is an upgrade, and goes in beside the first
+              an event whose message ended as failed is taken again
+    contents  (where the queue says so) taken, or said before: kept as a duplicate, linked to the first; a first one
+              that ended as failed does not count
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,14 +21,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.envelope import BETWEEN, Envelope
-from postroom.core.errors import Conflict
+from postroom.core.errors import AccountUnusable, Conflict
 from postroom.core.queues import Policy
 from postroom.store.codecs import as_uuid, rows_text
 from postroom.store.database import Notify, Script, sql, transaction
 from postroom.store.rollups import Count, adding
 
 CHANNEL = "inbox"
-SAME_TEXT = "the same text came from the same sender a moment before"
+SAME_TEXT = "the same content came from the same sender a moment before"
 
 
 class Accepted(NamedTuple):
@@ -35,12 +39,15 @@ class Accepted(NamedTuple):
     known_by: str | None = None
 
 
-Outcome = Accepted | Conflict
+Outcome = Accepted | Conflict | AccountUnusable
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """An envelope on its way in: checked, with its text, its queue's policy and its tier."""
+    """An envelope on its way in: checked, with its text, its queue's policy and its tier.
+
+    `content_hash` is what its content is compared by, in a queue that compares; else None.
+    """
 
     id: UUID
     envelope: Envelope
@@ -48,10 +55,15 @@ class Incoming:
     policy: Policy
     tier: str
     traceparent: str | None = None
+    content_hash: str | None = None
 
     @property
     def key(self) -> str | None:
         return self.envelope.control.idempotency_key
+
+    @property
+    def endpoint_identity(self) -> str:
+        return self.envelope.source.endpoint_identity
 
 
 @dataclass(slots=True)
@@ -96,7 +108,8 @@ def accept_many(items: Sequence[Incoming], now: datetime) -> Script[list[Outcome
     be refused, and must not drag the rightful one along.
     """
     outcomes: dict[int, Outcome] = {}
-    left = list(range(len(items)))
+    outcomes |= yield from _without_account(items)
+    left = [place for place in range(len(items)) if place not in outcomes]
     while left:
         batch, left = _round(items, left)
         yield from _check_keys(batch)
@@ -108,6 +121,26 @@ def accept_many(items: Sequence[Incoming], now: datetime) -> Script[list[Outcome
         outcomes |= batch.outcomes
     yield from adding(_counts(items, outcomes), now, items[0].id.int)
     return [outcomes[place] for place in range(len(items))]
+
+
+def _without_account(items: Sequence[Incoming]) -> Script[dict[int, AccountUnusable]]:
+    """Those whose account does not exist or was removed. It is held to the end, so that nobody removes it meanwhile."""
+    asked = {place: item.endpoint_identity for place, item in enumerate(items) if not item.policy.for_agents}
+    if not asked:
+        return {}
+    rows = yield sql("share_accounts", sorted(set(asked.values())))
+    states = {identity: state for identity, state in rows}  # noqa: C416
+    return {
+        place: _unusable(identity, identity in states)
+        for place, identity in asked.items()
+        if states.get(identity, "removed") == "removed"
+    }
+
+
+def _unusable(identity: str, removed: bool) -> AccountUnusable:
+    problem = f"the account {identity!r} was removed" if removed else f"there is no account {identity!r}"
+    remedy = "connect the mailbox with `postroom account add`, then hand in again; `postroom account list` shows all"
+    return AccountUnusable("removed" if removed else "missing", problem, remedy, field="source.endpoint_identity")
 
 
 def _round(items: Sequence[Incoming], places: Sequence[int]) -> tuple[_Batch, list[int]]:
@@ -177,15 +210,25 @@ def _check_events(batch: _Batch) -> Script[None]:
     known = groups.keys() - {key for (key,) in taken}
     if not known:
         return
-    for event_key, inbox_id, sender, ingestion_tier in (yield sql("select_events", sorted(known))):
+    for event_key, inbox_id, sender, ingestion_tier, has_failed in (yield sql("select_events", sorted(known))):
         group = groups[event_key]
         if group.leader.envelope.sender.identity != sender:
             yield from _refuse(batch, group, _named(group.leader.envelope, event_key, sender, inbox_id))
             continue
+        if has_failed:
+            if (yield from _taken_again(group, as_uuid(inbox_id))):
+                continue
+            ((_, inbox_id, _, ingestion_tier, _),) = yield sql("select_events", [event_key])
         group.is_new, group.first_id = False, as_uuid(inbox_id)
         if ingestion_tier == "metadata" and _is_full(group.leader):
             won = yield sql("upgrade_event", event_key)
             group.copy_of = as_uuid(won[0][0]) if won else None
+
+
+def _taken_again(group: _Group, failed_id: UUID) -> Script[bool]:
+    """Whether the event, whose message ended as failed, is now ours. Of several who try, one succeeds."""
+    tier = group.leader.envelope.control.ingestion_tier
+    return bool((yield sql("retake_event", group.event_key, failed_id, group.leader.id, tier)))
 
 
 def _refuse(batch: _Batch, group: _Group, taken_by: str) -> Script[None]:
@@ -202,7 +245,7 @@ def _check_texts(batch: _Batch, now: datetime) -> Script[None]:
     firsts: dict[tuple[str, str], _Group] = {}
     rows: list[tuple[object, ...]] = []
     for group in batch.groups.values():
-        policy, text_hash = group.leader.policy, group.leader.envelope.text_hash
+        policy, text_hash = group.leader.policy, group.leader.content_hash
         if not group.is_new or policy.same_text_within is None or text_hash is None:
             continue
         first = firsts.setdefault((policy.queue, text_hash), group)
@@ -217,7 +260,7 @@ def _check_texts(batch: _Batch, now: datetime) -> Script[None]:
         found = yield sql("select_texts", sorted(text_hash for _, text_hash in said_before))
         standing |= {(queue, text): as_uuid(id) for queue, text, id in found if (queue, text) in said_before}
     for group in batch.groups.values():
-        policy, text_hash = group.leader.policy, group.leader.envelope.text_hash
+        policy, text_hash = group.leader.policy, group.leader.content_hash
         first_id = standing.get((policy.queue, text_hash or ""))
         if group.is_new and first_id is not None and first_id != group.leader.id:
             group.duplicate_of = group.first_id = first_id
@@ -270,7 +313,7 @@ def _counts(items: Sequence[Incoming], outcomes: Mapping[int, Outcome]) -> Itera
                 asked = item.envelope.control.policy_tier
                 tier = asked if item.policy.otherwise is None else item.tier
                 yield Count("accepted", item.policy.queue, tier, item.envelope.source.endpoint_identity)
-            case Conflict():
+            case Conflict() | AccountUnusable():
                 pass
 
 

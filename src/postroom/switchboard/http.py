@@ -35,6 +35,7 @@ STATUSES = {
     "bad_input": 400,
     "refused": 403,
     "not_found": 404,
+    "account_unusable": 409,
     "conflict": 409,
     "lease_lost": 409,
     "internal": 500,

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from postroom.core.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.errors import (
+    AccountUnusable,
     BadInput,
     Conflict,
     ConstraintBroken,
@@ -28,6 +29,7 @@ from postroom.core.metrics import (
     MESSAGE_REFUSED,
 )
 from postroom.core.queues import Queues
+from postroom.core.sameness import content_hash
 from postroom.core.tally import Tally
 from postroom.core.traceparent import is_traceparent
 from postroom.store.acceptance import Accepted, Incoming, Outcome, accept_many
@@ -129,10 +131,9 @@ class Intake:
             raise Refused(
                 f"source.endpoint_identity: this token is for {bound_to!r}; hand in for that endpoint, or use its token"
             )
-        policy = self._queues.of(envelope)
-        return Incoming(
-            new_id(), envelope, envelope_text(envelope), policy, policy.tier_of(envelope), _traceparent(envelope)
-        )
+        policy, text = self._queues.of(envelope), envelope_text(envelope)
+        content = None if policy.same_text_within is None else content_hash(envelope, policy.same_text_ignores)
+        return Incoming(new_id(), envelope, text, policy, policy.tier_of(envelope), _traceparent(envelope), content)
 
     def _traced(self, incoming: Incoming) -> Incoming:
         """With the span it is accepted in as the parent of all that follows."""
@@ -172,6 +173,8 @@ class Intake:
                 self._tally.count(MESSAGE_REFUSED, "conflict")
             case BadInput():
                 self._tally.count(MESSAGE_REFUSED, "bad_input")
+            case AccountUnusable():
+                self._tally.count(MESSAGE_REFUSED, "no_account")
             case IntakeRefused():
                 self._tally.count(MESSAGE_REFUSED, "no_room")
             case _:

@@ -117,7 +117,7 @@ def problem_of(error: Exception) -> Problem:
             seconds = error.retry_after.total_seconds()
             return Problem("no_room", "server", "nothing new is accepted now", f"try again in {seconds:g} s", seconds)
         case AccountUnusable():
-            return Problem("account_unusable", "account", error.problem, error.remedy, LOOK_AGAIN_S)
+            return Problem("account_unusable", error.field, error.problem, error.remedy, LOOK_AGAIN_S)
         case TokenUnavailable():
             return Problem("unavailable", "server", str(error), f"try again in {COME_BACK_S} s", COME_BACK_S)
         case StoreError():

@@ -2,8 +2,13 @@
 
 Producers write whatever fields they like; the usual names are understood, and all of them stay in `payload.raw`. A
 producer that knows ingest.v1 puts a whole envelope into the field `envelope` or `ingest`.
+
+An agent gateway writes what people say to the same stream as everything else, and tells it apart by the field `source`:
+`telegram:<chat>` is a person on that channel, `callback_query` a button that a person pressed. Such an entry gets that
+channel and that kind, so that it does not wait among heartbeats. Its `metadata` may name the kind of other entries.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -14,12 +19,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from postroom.core.envelope import LONGEST_KEY, Kind, Name
 from postroom.core.errors import BadInput
+from postroom.core.queues import PEOPLE
 from postroom.core.traceparent import parse_traceparent
 
 CHANNEL = "redis"
+BUTTON = "callback_query"
+# Where buttons come from when the source says no more than that one was pressed.
+BUTTONS_OF = "telegram"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 KIND = ("event", "kind", "type")
+KIND_IN_METADATA = ("event", "eventType", "type", "kind")
 THREAD = ("thread", "session")
 SENDER = ("sender", "source", "from")
 TEXT = ("text", "message", "body", "prompt", "payload")
@@ -51,19 +61,40 @@ def to_envelope(entry_id: str, fields: Fields, *, stream: str, identity: str) ->
     if whole is not None:
         return _of_this_source(whole, identity)
     raw = {name: _decoded(values) for name, values in texts.items()}
+    channel = _channel(texts)
     return {
         "schema_version": "ingest.v1",
-        "source": {"channel": CHANNEL, "provider": CHANNEL, "endpoint_identity": identity},
+        "source": {"channel": channel, "provider": channel, "endpoint_identity": identity},
         "event": {
             "external_event_id": _event_id(entry_id, stream, identity),
             "observed_at": observed_at(entry_id).isoformat(),
             "external_thread_id": _name(texts, THREAD, _A_NAME),
-            "kind": _name(texts, KIND, _A_KIND),
+            "kind": _kind(texts, raw.get("metadata")),
         },
         "sender": {"identity": _name(texts, SENDER, _A_NAME) or stream},
         "payload": {"raw": raw, "normalized_text": _first(texts, TEXT) or orjson.dumps(raw).decode()},
         "control": {"trace_context": _trace_context(texts)},
     }
+
+
+def _channel(texts: Mapping[str, list[str]]) -> str:
+    """That of the person whom the source names; else the stream's own."""
+    source = _first(texts, ("source",)) or ""
+    if source == BUTTON:
+        return BUTTONS_OF
+    service = re.split("[:.]", source, maxsplit=1)[0]
+    return service if service in PEOPLE else CHANNEL
+
+
+def _kind(texts: Mapping[str, list[str]], metadata: object) -> str | None:
+    if BUTTON in (source := texts.get("source", ())):
+        return BUTTON
+    found = _name(texts, KIND, _A_KIND)
+    if found is not None or not source or not isinstance(metadata, dict):
+        return found
+    told = cast("dict[str, Any]", metadata)
+    named = (told.get(name) for name in KIND_IN_METADATA)
+    return next((each for each in named if isinstance(each, str) and _fits(_A_KIND, each)), None)
 
 
 def _event_id(entry_id: str, stream: str, identity: str) -> str:

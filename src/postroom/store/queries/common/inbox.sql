@@ -6,6 +6,11 @@ RETURNING inbox_id
 -- name: link_event(event_key, inbox_id)
 UPDATE inbox_events SET inbox_id = :inbox_id WHERE event_key = :event_key
 
+-- name: retake_event(event_key, failed_id, inbox_id, ingestion_tier)
+UPDATE inbox_events SET inbox_id = :inbox_id, ingestion_tier = :ingestion_tier
+WHERE event_key = :event_key AND inbox_id = :failed_id
+RETURNING event_key
+
 -- name: forget_key(key)
 DELETE FROM inbox_keys WHERE key = :key
 

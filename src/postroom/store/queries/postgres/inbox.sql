@@ -1,3 +1,8 @@
+-- name: share_accounts(identities)
+-- Whoever removes an account locks it first, and so waits until what was accepted for it can be seen.
+SELECT endpoint_identity, state FROM accounts WHERE endpoint_identity = ANY(:identities::text[])
+ORDER BY endpoint_identity FOR KEY SHARE
+
 -- name: take_inbox_keys(rows)
 -- In the order of the keys, so that two who take the same ones never wait for each other in a circle.
 INSERT INTO inbox_keys (key, event_key)
@@ -14,15 +19,19 @@ SELECT e ->> 0, (e ->> 1)::uuid, e ->> 2, e ->> 3 FROM jsonb_array_elements(:row
 ON CONFLICT DO NOTHING RETURNING event_key
 
 -- name: select_events(event_keys)
-SELECT event_key, inbox_id, sender, ingestion_tier FROM inbox_events WHERE event_key = ANY(:event_keys::text[])
+SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier, x.state IS NOT NULL AND x.state = 'failed'
+FROM inbox_events v LEFT JOIN envelopes e ON e.id = v.inbox_id LEFT JOIN inbox_ends x ON x.seq = e.seq
+WHERE v.event_key = ANY(:event_keys::text[])
 
 -- name: take_texts(rows, now)
--- A text whose time is over is taken as if it were new.
+-- A content whose time is over, or whose first message ended as failed, is taken as if it were new.
 INSERT INTO inbox_texts (queue, text_hash, inbox_id, expires_at)
 SELECT e ->> 0, e ->> 1, (e ->> 2)::uuid, (e ->> 3)::timestamptz
 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1, 2
 ON CONFLICT (queue, text_hash) DO UPDATE SET inbox_id = excluded.inbox_id, expires_at = excluded.expires_at
-WHERE inbox_texts.expires_at <= :now
+WHERE inbox_texts.expires_at <= :now OR EXISTS (
+    SELECT 1 FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq WHERE e.id = inbox_texts.inbox_id AND x.state = 'failed'
+)
 RETURNING queue, text_hash
 
 -- name: select_texts(hashes)
@@ -177,9 +186,10 @@ WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AN
 ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: select_named(queue, since, until, kinds, ids, most)
+-- By its name a dropped duplicate is replayed too.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.id = ANY(:ids::uuid[]) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
-    AND e.members IS NULL AND x.state <> 'duplicate' AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
+    AND e.members IS NULL AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
 ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: delete_inbox(seqs)

@@ -1,3 +1,7 @@
+-- name: share_accounts(identities)
+-- One transaction writes at a time: nobody removes an account meanwhile.
+SELECT endpoint_identity, state FROM accounts WHERE endpoint_identity IN (SELECT value FROM json_each(:identities))
+
 -- name: take_inbox_keys(rows)
 INSERT INTO inbox_keys (key, event_key) SELECT value ->> 0, value ->> 1 FROM json_each(:rows) WHERE true
 ON CONFLICT DO NOTHING RETURNING key
@@ -13,15 +17,18 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) 
 ON CONFLICT DO NOTHING RETURNING event_key
 
 -- name: select_events(event_keys)
-SELECT event_key, inbox_id, sender, ingestion_tier FROM inbox_events
-WHERE event_key IN (SELECT value FROM json_each(:event_keys))
+SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier, x.state IS NOT NULL AND x.state = 'failed'
+FROM inbox_events v LEFT JOIN envelopes e ON e.id = v.inbox_id LEFT JOIN inbox_ends x ON x.seq = e.seq
+WHERE v.event_key IN (SELECT value FROM json_each(:event_keys))
 
 -- name: take_texts(rows, now)
--- A text whose time is over is taken as if it were new.
+-- A content whose time is over, or whose first message ended as failed, is taken as if it were new.
 INSERT INTO inbox_texts (queue, text_hash, inbox_id, expires_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) WHERE true
 ON CONFLICT (queue, text_hash) DO UPDATE SET inbox_id = excluded.inbox_id, expires_at = excluded.expires_at
-WHERE inbox_texts.expires_at <= :now
+WHERE inbox_texts.expires_at <= :now OR EXISTS (
+    SELECT 1 FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq WHERE e.id = inbox_texts.inbox_id AND x.state = 'failed'
+)
 RETURNING queue, text_hash
 
 -- name: select_texts(hashes)
@@ -153,9 +160,10 @@ WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AN
 ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: select_named(queue, since, until, kinds, ids, most)
+-- By its name a dropped duplicate is replayed too.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
-    AND e.members IS NULL AND x.state <> 'duplicate' AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
+    AND e.members IS NULL AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
 ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: delete_inbox(seqs)
