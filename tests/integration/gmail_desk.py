@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +19,8 @@ from postroom.connectors.gmail.knowledge import Knowledge, SentIdsInMemory
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
 from postroom.connectors.runtime import Vitals
+from postroom.connectors.switchboard_client import Receipt
+from postroom.core.errors import PostroomError
 from postroom.core.ingestion import IngestionPolicy
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Tally
@@ -62,6 +64,15 @@ class ListeningSwitchboard(McpSwitchboard):
 
     reports: list[dict[str, Any]]
     people: list[str]
+    handed_in: int
+    before: Callable[[int], None]
+    """Called before a batch is handed in, with how many were before it; may raise."""
+
+    async def ingest_batch(self, envelopes: Sequence[Mapping[str, Any]]) -> list[Receipt | PostroomError]:
+        self.before(self.handed_in)
+        results = await super().ingest_batch(envelopes)
+        self.handed_in += len(envelopes)
+        return results
 
     async def changes(self, reports: Sequence[Any]) -> None:
         self.reports += [dict(each) for each in reports]
@@ -76,6 +87,7 @@ def listening_within(services: Services) -> ListeningSwitchboard:
     plain = switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT)))
     board = ListeningSwitchboard(plain._connect)  # pyright: ignore[reportPrivateUsage]
     board.reports, board.people = [], []
+    board.handed_in, board.before = 0, lambda _count: None
     return board
 
 

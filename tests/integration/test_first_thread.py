@@ -186,6 +186,7 @@ async def test_an_accepted_message_that_cannot_be_read_fails_alone(database: Dat
 
 async def test_the_connector_waits_out_a_quota_and_loses_nothing(database: Database, tmp_path: Path) -> None:
     async with running_product(database, tmp_path) as product:
+        await product.live.sync()
         for number in range(5):
             product.mailbox.deliver(letter(f"Mail {number}"))
         async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from conftest import ManualClock
-from postroom.connectors.checkpoint import Checkpoint
+from postroom.connectors.checkpoint import Checkpoint, LookBackState, Passed
 from postroom.connectors.gmail import refused as refused_mail
 from postroom.connectors.gmail import set_aside
 from postroom.connectors.gmail.changes import changes_in
@@ -26,22 +26,45 @@ from postroom.gmail_source import held_folder
 
 def test_a_checkpoint_is_what_was_written_last(tmp_path: Path, clock: ManualClock):
     checkpoint = Checkpoint(tmp_path / "here" / "checkpoint.json")
-    assert (checkpoint.read(), checkpoint.reached_at(), checkpoint.looking_back_from()) == (None, None, None)
+    assert (checkpoint.read(), checkpoint.reached_at(), checkpoint.look_back()) == (None, None, None)
     checkpoint.write(7, clock())
-    checkpoint.begin_to_look_back(9)
-    assert (checkpoint.read(), checkpoint.reached_at(), checkpoint.looking_back_from()) == (7, clock(), 9)
+    since = clock() - timedelta(days=7)
+    checkpoint.begin_look_back(9, clock(), since)
+    assert (checkpoint.read(), checkpoint.reached_at()) == (7, clock())
+    assert Checkpoint(tmp_path / "here" / "checkpoint.json").look_back() == LookBackState(9, clock(), since)
+    checkpoint.pass_in_list("sent", Passed("18c0", since))
+    checkpoint.follow_meanwhile(11, clock() + timedelta(hours=1))
+    expected = LookBackState(11, clock() + timedelta(hours=1), since, {"sent": Passed("18c0", since)})
+    assert checkpoint.look_back() == expected
     checkpoint.write(9)
-    assert (checkpoint.read(), checkpoint.reached_at(), checkpoint.looking_back_from()) == (9, None, None)
+    assert (checkpoint.read(), checkpoint.reached_at(), checkpoint.look_back()) == (9, None, None)
+    checkpoint.follow_meanwhile(12, clock())
+    checkpoint.pass_in_list("sent", Passed("18c0", since))
+    assert checkpoint.look_back() is None
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"7", b'{"history_id": true}', b'{"history_id": "x"}', b'{"history_id": [1]}', b"\xff", b"{}"],
+    [
+        *(
+            b"",
+            b"{",
+            b"[]",
+            b"7",
+            b'{"history_id": true}',
+            b'{"history_id": "x"}',
+            b'{"history_id": [1]}',
+            b"\xff",
+            b"{}",
+        ),
+        *(b'{"look_back": 7}', b'{"look_back": {"history_id": 7}}', b'{"looking_back_from": 7}'),
+        b'{"look_back": {"history_id": 7, "began_at": "2026-11-15T08:00:00Z", "since": "x", "passed": {}}}',
+    ],
 )
 def test_a_checkpoint_that_makes_no_sense_is_none(tmp_path: Path, content: bytes):
     (tmp_path / "checkpoint.json").write_bytes(content)
     checkpoint = Checkpoint(tmp_path / "checkpoint.json")
-    assert (checkpoint.read(), checkpoint.reached_at(), checkpoint.looking_back_from()) == (None, None, None)
+    assert (checkpoint.read(), checkpoint.reached_at(), checkpoint.look_back()) == (None, None, None)
 
 
 def test_what_was_handed_in_is_known_in_the_next_life(tmp_path: Path):

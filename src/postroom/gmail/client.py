@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -87,6 +87,11 @@ class GmailClient:
         other = copy(self)
         other._use = use
         return other
+
+    @property
+    def server_time(self) -> datetime | None:
+        """The time at Gmail when it last answered, by its own clock; None before the first answer."""
+        return self._wire.server_time
 
     async def get_profile(self) -> Profile:
         return await self.run(calls.get_profile())

@@ -5,7 +5,8 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 import httpx2
 
@@ -52,6 +53,8 @@ class Wire:
         self._base_url = base_url.rstrip("/")
         self._tokens = tokens
         self._deadline = deadline
+        self.server_time: datetime | None = None
+        """The time at Gmail when it last answered, as its `Date` header tells."""
 
     async def send(self, request: Request, refuses_token: Callable[[Answer], bool] = is_401) -> Answer:
         """The answer, whatever its status. A refused token is replaced, and the request sent once more."""
@@ -104,4 +107,12 @@ class Wire:
                 content += piece
                 if len(content) > request.largest:
                     raise AnswerTooLarge(request.call, request.largest)
+        self.server_time = _date_in(response.headers) or self.server_time
         return Answer(response.status_code, response.headers, bytes(content))
+
+
+def _date_in(headers: Mapping[str, str]) -> datetime | None:
+    try:
+        return parsedate_to_datetime(headers["date"]).astimezone(UTC)
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None

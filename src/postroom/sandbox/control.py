@@ -109,6 +109,16 @@ class Control:
         quota.limits = replace(quota.limits, **changes)
         return {"limits": {**vars(quota.limits), "prices": dict(quota.limits.prices)}}
 
+    async def set_search(self, request: Request) -> Json:
+        """How far searches are behind: `lagSeconds` for new mail, and `gapsPerMille` of all mail never found."""
+        given = await json_body(request, "user", "lagSeconds", "gapsPerMille")
+        mailbox = self._account(text_in(given, "user")).mailbox
+        if "lagSeconds" in given:
+            mailbox.search_lag = timedelta(seconds=_number(given, "lagSeconds", 0))
+        if "gapsPerMille" in given:
+            mailbox.search_gaps = min(_number(given, "gapsPerMille", 0), 1000) / 1000
+        return {"lagSeconds": mailbox.search_lag.total_seconds(), "gapsPerMille": round(mailbox.search_gaps * 1000)}
+
     async def issue_token(self, request: Request) -> Json:
         fields = await json_body(request, "user", "scopes")
         scopes = frozenset(texts_in(fields, "scopes")) or ALL_SCOPES

@@ -21,6 +21,7 @@ from postroom.sandbox.batch import Batch
 from postroom.sandbox.connection import Sleep, SpoiltConnections
 from postroom.sandbox.consent import Consents, Issued
 from postroom.sandbox.control import Control
+from postroom.sandbox.dates import DatedAnswers
 from postroom.sandbox.faults import SEED, Faults
 from postroom.sandbox.gmail_api import GmailApi, json_response, refused
 from postroom.sandbox.mailbox import Mailbox
@@ -105,7 +106,7 @@ class Emulator:
         whole = Starlette(
             routes=[*ours, *self._control_routes(), *routes], exception_handlers={HTTPException: _unknown_address}
         )
-        return SpoiltConnections(whole, self.faults, self._sleep)
+        return SpoiltConnections(DatedAnswers(whole, self.mailbox.clock), self.faults, self._sleep)
 
     def _control_routes(self) -> list[Route]:
         control = self._control
@@ -119,6 +120,7 @@ class Emulator:
             ("GET", "counters", control.counters),
             ("DELETE", "counters", control.reset_counters),
             ("POST", "quota", control.set_quota),
+            ("POST", "search", control.set_search),
             ("POST", "tokens", control.issue_token),
             ("POST", "tokens/revoke", control.revoke),
             ("POST", "consent", control.set_consent),

@@ -34,7 +34,10 @@ def utc_now() -> datetime:
 
 
 class Mailbox:
-    """One person's mailbox. Searches find a message `search_lag` after it came; lists by label find it at once."""
+    """One person's mailbox. Lists find a message at once, searches only when it is indexed: `search_lag` after it came.
+
+    `search_gaps` is the share of messages that no search finds, wherever they stand among those that are found.
+    """
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class Mailbox:
         clock: Callable[[], datetime] = utc_now,
         remembered: int = REMEMBERED,
         search_lag: timedelta = timedelta(0),
+        search_gaps: float = 0.0,
     ) -> None:
         self.owner = owner
         self.labels = Labels()
@@ -51,6 +55,7 @@ class Mailbox:
         self.clock = clock
         self.rng = rng
         self.search_lag = search_lag
+        self.search_gaps = search_gaps
         self.observers: list[Callable[[Change], None]] = []
         self._messages: dict[str, Message] = {}
         self._order: list[tuple[int, str]] = []
@@ -168,13 +173,13 @@ class Mailbox:
         self.labels.check_known(wanted)
         query = parse_query(q, self._label_named, self.clock()) if q else Query()
         everywhere = include_spam_trash or query.everywhere or bool(wanted & {"SPAM", "TRASH"})
-        indexed_before = self.clock() - self.search_lag if q and self.search_lag else None
+        is_indexed = self._index() if q else None
         end = len(self._order) if before is None else bisect_left(self._order, before)
         for position in range(end - 1, -1, -1):
             message = self._messages[self._order[position][1]]
             if not wanted <= message.labels or (not everywhere and message.labels & {"SPAM", "TRASH"}):
                 continue
-            if indexed_before is not None and message.received_at > indexed_before:
+            if is_indexed is not None and not is_indexed(message):
                 continue
             if query.matches(message):
                 yield message
@@ -211,6 +216,15 @@ class Mailbox:
             "threadsTotal": len({message.thread_id for message in labelled}),
             "threadsUnread": len({message.thread_id for message in unread}),
         }
+
+    def _index(self) -> Callable[[Message], bool]:
+        """Whether searches find a message by now. Which ones fall into a gap follows from their ids alone."""
+        lag, now, gaps = self.search_lag, self.clock(), int(self.search_gaps * 1000)
+
+        def is_indexed(message: Message) -> bool:
+            return (not lag or message.received_at <= now - lag) and int(message.id[-5:], 16) % 1000 >= gaps
+
+        return is_indexed
 
     def _record(self, kind: Kind, message: Message, changed: frozenset[str] = frozenset()) -> None:
         # Gmail's ids rise by leaps; whoever takes them for consecutive shall notice here.

@@ -33,7 +33,7 @@ class LoopbackServer(uvicorn.Server):
         self._stopping.set()
 
     async def main_loop(self) -> None:
-        """Once a second the date in the answers moves on. uvicorn itself looks only now and then if it shall stop."""
+        """uvicorn itself looks only now and then if it shall stop."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
@@ -95,6 +95,8 @@ async def running(app: ASGIApp, port: int = 0) -> AsyncGenerator[str]:
             access_log=False,
             lifespan="off",
             ws="none",
+            # The emulator's answers carry the time of its own clock.
+            date_header=False,
         )
         server = LoopbackServer(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))

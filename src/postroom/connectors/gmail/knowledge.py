@@ -81,5 +81,8 @@ class Knowledge:
         if self._more is not None:
             await self._more.freshen()
 
+    async def learn(self) -> None:
+        """Before mail of the past gets its tiers: whom the user has written to."""
+
     def _mine(self) -> AbstractSet[str]:
         return self._given if self._more is None else self._given | self._more.addresses()

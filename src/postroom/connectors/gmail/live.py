@@ -17,7 +17,7 @@ from postroom.connectors.gmail.follow import follow
 from postroom.connectors.gmail.handed_in import HandedIn
 from postroom.connectors.gmail.hints import Hints, NoHints, Waiting
 from postroom.connectors.gmail.knowledge import Knowledge
-from postroom.connectors.gmail.look_back import LookBack
+from postroom.connectors.gmail.look_back import LookBack, window_start
 from postroom.connectors.gmail.refused import RefusedMail
 from postroom.connectors.gmail.set_aside import SetAside
 from postroom.connectors.gmail.taking import Taking
@@ -37,6 +37,7 @@ from postroom.core.tally import Tally
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import (
     ConsentLost,
+    EndlessPages,
     Forbidden,
     GmailError,
     HistoryExpired,
@@ -117,7 +118,7 @@ class GmailConnector:
 
     async def _round(self) -> int:
         since = self._checkpoint.read()
-        if since is None or self._checkpoint.looking_back_from() is not None:
+        if since is None or self._checkpoint.look_back() is not None:
             return await self._look_back()
         try:
             return await follow(self._client, self._taking, self._desk, since, self._reached)
@@ -159,19 +160,47 @@ class GmailConnector:
 
     async def _look_back(self) -> int:
         """The place in history is taken first, so that what arrives while we look is found afterwards."""
-        place = self._checkpoint.looking_back_from()
-        if place is None:
+        state = self._checkpoint.look_back()
+        if state is None:
             place = (await self._client.get_profile()).history_id
-            self._checkpoint.begin_to_look_back(place)
-        looking = LookBack(self._client, self._taking, self._vitals, self._clock)
-        fresh = await looking.run(self._checkpoint.reached_at())
-        self._reached(place)
+            now = self._gmail_now()
+            since = window_start(now, self._checkpoint.reached_at())
+            state = self._checkpoint.begin_look_back(place, now, since)
+        looking = LookBack(
+            self._client,
+            self._taking,
+            self._vitals,
+            self._checkpoint,
+            follow=self._follow_meanwhile,
+            learn=self._knowledge.learn,
+        )
+        fresh = await looking.run(state)
+        state = self._checkpoint.look_back() or state
+        # What came since the look back began is not with the switchboard yet, so the time is that of its beginning.
+        self._reached(state.history_id, state.began_at)
         return fresh
 
-    def _reached(self, history_id: int) -> None:
+    async def _follow_meanwhile(self) -> int:
+        """Takes what has come since the look back began. If Gmail has forgotten that, it is looked at anew later."""
+        state = self._checkpoint.look_back()
+        if state is None:
+            return 0
+        try:
+            return await follow(self._client, self._taking, self._desk, state.history_id, self._reached_meanwhile)
+        except (HistoryExpired, EndlessPages):
+            return 0
+
+    def _reached_meanwhile(self, history_id: int) -> None:
+        self._checkpoint.follow_meanwhile(history_id, self._gmail_now())
+
+    def _reached(self, history_id: int, at: datetime | None = None) -> None:
         """Everything up to here is with the switchboard."""
-        self._checkpoint.write(history_id, self._clock())
+        self._checkpoint.write(history_id, at or self._gmail_now())
         self._vitals.reach(str(history_id))
+
+    def _gmail_now(self) -> datetime:
+        """The time by Gmail's clock, in which its messages are dated; by ours where it does not tell."""
+        return self._client.server_time or self._clock()
 
     def _feel_well(self) -> None:
         self._vitals.well()

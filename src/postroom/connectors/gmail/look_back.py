@@ -1,97 +1,123 @@
 """Looks at the mail that is there already: of the last days, newest first, when there is no place in history to go on
 from, be it the first time or because Gmail has forgotten it.
 
-The bounds are Gmail's own words for "the last seven days", so that a wrong clock here hides nothing. Searches lag: mail
-that has just come is in lists and not yet in what a search finds, so the newest of the list are looked at as well.
+**Where it ends.** Gmail lists messages newest first, by the time at which they came (`internalDate`), and a plain list
+has every message at once. A search does not: what has just come, and sometimes mail between, is found only after a
+while. So no search is asked. The plain list is read page by page until a message is older than the window, by its own
+date. That costs one small call for every 500 messages, and some fifty more on the page on which the window begins. A
+message that was taken before proves nothing about those below it, so it is passed over and ends nothing. The window is
+measured by Gmail's clock, which every answer tells, so that a wrong clock here hides nothing.
+
+**Interrupted.** The window, and how far each list was read, stand in the checkpoint. After a kill the list is read
+again from the top, which is cheap, and messages are taken from where it was left. What came in between stands above
+that place, and is found by following history.
+
+**Meanwhile.** A look back at the quota's pace may take hours. After each page what has come meanwhile is taken as well.
+Should Gmail forget the place in history before the end, everything since then is looked at anew.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from datetime import datetime, timedelta
 
 import structlog
 
-from postroom.connectors.gmail.fetch import CHUNK
+from postroom.connectors.checkpoint import Checkpoint, LookBackState, Passed
+from postroom.connectors.gmail.dates import Dates
 from postroom.connectors.gmail.taking import Taking
 from postroom.connectors.runtime import Vitals
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import EndlessPages
-from postroom.gmail.resources import Message, MessagePage
 
 log = structlog.get_logger()
 
-DAYS = 7
-LAST_DAYS = f"newer_than:{DAYS}d"
-MAIL_ONLY = "-in:drafts -in:chats"
+WINDOW = timedelta(days=7)
 # Beyond this, looking back is a backfill and not a resync.
 FURTHEST = timedelta(days=90)
 # A day of overlap costs little, since what was handed in is not read again.
 OVERLAP = timedelta(days=1)
 PAGE = 500
-NEWEST = 100
+
+SENT = "sent"
+ALL = "all"
+
+
+def window_start(now: datetime, known_until: datetime | None) -> datetime:
+    """The last days, or as far as nothing is known where that was longer, as after a month without a connector."""
+    if known_until is None:
+        return now - WINDOW
+    return min(now - WINDOW, max(known_until - OVERLAP, now - FURTHEST))
 
 
 class LookBack:
-    """One look back. What was handed in before is passed over, so one that was interrupted goes on where it was."""
+    """One look back. `follow` takes what has come meanwhile and tells how much; `learn` learns whom the user knows."""
 
-    def __init__(self, client: GmailClient, taking: Taking, vitals: Vitals, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        client: GmailClient,
+        taking: Taking,
+        vitals: Vitals,
+        checkpoint: Checkpoint,
+        *,
+        follow: Callable[[], Awaitable[int]],
+        learn: Callable[[], Awaitable[object]],
+    ) -> None:
         self._client = client
         self._taking = taking
         self._vitals = vitals
-        self._clock = clock
-        self._found: dict[str, None] = {}
+        self._checkpoint = checkpoint
+        self._follow = follow
+        self._learn = learn
+        self._dates = Dates(client)
+        self._seen: set[str] = set()
         self.fresh = 0
 
-    async def run(self, known_until: datetime | None) -> int:
-        """Sent mail goes first: its ids tell which of the other is a reply. Returns how many were new."""
-        query = self._query(known_until)
-        for labels in (("SENT",), ()):
-            await self._take_found(query, labels)
-        await self._take_unindexed()
-        log.info("connector.looked_back", messages=len(self._found), new=self.fresh)
+    async def run(self, state: LookBackState) -> int:
+        """Sent mail goes first: it tells which of the other is a reply, and from whom the user knows. Returns how many
+        were new."""
+        await self._read_list(SENT, ("SENT",), state)
+        await self._learn()
+        await self._read_list(ALL, (), state)
+        log.info("connector.looked_back", messages=len(self._seen), new=self.fresh)
         return self.fresh
 
-    def _query(self, known_until: datetime | None) -> str:
-        """Further than the last days where the time before was longer, as after a month without a connector."""
-        if known_until is None:
-            return f"{LAST_DAYS} {MAIL_ONLY}"
-        now = self._clock()
-        since = max(known_until - OVERLAP, now - FURTHEST)
-        if since >= now - timedelta(days=DAYS):
-            return f"{LAST_DAYS} {MAIL_ONLY}"
-        return f"{{{LAST_DAYS} after:{int(since.timestamp())}}} {MAIL_ONLY}"
-
-    async def _take_found(self, query: str, labels: tuple[str, ...]) -> None:
+    async def _read_list(self, name: str, labels: tuple[str, ...], state: LookBackState) -> None:
+        passed = state.passed.get(name)
         try:
-            async with aclosing(self._client.message_pages(query, labels, max_results=PAGE)) as pages:
+            async with aclosing(self._client.message_pages("", labels, max_results=PAGE)) as pages:
                 async for page in pages:
-                    await self._take_page(page)
+                    ids = [ref.id for ref in page.messages]
+                    if passed is not None:
+                        ids, passed = await self._below(passed, ids)
+                    if ids and not await self._take_page(name, ids, state.since):
+                        return
         except EndlessPages as error:
             # Every page there is was read by then; what comes later is found by following.
             log.warning("connector.endless_pages", error=str(error))
 
-    async def _take_page(self, page: MessagePage) -> None:
-        self._found.update((ref.id, None) for ref in page.messages)
-        self.fresh += await self._taking.take(ref.id for ref in page.messages)
+    async def _below(self, passed: Passed, ids: list[str]) -> tuple[list[str], Passed | None]:
+        """What of a page is still to be taken, and the place again while the page lies wholly above it.
+
+        The message that marks the place may be gone; then its date tells.
+        """
+        if passed.id in ids:
+            return ids[ids.index(passed.id) + 1 :], None
+        last = await self._dates.last(ids)
+        if last is None:
+            return ids, passed
+        return ([], passed) if last.date > passed.date else (ids, None)
+
+    async def _take_page(self, name: str, ids: list[str], since: datetime) -> bool:
+        """Takes what of it is in the window; returns whether the window goes on below."""
+        last = await self._dates.last(ids)
+        goes_on = last is None or last.date >= since
+        inside = ids if goes_on else await self._dates.inside(ids, since)
+        self._seen.update(inside)
+        self.fresh += await self._taking.take(inside)
         counters = self._vitals.counters
-        counters["look_back.messages"], counters["look_back.new"] = len(self._found), self.fresh
-        log.info("connector.looking_back", messages=len(self._found), new=self.fresh)
-
-    async def _take_unindexed(self) -> None:
-        """The newest of the list, as far down as something is that the search has found."""
-        newest = [ref.id for ref in (await self._client.list_messages(max_results=NEWEST)).messages]
-        depth = max((place for place, id in enumerate(newest, 1) if id in self._found), default=0)
-        if self._found:
-            # Where nothing of it was found, all of it is newer than what was.
-            ids = newest[: depth or NEWEST]
-        else:
-            ids = await self._recent(newest[:CHUNK])
-        self.fresh += await self._taking.take(id for id in ids if id not in self._found)
-
-    async def _recent(self, ids: Sequence[str]) -> list[str]:
-        """Where the search finds nothing, the messages themselves tell how old they are."""
-        if not ids:
-            return []
-        since = self._clock() - timedelta(days=DAYS)
-        outcomes = await self._client.get_messages(ids, "minimal")
-        return [each.id for each in outcomes if isinstance(each, Message) and each.internal_date >= since]
+        counters["look_back.messages"], counters["look_back.new"] = len(self._seen), self.fresh
+        log.info("connector.looking_back", messages=len(self._seen), new=self.fresh)
+        if last is not None:
+            self._checkpoint.pass_in_list(name, last)
+        self.fresh += await self._follow()
+        return goes_on
