@@ -17,7 +17,7 @@ from postroom.store.clock import wall_clock
 from postroom.store.codecs import json_text
 from postroom.store.database import Database
 from postroom.store.history import count_states
-from postroom.store.sqlite import connect
+from postroom.store.sqlite_connection import connect
 from postroom.switchboard.buffer import Buffer, LeaseRef
 
 from .messages import IDENTITY, mail

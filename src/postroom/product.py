@@ -43,6 +43,7 @@ from postroom.settling import settle_memory, share_with_threads
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
+from postroom.store.opening import FILE
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.credentials import AccessTokens
 from postroom.switchboard.disk import DiskReserve
@@ -66,7 +67,7 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
     reserve = _reserve(settings, database)
     gauges = Gauges()
     async with httpx2.AsyncClient(timeout=30) as http, _services(settings, database, http, reserve) as services:
-        keeper = _keeper(settings, services, gauges)
+        keeper = _keeper(settings, services, gauges, reserve)
         await keeper.adopt_strays()
         mailboxes = Mailboxes(settings, http, services.credentials)
         dispatcher = Dispatcher(database, CATALOGUE, services.buffer, services.queues["email"])
@@ -144,7 +145,9 @@ def _adviser(settings: Settings, database: Database, model: Model) -> ModelAdvis
 
 
 def _reserve(settings: Settings, database: Database) -> DiskReserve | None:
-    return DiskReserve(settings.data_dir, settings.disk_reserve_mib) if database.dialect == "sqlite" else None
+    if database.dialect != "sqlite":
+        return None
+    return DiskReserve(settings.data_dir, settings.disk_reserve_mib, database=settings.data_dir / FILE)
 
 
 @contextlib.asynccontextmanager
@@ -194,7 +197,7 @@ async def _credentials(
         await tokens.close()
 
 
-def _keeper(settings: Settings, services: Services, gauges: Gauges) -> Keeper:
+def _keeper(settings: Settings, services: Services, gauges: Gauges, reserve: DiskReserve | None) -> Keeper:
     return Keeper(
         services.database,
         services.queues,
@@ -202,6 +205,7 @@ def _keeper(settings: Settings, services: Services, gauges: Gauges) -> Keeper:
         gauges,
         keep=timedelta(days=settings.inbox.keep_days),
         keep_rollups=timedelta(days=settings.inbox.rollup_days),
+        log_bytes=lambda: None if reserve is None else reserve.log_bytes,
     )
 
 

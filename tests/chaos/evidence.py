@@ -18,7 +18,7 @@ from chaos.trade import DELIVERED, STEPS, Diary
 from chaos.worker_process import DIARY
 from postroom.core.lifecycle import JOB
 from postroom.store.opening import FILE
-from postroom.store.sqlite import connect
+from postroom.store.sqlite_connection import connect
 from support.postgres import PostgresServer
 
 _CONSISTENT = """

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from postroom.cli import checks
+from postroom.store.health import NOT_CHECKED
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 SQLITE = {"journal_mode": "wal", "synchronous": 2, "quick_check": "ok", "sqlite_version": "3.53.4"}
@@ -84,6 +85,20 @@ def test_sqlite_as_postroom_opens_it_is_durable():
 def test_anything_less_durable_in_sqlite_fails(fact: str, value: object, name: str):
     found = verdicts(checks.sqlite_durability({**SQLITE, fact: value}))
     assert [each for each, verdict in found.items() if verdict == "fail"] == [name]
+
+
+def test_a_check_that_was_cut_short_because_much_is_written_is_no_damage():
+    found = verdicts(checks.sqlite_durability({**SQLITE, "quick_check": NOT_CHECKED}))
+    assert found["integrity"] == "warn"
+
+
+@pytest.mark.parametrize(
+    ("mib", "verdict"), [(0, "ok"), (64, "ok"), (87, "ok"), (88, "warn"), (111, "warn"), (112, "fail"), (900, "fail")]
+)
+def test_a_long_write_ahead_log_is_told_with_who_holds_it(mib: int, verdict: str):
+    found = checks.write_ahead_log(mib * checks.MIB, [4711])
+    assert (found.verdict, found.found) == (verdict, f"{mib} MiB")
+    assert ("4711" in found.remedy) == (verdict != "ok")
 
 
 @pytest.mark.parametrize("version", ["3.7.0", "3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"])

@@ -11,8 +11,9 @@ from starlette.routing import Route
 from browser.scripted_feed import NOON, ScriptedFeed
 from postroom.dashboard.web import create_dashboard
 from postroom.store.database import Database
-from postroom.store.opening import open_database
+from postroom.store.opening import FILE, open_database
 from postroom.store.sqlite import SqliteDatabase
+from postroom.store.write_ahead_log import INTAKE_LIMIT_BYTES
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.ready import ready_endpoint
 
@@ -65,7 +66,7 @@ async def test_a_product_that_can_work_is_ready(tmp_path: Path, with_reserve: bo
     async with opened(tmp_path) as database, visiting(database, reserve) as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-    assert answer.json() == {"status": "ready", "checks": {"database": "ok", "room": "ok"}}
+    assert answer.json() == {"status": "ready", "checks": {"database": "ok", "room": "ok", "log": "ok"}}
     assert answer.headers["cache-control"] == "no-store"
 
 
@@ -80,8 +81,21 @@ async def test_below_the_reserve_it_is_not_ready_and_is_again_when_there_is_room
             disk.free_mib = free_mib
             answer = await client.get("/readyz")
             assert answer.status_code == status
-            assert answer.json()["checks"] == {"database": "ok", "room": room}
+            assert answer.json()["checks"] == {"database": "ok", "room": room, "log": "ok"}
             assert answer.json()["status"] == ("ready" if status == 200 else "not ready")
+
+
+async def test_the_size_of_the_log_is_told_and_one_that_is_held_makes_it_not_ready(tmp_path: Path):
+    log = tmp_path / f"{FILE}-wal"
+    async with opened(tmp_path / "other") as database:
+        reserve = DiskReserve(tmp_path, 0, database=tmp_path / FILE)
+        async with visiting(database, reserve) as client:
+            for size, status in ((0, 200), (INTAKE_LIMIT_BYTES - 1, 200), (INTAKE_LIMIT_BYTES, 503)):
+                with log.open("wb") as file:
+                    file.truncate(size)
+                answer = await client.get("/readyz")
+                assert (answer.status_code, answer.json()["log_bytes"]) == (status, size)
+                assert (answer.json()["checks"]["log"] == "ok") == (status == 200)
 
 
 async def test_a_database_that_does_not_answer_is_named_by_the_kind_of_its_error(tmp_path: Path):
@@ -89,7 +103,7 @@ async def test_a_database_that_does_not_answer_is_named_by_the_kind_of_its_error
     async with without_a_schema(tmp_path) as database, visiting(database, full) as client:
         answer = await client.get("/readyz")
     assert answer.status_code == 503
-    checks = {"database": "SchemaMismatch", "room": "below the reserve"}
+    checks = {"database": "SchemaMismatch", "room": "below the reserve", "log": "ok"}
     assert answer.json() == {"status": "not ready", "checks": checks}
     assert str(tmp_path) not in answer.text
 

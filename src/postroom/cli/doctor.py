@@ -92,6 +92,8 @@ def database_checks(application: "Application", settings: "Settings") -> Sequenc
 async def opened_database_checks(database: "Database", settings: "Settings") -> list[Check]:
     from postroom.store.health import facts
     from postroom.store.migrate import pending
+    from postroom.store.opening import FILE
+    from postroom.store.write_ahead_log import log_bytes, snapshot_holders
 
     before = datetime.now(UTC)
     known = await facts(database)
@@ -102,6 +104,9 @@ async def opened_database_checks(database: "Database", settings: "Settings") -> 
         else checks.postgres_durability(known, settings.allow_unsafe_durability)
     )
     missing = await pending(database)
+    if database.dialect == "sqlite":
+        file = settings.data_dir / FILE
+        durability.append(checks.write_ahead_log(log_bytes(file), snapshot_holders(file)))
     return [
         Check("database", "ok", f"{database.dialect} answers"),
         checks.schema(missing),

@@ -15,7 +15,7 @@ MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 50
 
 
 # Prometheus puts the unit behind the name; what stands in braces is no unit, only what is counted.
-PROMETHEUS_UNITS = {"s": "_seconds", "ms": "_milliseconds"}
+PROMETHEUS_UNITS = {"s": "_seconds", "ms": "_milliseconds", "By": "_bytes"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,6 +152,15 @@ ACCESS_REFUSED = Metric(
     known=(("no_token",), ("bad_token",), ("expired",), ("revoked",), ("role",), ("identity",)),
 )
 
+LOG_SIZE = Metric(
+    "butlers.store.write_ahead_log_size",
+    "gauge",
+    "By",
+    "The size of SQLite's write-ahead log. From 112 MiB on, which is when some process holds an old snapshot, nothing "
+    "new is accepted.",
+    (),
+)
+
 METRICS = (
     MESSAGE_RECEIVED,
     MESSAGE_DEDUPLICATED,
@@ -168,4 +177,5 @@ METRICS = (
     TIER_3_SKIPPED,
     KNOWN_CONTACT_DEGRADED,
     ACCESS_REFUSED,
+    LOG_SIZE,
 )

@@ -1,4 +1,8 @@
-"""Whether there is room for more: intake stops long before the disk is full, so that work can drain."""
+"""Whether there is room for more: intake stops long before the disk is full, so that work can drain.
+
+It also stops when SQLite's write-ahead log cannot be kept short, because some process holds an old snapshot of the
+database: every write would only make the log longer.
+"""
 
 import shutil
 import time
@@ -7,9 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from postroom.core.errors import IntakeRefused
+from postroom.store.write_ahead_log import INTAKE_LIMIT_BYTES, log_bytes
 
 LOOK_EVERY_S = 1.0
 COME_BACK = timedelta(seconds=60)
+LOG_COME_BACK = timedelta(seconds=5)
+MIB = 1024 * 1024
 
 
 def free_bytes(folder: Path) -> int:
@@ -17,7 +24,10 @@ def free_bytes(folder: Path) -> int:
 
 
 class DiskReserve:
-    """Refuses when less than the reserve is free on the disk of the data folder."""
+    """Refuses when less than the reserve is free on the disk of the data folder, or the log has grown too long.
+
+    `database` is the SQLite file, where that is the database.
+    """
 
     def __init__(
         self,
@@ -25,21 +35,41 @@ class DiskReserve:
         reserve_mib: int,
         free: Callable[[Path], int] = free_bytes,
         look_every_s: float = LOOK_EVERY_S,
+        *,
+        database: Path | None = None,
     ) -> None:
         self._folder = folder
-        self._reserve = reserve_mib * 1024 * 1024
+        self._database = database
+        self._reserve = reserve_mib * MIB
         self._free = free
         self._look_every_s = look_every_s
         self._looked_at = float("-inf")
         self._found = 0
 
     def check(self) -> None:
+        self.check_space()
+        self.check_log()
+
+    def check_space(self) -> None:
         if time.monotonic() - self._looked_at >= self._look_every_s:
             self._found, self._looked_at = self._free(self._folder), time.monotonic()
         if self._found < self._reserve:
-            mib = 1024 * 1024
             raise IntakeRefused(
-                f"only {self._found // mib} MiB are free on the disk of {self._folder}, less than the reserve of "
-                f"{self._reserve // mib} MiB; free some space, or lower disk_reserve_mib",
+                f"only {self._found // MIB} MiB are free on the disk of {self._folder}, less than the reserve of "
+                f"{self._reserve // MIB} MiB; free some space, or lower disk_reserve_mib",
                 COME_BACK,
+            )
+
+    @property
+    def log_bytes(self) -> int | None:
+        """The size of the write-ahead log; None where the database is not ours to look at."""
+        return None if self._database is None else log_bytes(self._database)
+
+    def check_log(self) -> None:
+        size = self.log_bytes
+        if size is not None and size >= INTAKE_LIMIT_BYTES:
+            raise IntakeRefused(
+                f"the write-ahead log of {self._database} has grown to {size // MIB} MiB, because some process holds "
+                "an old snapshot of the database; find it with `postroom doctor` and end it, and intake goes on",
+                LOG_COME_BACK,
             )

@@ -11,7 +11,7 @@ from datetime import timedelta
 import structlog
 
 from postroom.core.errors import PostroomError
-from postroom.core.metrics import QUEUE_DEPTH
+from postroom.core.metrics import LOG_SIZE, QUEUE_DEPTH
 from postroom.core.queues import Queues
 from postroom.core.tally import Gauges
 from postroom.store import connectors, history, inbox, rollups
@@ -39,6 +39,7 @@ class Keeper:
         keep: timedelta,
         keep_rollups: timedelta,
         clock: Clock = wall_clock,
+        log_bytes: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._database = database
         self._queues = queues
@@ -47,6 +48,7 @@ class Keeper:
         self._keep = keep
         self._keep_rollups = keep_rollups
         self._clock = clock
+        self._log_bytes = log_bytes
         self._measure_at = float("-inf")
 
     async def run(self) -> None:
@@ -54,6 +56,7 @@ class Keeper:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(timedelta(seconds=1), self._buffer.sweep))
             group.create_task(self._every(timedelta(seconds=5), self._measure_within_reason))
+            group.create_task(self._every(timedelta(seconds=5), self.measure_log))
             group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
@@ -80,6 +83,12 @@ class Keeper:
             for state in ("waiting", "leased")
         ]
         self._gauges.show(QUEUE_DEPTH, {place: found.get(place, 0.0) for place in known})
+
+    async def measure_log(self) -> None:
+        """How long SQLite's write-ahead log is, where that is the database."""
+        size = self._log_bytes()
+        if size is not None:
+            self._gauges.show(LOG_SIZE, {(): float(size)})
 
     async def _measure_within_reason(self) -> None:
         """It counts: the more there is, the longer it takes, and the less often it is done."""

@@ -17,10 +17,12 @@ def ready_endpoint(database: Database, reserve: DiskReserve | None) -> Endpoint:
     """Answers 200 when the database answers and there is room for more, else 503; either way what was found."""
 
     async def readyz(_request: Request) -> Response:
-        found = {"database": await _database(database), "room": _room(reserve)}
+        found = {"database": await _database(database), "room": _room(reserve), "log": _log(reserve)}
         good = all(each == "ok" for each in found.values())
-        status = "ready" if good else "not ready"
-        return JSONResponse({"status": status, "checks": found}, 200 if good else 503)
+        answer: dict[str, object] = {"status": "ready" if good else "not ready", "checks": found}
+        if reserve is not None and reserve.log_bytes is not None:
+            answer["log_bytes"] = reserve.log_bytes
+        return JSONResponse(answer, 200 if good else 503)
 
     return readyz
 
@@ -36,7 +38,16 @@ async def _database(database: Database) -> str:
 def _room(reserve: DiskReserve | None) -> str:
     try:
         if reserve is not None:
-            reserve.check()
+            reserve.check_space()
     except IntakeRefused:
         return "below the reserve"
+    return "ok"
+
+
+def _log(reserve: DiskReserve | None) -> str:
+    try:
+        if reserve is not None:
+            reserve.check_log()
+    except IntakeRefused:
+        return "held by an old snapshot"
     return "ok"

@@ -1,0 +1,197 @@
+"""The write-ahead log of SQLite stays short while readers overlap and others write; where it cannot, it says so."""
+
+import asyncio
+import contextlib
+import itertools
+import signal
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.evidence import Place
+from chaos.trade import CATALOGUE
+from conftest import copy_sqlite, scale
+from postroom.core.errors import IntakeRefused, TookTooLong
+from postroom.jobs.queue import JobQueue
+from postroom.store.database import Script, Text, query, sql
+from postroom.store.opening import open_database
+from postroom.store.sqlite import SqliteDatabase
+from postroom.store.write_ahead_log import snapshot_holders
+from postroom.switchboard.disk import DiskReserve
+from postroom.switchboard.intake import Intake
+from support.processes import Child, Family
+
+MIB = 1024 * 1024
+LIMIT = 128 * MIB
+PARCEL = 256 * 1024
+WRITTEN = scale(160, 4096) * MIB
+READERS = 4
+# A read of a few hundred milliseconds, whatever is in the database.
+SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT count(*) FROM n"
+
+
+@pytest.fixture
+def place(migrated_sqlite: Path, tmp_path: Path) -> Place:
+    folder = tmp_path / "data"
+    copy_sqlite(migrated_sqlite, folder)
+    return Place(folder)
+
+
+@pytest.fixture
+async def database(place: Place) -> AsyncGenerator[SqliteDatabase]:
+    opened = await open_database(place.folder)
+    assert isinstance(opened, SqliteDatabase)
+    yield opened
+    await opened.close()
+
+
+@query
+def count_slowly() -> Script[tuple[int, int]]:
+    """Counts the jobs before and after something that takes long: one snapshot, so both are the same."""
+    before = yield sql("count_jobs")
+    yield Text(SLOW)
+    after = yield sql("count_jobs")
+    return sum(row[-1] for row in before), sum(row[-1] for row in after)
+
+
+class Log:
+    """The file of the log, and the largest that it has been seen."""
+
+    def __init__(self, place: Place) -> None:
+        self._file = place.file.with_name(f"{place.file.name}-wal")
+        self.largest = 0
+
+    def look(self) -> int:
+        size = self._file.stat().st_size if self._file.exists() else 0
+        self.largest = max(self.largest, size)
+        return size
+
+
+async def write(database: SqliteDatabase, log: Log, total: int, prefix: str = "mine") -> None:
+    """So many bytes of jobs, by a few callers at once."""
+    queue, numbers = JobQueue(database, CATALOGUE), itertools.count()
+
+    async def call() -> None:
+        while (number := next(numbers)) * PARCEL < total:
+            await queue.enqueue("parcel", {"filling": "x" * PARCEL}, key=f"{prefix}-{number}")
+            log.look()
+
+    await asyncio.gather(*(call() for _ in range(8)))
+
+
+async def read_forever(database: SqliteDatabase, delay: float, done: list[bool]) -> None:
+    """One slow read after another; `done` gets whether each was answered or cut off for good."""
+    await asyncio.sleep(delay)
+    while True:
+        try:
+            before, after = await database.run(count_slowly())
+            assert before == after, "a snapshot has changed under its reader"
+            done.append(True)
+        except TookTooLong:
+            done.append(False)
+
+
+@contextlib.asynccontextmanager
+async def reading(database: SqliteDatabase) -> AsyncGenerator[list[bool]]:
+    """Readers that overlap: at every moment somebody reads from a snapshot of some time ago."""
+    done: list[bool] = []
+    tasks = [asyncio.create_task(read_forever(database, number / 20, done)) for number in range(READERS)]
+    try:
+        yield done
+    finally:
+        for task in tasks:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks)
+
+
+async def test_the_log_stays_short_beside_readers_that_overlap(place: Place, database: SqliteDatabase) -> None:
+    log = Log(place)
+    async with reading(database) as done:
+        await write(database, log, WRITTEN)
+        assert log.largest < LIMIT
+    print(f"{WRITTEN // MIB} MiB written, log at most {log.largest // MIB} MiB, {done.count(True)} reads answered")
+    await place.check_integrity()
+
+
+async def test_the_log_stays_short_beside_readers_and_a_second_writing_process(
+    place: Place, database: SqliteDatabase, children: Family
+) -> None:
+    log = Log(place)
+    producer = await children.start(
+        "chaos.producer_process", *place.arguments(), "--prefix", "theirs", "--weight", str(PARCEL)
+    )
+    await producer.hear("accepted")
+    async with reading(database):
+        await write(database, log, WRITTEN)
+        while len(producer.announced("accepted")) * PARCEL < WRITTEN // 4:
+            await producer.hear("accepted", after=producer.lines[-1].at)
+            log.look()
+    await producer.kill()
+    theirs = len(producer.announced("accepted")) * PARCEL
+    print(f"{WRITTEN // MIB} + {theirs // MIB} MiB written, log at most {log.largest // MIB} MiB")
+    assert log.largest < LIMIT
+    await place.check_integrity()
+
+
+async def test_a_read_that_the_log_cannot_wait_for_is_begun_anew_and_answered(
+    place: Place, database: SqliteDatabase
+) -> None:
+    """It sees what was committed when it was begun for the last time."""
+    log = Log(place)
+    first = asyncio.create_task(database.run(count_slowly()))
+    await write(database, log, WRITTEN)
+    before, after = await first
+    assert before == after
+    assert log.largest < LIMIT
+
+
+def envelope(number: int) -> dict[str, Any]:
+    return {
+        "schema_version": "ingest.v1",
+        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": "gmail:user:a@b.example"},
+        "event": {"external_event_id": str(number), "observed_at": "2026-11-15T08:00:00Z"},
+        "sender": {"identity": "c@d.example"},
+        "payload": {"raw": {}, "normalized_text": "x" * PARCEL},
+    }
+
+
+async def take_in(intake: Intake, log: Log, numbers: "itertools.count[int]", most: int) -> IntakeRefused | None:
+    """Until it is refused, or so many bytes were taken in."""
+    for _ in range(most // PARCEL):
+        try:
+            await intake.ingest(envelope(next(numbers)))
+        except IntakeRefused as refused:
+            return refused
+        log.look()
+    return None
+
+
+async def hold_a_snapshot(place: Place, children: Family) -> Child:
+    reader = await children.start("chaos.reader_process", *place.arguments())
+    await reader.hear("reads")
+    return reader
+
+
+async def test_a_frozen_reader_stops_intake_before_the_log_fills_the_disk_and_nothing_else(
+    place: Place, database: SqliteDatabase, children: Family
+) -> None:
+    log, numbers = Log(place), itertools.count()
+    intake = Intake(database, DiskReserve(place.folder, 1, database=place.file))
+    reader = await hold_a_snapshot(place, children)
+    refused = await take_in(intake, log, numbers, most=2 * LIMIT)
+    assert refused is not None
+    assert "write-ahead log" in str(refused)
+    assert log.largest < LIMIT
+    assert reader.pid in snapshot_holders(place.file)
+    await JobQueue(database, CATALOGUE).enqueue("parcel", {"filling": ""}, key="still works")
+    assert (await database.run(count_slowly()))[0] == 1
+    reader.signal(signal.SIGCONT)
+    assert (await reader.hear("done")).details == "True", "its snapshot stood all the while"
+    await reader.ended()
+    while log.look() >= LIMIT // 2:  # the writer tries again by itself, also while nobody writes
+        await database.run(count_slowly())
+    assert await take_in(intake, log, numbers, most=LIMIT // 2) is None
+    assert log.largest < LIMIT
