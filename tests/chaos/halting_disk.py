@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from postroom.store.opening import FILE
-from postroom.store.sqlite import connect
+from postroom.store.sqlite_connection import connect
 from support.processes import announce
 
 BASE = "unix"
