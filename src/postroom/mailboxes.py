@@ -22,6 +22,7 @@ from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota
 from postroom.gmail.tokens import PlainTokens, TokenProvider
 from postroom.google import quota_terms
+from postroom.handlers.label_watch import LabelWatch
 from postroom.store import accounts
 from postroom.store.clock import wall_clock
 from postroom.store.ids import new_id
@@ -121,6 +122,15 @@ async def watch_accounts(settings: Settings, database: Database, mailboxes: Mail
     finally:
         subscription.close()
         await _end(list(running.values()))
+
+
+async def watch_labels(settings: Settings, database: Database, mailboxes: Mailboxes) -> None:
+    """Looks at the labels of each account that is in use, again and again."""
+
+    async def accounts_in_use() -> list[UUID]:
+        return [each.id for each in await _in_use(settings, database)]
+
+    await LabelWatch(database, mailboxes.client_of).run(accounts_in_use)
 
 
 async def _in_use(settings: Settings, database: Database) -> list[accounts.AccountView]:

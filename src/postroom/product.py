@@ -36,7 +36,7 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.mailboxes import Mailboxes, keep_sandbox_account, watch_accounts
+from postroom.mailboxes import Mailboxes, keep_sandbox_account, watch_accounts, watch_labels
 from postroom.queue_settings import queues_of
 from postroom.settings import Settings
 from postroom.settling import settle_memory, share_with_threads
@@ -79,6 +79,7 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             background(dispatcher.run(), stop),
             background(run_discord_bot(settings, database), stop),
             background(watch_accounts(settings, database, mailboxes, _watch(settings, services, http)), stop),
+            background(watch_labels(settings, database, mailboxes), stop),
         ):
             settle_memory()
             share_with_threads()

@@ -106,6 +106,11 @@ async def sync_labels(desk: Desk) -> Transaction[Any]:
     return labels.sync_labels(account.id, [labels.SeenLabel("L2", "Travel", "user")], desk.clock())
 
 
+async def keep_label(desk: Desk) -> Transaction[Any]:
+    account = await desk.database.run(await keep_account(desk))
+    return labels.keep_label(account.id, labels.SeenLabel("L1", "Receipts", "user"), desk.clock())
+
+
 async def index_older_mail(desk: Desk) -> Transaction[Any]:
     await desk.database.run(await _store_as(desk, new_id()))
     await unindex(desk.database)
@@ -115,6 +120,7 @@ async def index_older_mail(desk: Desk) -> Transaction[Any]:
 CASES: list[Case] = [
     index_older_mail,
     sync_labels,
+    keep_label,
     keep_account,
     store_message,
     add_rules,

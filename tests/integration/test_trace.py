@@ -29,7 +29,7 @@ async def test_the_trace_of_an_envelope_reaches_the_mailbox(database: Database, 
     assert (above(spans["ingest"]), above(spans["dispatch"])) == (GIVEN, place(spans["ingest"]))
     assert (above(classify), above(action)) == (place(spans["dispatch"]), place(classify))
     calls = [each for each in spans.all if each.name.startswith("gmail ")]
-    assert {each.name for each in calls} == {"gmail label_id", "gmail labels_of", "gmail modify"}
+    assert {each.name for each in calls} == {"gmail labels", "gmail create_label", "gmail labels_of", "gmail modify"}
     assert {above(each) for each in calls} == {place(action)}
     told = "".join(each.to_json() for each in spans.all)
     assert not [canary for canary in (*CANARIES, message.id, "Receipts") if canary in told]

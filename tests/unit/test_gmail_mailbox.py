@@ -8,7 +8,7 @@ import pytest
 
 from postroom.core.mailbox import Mailbox
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import LabelNotFound
+from postroom.gmail.errors import LabelNotFound, NoLabels
 from postroom.gmail.mailbox import GmailMailbox
 
 
@@ -34,7 +34,8 @@ class Google:
 
 
 def labels(*names: str) -> dict[str, Any]:
-    return {"labels": [{"id": f"Label_{number}", "name": name} for number, name in enumerate(names, 1)]}
+    own = {"id": "INBOX", "name": "INBOX", "type": "system"}
+    return {"labels": [own, *({"id": f"Label_{number}", "name": name} for number, name in enumerate(names, 1))]}
 
 
 MESSAGE = {"id": "18c2", "threadId": "18c2", "historyId": "1", "internalDate": "1", "labelIds": ["INBOX"]}
@@ -79,6 +80,14 @@ async def test_a_missing_label_is_not_created_against_the_callers_will() -> None
     google = Google((200, labels()))
     with pytest.raises(LabelNotFound, match="'Work'"):
         await google.mailbox().label_id("Work", create=False)
+    assert len(google.asked) == 1
+
+
+@pytest.mark.parametrize("answer", [{}, {"labels": []}])
+async def test_an_answer_without_any_label_is_no_answer_and_nothing_is_created(answer: dict[str, Any]) -> None:
+    google = Google((200, answer))
+    with pytest.raises(NoLabels):
+        await google.mailbox().label_id("Work")
     assert len(google.asked) == 1
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from postroom.act.labels import LabelFinder
 from postroom.core.actions import LabelChange, check_parameters, label_change, wanted_label
 from postroom.core.errors import BadInput, Fatal, MessageGone
 from postroom.core.job_types import OUTBOUND_SEND, UNSNOOZE_GMAIL, Catalogue
@@ -54,9 +55,8 @@ class Executor:
 
     async def _relabel(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
         label = wanted_label(action.action_type, action.parameters)
-        # A model names labels that exist: one that the user has deleted meanwhile does not come back by its word.
-        creates = action.action_type == "apply_label" and action.actor != "model"
-        label_id = None if label is None else await mailbox.label_id(label, creates)
+        finder = LabelFinder(self.database, self.clock)
+        label_id = None if label is None else await finder.id_of(mailbox, action, label)
         before = _labels(await self._pre_image(mailbox, job, action))
         change = label_change(action.action_type, label_id).effective(before)
         after = await _changed(mailbox, action, change) if change else before

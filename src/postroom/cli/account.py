@@ -215,18 +215,19 @@ def resume(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
 
 @app.command()
 def sync(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Have a mailbox looked at now, by a job; its connector also looks by itself every few seconds. Safe to repeat."""
+    """Have a mailbox and its labels looked at now, by jobs. Both are also looked at all the time. Safe to repeat."""
 
     async def asking(database: "Database") -> "tuple[AccountView, UUID]":
         from postroom.store.jobs import enqueue_many
-        from postroom.store.mailbox_jobs import sync_job
+        from postroom.store.mailbox_jobs import labels_job, sync_job
         from postroom.switchboard.accounts import find_account
 
         account = await find_account(database, name)
         if account.state != "active":
             raise BadInput("account", f"{account.email} {_not_in_use(account)}", _use_again(account))
-        (enqueued,) = await database.run(enqueue_many([sync_job(account.id)], datetime.now(UTC)))
-        return account, enqueued.id
+        jobs = [sync_job(account.id), labels_job(account.id)]
+        looked_at, _ = await database.run(enqueue_many(jobs, datetime.now(UTC)))
+        return account, looked_at.id
 
     account, job_id = with_database(application_of(context), settings_for(data_dir), asking)
     row = {"account": account.email, "job_id": job_id}

@@ -40,6 +40,27 @@ def list_(context: typer.Context, account: Account = None, data_dir: DataDir = N
 
 
 @app.command()
+def sync(context: typer.Context, account: Account = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Have the labels of mailboxes looked at now, by jobs, and not only every half minute. Safe to repeat."""
+
+    async def asking(database: "Database") -> list[dict[str, object]]:
+        from postroom.store.accounts import list_accounts
+        from postroom.store.jobs import enqueue_many
+        from postroom.store.mailbox_jobs import labels_job
+        from postroom.switchboard.accounts import find_account
+
+        named = [await find_account(database, account)] if account is not None else None
+        found = [each for each in named or await database.run(list_accounts()) if each.state == "active"]
+        if not found:
+            raise NotFound("there is no account in use; `postroom account list` shows those there are")
+        enqueued = await database.run(enqueue_many([labels_job(each.id) for each in found], datetime.now(UTC)))
+        return [{"account": each.email, "job_id": job.id} for each, job in zip(found, enqueued, strict=True)]
+
+    asked = with_database(application_of(context), settings_for(data_dir), asking)
+    show_list(asked, ("account", "job_id"), as_json=as_json)
+
+
+@app.command()
 def describe(
     context: typer.Context,
     name: Name,

@@ -1,7 +1,7 @@
 """The mailbox as actions see it: what a message is like, and how it is changed. Gmail is the port's first
 implementation."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -10,6 +10,24 @@ class SeenMessage(NamedTuple):
 
     labels: frozenset[str]
     history_id: int
+
+
+class MailboxLabel(NamedTuple):
+    """A label of a mailbox. Those of the provider itself are `system`, all others are the user's."""
+
+    id: str
+    name: str
+    is_system: bool
+
+
+def find_label(labels: Iterable[MailboxLabel], name: str) -> MailboxLabel | None:
+    """By name or id, among those of the user: what the provider's own stand for are actions of their own.
+
+    Gmail keeps the case of a name, and allows no second one that differs in case only.
+    """
+    wanted, of_user = name.casefold(), [label for label in labels if not label.is_system]
+    found = next((label for label in of_user if label.name.casefold() == wanted), None)
+    return found or next((label for label in of_user if label.id == name), None)
 
 
 class Mailbox(Protocol):
@@ -41,6 +59,14 @@ class Mailbox(Protocol):
 
     async def delete(self, message_id: str) -> None:
         """Deletes it for good: there is no way back."""
+        ...
+
+    async def labels(self) -> Sequence[MailboxLabel]:
+        """All labels of the mailbox, which are never none."""
+        ...
+
+    async def create_label(self, name: str) -> str:
+        """The id of a new label of this name, or of one that somebody else has created at the same time."""
         ...
 
     async def label_id(self, name: str, create: bool = True) -> str:

@@ -20,7 +20,7 @@ import httpx2
 from postroom.core.errors import BadInput
 from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call, Format, HistoryType
-from postroom.gmail.errors import AnswerTooLarge, GmailError, RateLimited, ScopeMissing
+from postroom.gmail.errors import AnswerTooLarge, GmailError, NoLabels, RateLimited, ScopeMissing
 from postroom.gmail.methods import Method
 from postroom.gmail.paging import MOST_PAGES, pages
 from postroom.gmail.quota import Quota, Ticket
@@ -230,7 +230,10 @@ class GmailClient:
         return pages(fetch, most=most)
 
     async def list_labels(self) -> tuple[Label, ...]:
-        return await self.run(calls.list_labels())
+        """Every label of the mailbox. Raises NoLabels for an answer without any, which is none."""
+        if not (found := await self.run(calls.list_labels())):
+            raise NoLabels
+        return found
 
     async def get_label(self, label_id: str) -> Label:
         """A label with its numbers of messages."""

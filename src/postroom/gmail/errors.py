@@ -22,6 +22,7 @@
         └── BadAnswer           an answer came that Gmail does not give
             ├── NotFromGmail        not even JSON, or a redirection: something else answers in Gmail's place
             ├── AnswerTooLarge      more bytes than any answer of Gmail has
+            ├── NoLabels            a list of labels without any: every mailbox has some
             └── EndlessPages        page tokens that lead in a circle, or never end
 
 No message quotes an access token, a header we sent, or anything out of a mail. Google's own error text may quote what
@@ -233,6 +234,13 @@ class AnswerTooLarge(BadAnswer):
         super().__init__(f"{call} was answered with more than {largest >> 20} MiB")
 
 
+class NoLabels(BadAnswer):
+    """A list of labels without any. Every mailbox has those of Gmail itself, so nothing follows from it."""
+
+    def __init__(self) -> None:
+        super().__init__("labels.list was answered with no labels at all, which no mailbox has; it is asked again")
+
+
 class EndlessPages(BadAnswer):
     """The pages of a list lead in a circle, or never end."""
 
@@ -249,7 +257,7 @@ def job_error_of(error: GmailError, context: str = "", account_id: UUID | None =
             return Parked(parking_key(account_id), message)
         case RateLimited() | ServerError() | TokenUnavailable():
             return Retryable(message, after=error.retry_after)
-        case ConsentLost() | Unauthorized() | Unreachable() | NotFromGmail() | HistoryExpired():
+        case ConsentLost() | Unauthorized() | Unreachable() | NotFromGmail() | NoLabels() | HistoryExpired():
             return Retryable(message)
         case _:
             return Fatal(message)

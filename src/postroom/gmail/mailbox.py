@@ -1,8 +1,8 @@
 """A mailbox at Gmail, behind the port that actions use."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from postroom.core.mailbox import SeenMessage
+from postroom.core.mailbox import MailboxLabel, SeenMessage, find_label
 from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import EndlessPages, HistoryExpired, LabelExists, LabelNotFound
@@ -59,24 +59,18 @@ class GmailMailbox:
         """Deletes for good: there is no way back."""
         await self._client.delete_message(message_id)
 
+    async def labels(self) -> Sequence[MailboxLabel]:
+        return [MailboxLabel(each.id, each.name, each.type == "system") for each in await self._client.list_labels()]
+
+    async def create_label(self, name: str) -> str:
+        try:
+            return (await self._client.create_label(name)).id
+        except LabelExists:
+            return await self.label_id(name, create=False)
+
     async def label_id(self, name: str, create: bool = True) -> str:
-        found = await self._find(name)
-        if found is None and create:
-            try:
-                found = (await self._client.create_label(name)).id
-            except LabelExists:
-                # Somebody else created it since we looked.
-                found = await self._find(name)
-        if found is None:
+        if (found := find_label(await self.labels(), name)) is not None:
+            return found.id
+        if not create:
             raise LabelNotFound(name)
-        return found
-
-    async def _find(self, name: str) -> str | None:
-        """By name or id, among those of the user: what Gmail's own stand for are actions of their own.
-
-        Gmail keeps the case of a name, and allows no second one that differs in case only.
-        """
-        wanted = name.casefold()
-        labels = [label for label in await self._client.list_labels() if label.type == "user"]
-        found = next((label.id for label in labels if label.name.casefold() == wanted), None)
-        return found or next((label.id for label in labels if label.id == name), None)
+        return await self.create_label(name)

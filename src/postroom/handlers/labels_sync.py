@@ -1,12 +1,13 @@
 """The `labels.sync.gmail` job: takes over the labels of a mailbox; a rule whose label is gone is disabled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from uuid import UUID
 
 import structlog
 
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, job_error_of
+from postroom.gmail.resources import Label
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
 from postroom.store import labels
@@ -26,11 +27,15 @@ class LabelsSyncGmail:
 
     async def __call__(self, run: JobRun) -> None:
         account_id = uuid_field(run.job, "account_id")
+        asked_at = self._clock()
         try:
             found = await self._client_of(account_id).list_labels()
         except GmailError as error:
             raise job_error_of(error, "labels.sync", account_id) from error
-        seen = [labels.SeenLabel(each.id, each.name, "system" if each.type == "system" else "user") for each in found]
-        synced = await self._database.run(labels.sync_labels(account_id, seen, self._clock()))
+        synced = await self._database.run(labels.sync_labels(account_id, as_seen(found), self._clock(), asked_at))
         if synced.disabled:
             log.warning("rules.disabled_for_labels", account=str(account_id), rules=len(synced.disabled))
+
+
+def as_seen(found: Iterable[Label]) -> list[labels.SeenLabel]:
+    return [labels.SeenLabel(each.id, each.name, "system" if each.type == "system" else "user") for each in found]

@@ -1,8 +1,8 @@
 """A mailbox whose every use is a span. The span says what was asked for, not of which message or label."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from postroom.core.mailbox import Mailbox, SeenMessage
+from postroom.core.mailbox import Mailbox, MailboxLabel, SeenMessage
 from postroom.tracing import span
 
 
@@ -39,6 +39,14 @@ class TracedMailbox:
     async def delete(self, message_id: str) -> None:
         with span("gmail delete"):
             await self._mailbox.delete(message_id)
+
+    async def labels(self) -> Sequence[MailboxLabel]:
+        with span("gmail labels"):
+            return await self._mailbox.labels()
+
+    async def create_label(self, name: str) -> str:
+        with span("gmail create_label"):
+            return await self._mailbox.create_label(name)
 
     async def label_id(self, name: str, create: bool = True) -> str:
         with span("gmail label_id"):

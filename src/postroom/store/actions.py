@@ -23,6 +23,7 @@ from postroom.store.jobs import completing_one, enqueue_many, unpark
 from postroom.store.mail import sender_and_labels
 from postroom.store.pauses import unless_paused
 from postroom.store.protection import protected_now
+from postroom.store.unknown_labels import noticing_labels
 
 HOUR = timedelta(hours=1)
 FAR_AHEAD = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
@@ -46,6 +47,8 @@ class Action:
     pre_image: Mapping[str, Any] | None
     undo_hint: Mapping[str, Any] | None
     actor: str
+    asked_at: datetime | None = None
+    """The latest word of a person for it: an approval, a wish, or the last change of the rule. None without one."""
 
 
 @query
@@ -58,7 +61,7 @@ def loading(id: UUID) -> Script[Action]:
     rows = yield sql("select_action", id)
     if not rows:
         raise Fatal(f"there is no action {id}")
-    id, account_id, message_id, provider_id, action_type, parameters, state, pre_image, hint, actor = rows[0]
+    id, account_id, message_id, provider_id, action_type, parameters, state, pre_image, hint, actor, asked_at = rows[0]
     return Action(
         as_uuid(id),
         as_uuid(account_id),
@@ -70,6 +73,7 @@ def loading(id: UUID) -> Script[Action]:
         None if pre_image is None else from_json(pre_image),
         None if hint is None else from_json(hint),
         actor,
+        as_optional_time(asked_at),
     )
 
 
@@ -172,11 +176,12 @@ def completing_action(
     rows = yield sql("complete_action", id, json_text(undo_hint), now)
     if not rows:
         raise Fatal(f"action {id} was ended while it was carried out; what it changed is in its pre-image")
-    message_id = as_uuid(rows[0][0])
+    message_id, account_id = map(as_uuid, rows[0])
     if labels is None:
         yield sql("mark_message_deleted", message_id, now)
     else:
         yield sql("update_message_labels", message_id, json_text(sorted(labels)), now)
+        yield from noticing_labels(account_id, labels, now)
     yield Notify(CHANNEL, "completed")
 
 

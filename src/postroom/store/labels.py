@@ -9,7 +9,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.rules import labels_used
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_uuid, from_json, rows_text
+from postroom.store.codecs import as_time, as_uuid, from_json, rows_text
 from postroom.store.database import Script, query, sql, transaction
 
 LONGEST_DESCRIPTION = 1_000
@@ -114,23 +114,50 @@ def _said(label: AccountLabel) -> dict[str, object]:
 
 
 @transaction
-def sync_labels(account_id: UUID, seen: Sequence[SeenLabel], now: datetime) -> Script[LabelsSynced]:
+def sync_labels(
+    account_id: UUID, seen: Sequence[SeenLabel], now: datetime, asked_at: datetime | None = None
+) -> Script[LabelsSynced]:
     """Takes over what the mailbox has. A label that is gone disables the rules that use it, with the reason; one that
-    was renamed is gone under its old name, and rules that use its id go on."""
-    known = {id: name for id, name, *_ in (yield sql("select_labels", account_id))}
+    was renamed is gone under its old name, and rules that use its id go on.
+
+    `asked_at` is when the mailbox was asked: what somebody else has seen there since is not gone. Every mailbox has
+    labels, so an answer without any is a fault of whoever gave it and changes nothing.
+    """
+    if not seen:
+        return LabelsSynced(0, (), ())
+    rows = yield sql("select_labels_seen", account_id)
     present = {label.provider_label_id: label.name for label in seen}
+    known = {id: name for id, name, at in rows if id in present or asked_at is None or as_time(at) < asked_at}
     gone = {id: name for id, name in known.items() if id not in present}
-    if seen:
-        yield sql("upsert_labels", account_id, rows_text([tuple(label) for label in seen]), now)
+    yield sql("upsert_labels", account_id, rows_text([tuple(label) for label in seen]), now)
+    yield sql("delete_lost_labels", account_id, sorted(_words(present.items())))
     if gone:
         yield sql("delete_labels", account_id, sorted(gone))
-    lost_here = _lost(known, present)
+    lost_here = _lost(known, {id: name for id, name, _ in rows if id not in known} | present)
     disabled: list[UUID] = []
     if lost_here:
+        yield sql("upsert_lost_labels", account_id, rows_text(sorted(lost_here.items())), now)
         left = _words((yield sql("select_label_words")))
         lost_everywhere = {word: why for word, why in lost_here.items() if word not in left}
         disabled = yield from _disable_rules(account_id, lost_here, lost_everywhere, now)
     return LabelsSynced(len(seen), tuple(sorted(gone.values())), tuple(disabled))
+
+
+@transaction
+def keep_label(account_id: UUID, label: SeenLabel, now: datetime) -> Script[None]:
+    """A label that we have just created."""
+    yield sql("upsert_labels", account_id, rows_text([tuple(label)]), now)
+    yield sql("delete_lost_labels", account_id, sorted(_words([label[:2]])))
+
+
+@query
+def why_not_created(account_id: UUID, name: str, asked_at: datetime | None) -> Script[str | None]:
+    """Why a label of this name is not created: the user had one, and it was deleted or renamed after somebody asked
+    for it. None when it may be created. `asked_at` is the latest word of a person for it."""
+    for reason, lost_at in (yield sql("select_lost_label", account_id, sorted({name, name.casefold()}))):
+        if asked_at is None or as_time(lost_at) >= asked_at:
+            return reason
+    return None
 
 
 def _lost(known: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:

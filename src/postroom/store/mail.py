@@ -15,6 +15,7 @@ from postroom.store import inbox
 from postroom.store.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.database import Rows, Script, query, sql, transaction
 from postroom.store.jobs import enqueue_many
+from postroom.store.unknown_labels import noticing_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ def store_message(
     )
     if inserted:
         yield from enqueue_many.script([classify(as_uuid(inserted[0][0]))], now)
+        yield from noticing_labels(account.id, mail.labels, now)
     yield from inbox.ending(leased, "done", None, now)
 
 

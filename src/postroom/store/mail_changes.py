@@ -10,6 +10,7 @@ from postroom.store import decisions
 from postroom.store.codecs import as_uuid, from_json, json_text
 from postroom.store.database import Notify, Script, sql, transaction
 from postroom.store.outcomes import learning_from
+from postroom.store.unknown_labels import noticing_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: dateti
     """
     rows = yield sql("select_messages_of", endpoint_identity, sorted({each.message_id for each in changes}))
     moves: dict[UUID, Moved] = {}
-    for id, provider_id, labels_json, deleted_at in rows:
+    for id, provider_id, labels_json, deleted_at, account_id in rows:
         before = frozenset[str](from_json(labels_json))
         after, deleted = before, deleted_at is not None
         for each in changes:
@@ -39,6 +40,7 @@ def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: dateti
                 deleted = deleted or each.deleted
         if after != before:
             yield sql("update_message_labels", as_uuid(id), json_text(sorted(after)), now)
+            yield from noticing_labels(as_uuid(account_id), after - before, now)
         if deleted and deleted_at is None:
             yield sql("mark_message_deleted", as_uuid(id), now)
         moved = Moved(after - before, before - after, deleted and deleted_at is None)

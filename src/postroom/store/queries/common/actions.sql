@@ -15,8 +15,11 @@ VALUES (:id, :account_id, :message_id, :decision_id, :actor, :asked_by, :action_
 
 -- name: select_action(id)
 SELECT a.id, a.account_id, a.message_id, m.provider_message_id, a.action_type, a.parameters_json, a.state,
-    a.pre_image_json, a.undo_hint_json, a.actor
-FROM actions a JOIN messages m ON m.id = a.message_id WHERE a.id = :id
+    a.pre_image_json, a.undo_hint_json, a.actor, COALESCE(a.approved_at, CASE a.actor WHEN 'user' THEN a.created_at
+        WHEN 'rule' THEN COALESCE(r.updated_at, a.created_at) END)
+FROM actions a JOIN messages m ON m.id = a.message_id
+    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN rules r ON r.id = d.rule_id
+WHERE a.id = :id
 
 -- name: begin_action(id, job_id, now)
 -- A retry of the job goes on with its own action, also after it had failed and the user asked for another try.
@@ -44,7 +47,7 @@ WHERE id = :id AND job_id = :job_id AND state = 'executing' RETURNING id
 
 -- name: complete_action(id, undo_hint_json, now)
 UPDATE actions SET state = 'completed', undo_hint_json = :undo_hint_json, executed_at = :now, updated_at = :now
-WHERE id = :id AND state = 'executing' RETURNING message_id
+WHERE id = :id AND state = 'executing' RETURNING message_id, account_id
 
 -- name: fail_action(id, error, now)
 UPDATE actions SET state = 'failed', error = :error, updated_at = :now

@@ -12,3 +12,6 @@ FROM labels l JOIN accounts a ON a.id = l.account_id ORDER BY l.name, a.email, l
 -- name: update_label(account_id, provider_label_id, description, available, now)
 UPDATE labels SET description = :description, available_to_classifier = :available, updated_at = :now
 WHERE account_id = :account_id AND provider_label_id = :provider_label_id
+
+-- name: select_labels_seen(account_id)
+SELECT provider_label_id, name, updated_at FROM labels WHERE account_id = :account_id

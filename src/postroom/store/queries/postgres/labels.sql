@@ -8,7 +8,24 @@ SET name = excluded.name, kind = excluded.kind, updated_at = excluded.updated_at
 DELETE FROM labels WHERE account_id = :account_id AND provider_label_id = ANY(:ids::text[])
 
 -- name: select_messages_of(endpoint_identity, ids)
-SELECT m.id, m.provider_message_id, m.labels_json, m.deleted_at FROM messages m
+SELECT m.id, m.provider_message_id, m.labels_json, m.deleted_at, m.account_id FROM messages m
 JOIN accounts a ON a.id = m.account_id
 WHERE a.endpoint_identity = :endpoint_identity AND m.provider_message_id = ANY(:ids::text[])
 ORDER BY m.id FOR UPDATE OF m
+
+-- name: upsert_lost_labels(account_id, rows, now)
+INSERT INTO lost_labels (account_id, word, reason, lost_at)
+SELECT :account_id, e ->> 0, e ->> 1, :now FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 2
+ON CONFLICT (account_id, word) DO UPDATE SET reason = excluded.reason, lost_at = excluded.lost_at
+
+-- name: delete_lost_labels(account_id, words)
+DELETE FROM lost_labels WHERE account_id = :account_id AND word = ANY(:words::text[])
+
+-- name: select_lost_label(account_id, words)
+SELECT reason, lost_at FROM lost_labels
+WHERE account_id = :account_id AND word = ANY(:words::text[]) ORDER BY lost_at DESC LIMIT 1
+
+-- name: select_unknown_labels(account_id, ids)
+SELECT e FROM unnest(:ids::text[]) AS e WHERE e NOT IN (
+    SELECT provider_label_id FROM labels WHERE account_id = :account_id
+)

@@ -8,7 +8,24 @@ SET name = excluded.name, kind = excluded.kind, updated_at = excluded.updated_at
 DELETE FROM labels WHERE account_id = :account_id AND provider_label_id IN (SELECT value FROM json_each(:ids))
 
 -- name: select_messages_of(endpoint_identity, ids)
-SELECT m.id, m.provider_message_id, m.labels_json, m.deleted_at FROM messages m
+SELECT m.id, m.provider_message_id, m.labels_json, m.deleted_at, m.account_id FROM messages m
 JOIN accounts a ON a.id = m.account_id
 WHERE a.endpoint_identity = :endpoint_identity
     AND m.provider_message_id IN (SELECT value FROM json_each(:ids))
+
+-- name: upsert_lost_labels(account_id, rows, now)
+INSERT INTO lost_labels (account_id, word, reason, lost_at)
+SELECT :account_id, value ->> 0, value ->> 1, :now FROM json_each(:rows) WHERE true
+ON CONFLICT (account_id, word) DO UPDATE SET reason = excluded.reason, lost_at = excluded.lost_at
+
+-- name: delete_lost_labels(account_id, words)
+DELETE FROM lost_labels WHERE account_id = :account_id AND word IN (SELECT value FROM json_each(:words))
+
+-- name: select_lost_label(account_id, words)
+SELECT reason, lost_at FROM lost_labels
+WHERE account_id = :account_id AND word IN (SELECT value FROM json_each(:words)) ORDER BY lost_at DESC LIMIT 1
+
+-- name: select_unknown_labels(account_id, ids)
+SELECT value FROM json_each(:ids) WHERE value NOT IN (
+    SELECT provider_label_id FROM labels WHERE account_id = :account_id
+)

@@ -1,0 +1,51 @@
+"""Finds the label that an action names, and creates it only where a person wants it.
+
+A label that the user has deleted or renamed does not come back by the word of a rule that was written before. The
+mailbox is asked each time, so a rule is disabled by the first of its actions that misses the label, and not only by
+the next sync.
+"""
+
+from dataclasses import dataclass
+
+from postroom.core.errors import Fatal
+from postroom.core.mailbox import Mailbox, find_label
+from postroom.store import labels as store
+from postroom.store.actions import Action
+from postroom.store.clock import Clock
+from postroom.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFinder:
+    """Finds labels in a mailbox, and keeps what is known of them up to date."""
+
+    database: Database
+    clock: Clock
+
+    async def id_of(self, mailbox: Mailbox, action: Action, name: str) -> str:
+        """Raises Fatal when there is none and it is not to be created."""
+        asked_at = self.clock()
+        labels = await mailbox.labels()
+        if (found := find_label(labels, name)) is not None:
+            return found.id
+        seen = [store.SeenLabel(each.id, each.name, "system" if each.is_system else "user") for each in labels]
+        await self.database.run(store.sync_labels(action.account_id, seen, self.clock(), asked_at))
+        reason = await self._why_not(action, name)
+        if reason is not None:
+            raise Fatal(f"the label {name!r} {reason}")
+        return await self._create(mailbox, action, name)
+
+    async def _why_not(self, action: Action, name: str) -> str | None:
+        lost = await self.database.run(store.why_not_created(action.account_id, name, action.asked_at))
+        if lost is not None:
+            return f"{lost} in Gmail; it is created anew only if you ask for it again"
+        if action.action_type != "apply_label":
+            return "does not exist in Gmail"
+        if action.actor == "model" or action.asked_at is None:
+            return "does not exist in Gmail, and only people and their rules create labels"
+        return None
+
+    async def _create(self, mailbox: Mailbox, action: Action, name: str) -> str:
+        id = await mailbox.create_label(name)
+        await self.database.run(store.keep_label(action.account_id, store.SeenLabel(id, name, "user"), self.clock()))
+        return id

@@ -1,0 +1,64 @@
+"""Asks each mailbox for its labels every half minute, so that one made, renamed or deleted in Gmail is known soon.
+
+Not a job: a look that fails loses nothing, since the next one sees all of it (decision 0029). Nothing is written while
+nothing has changed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from uuid import UUID
+
+import structlog
+
+from postroom.core.errors import PostroomError
+from postroom.gmail.client import GmailClient
+from postroom.handlers.labels_sync import as_seen
+from postroom.store import labels
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database
+
+log = structlog.get_logger()
+
+# A label is to be known within a minute of its making: this, and time for the call itself.
+EVERY_S = 30.0
+
+
+class LabelWatch:
+    """Remembers what each mailbox showed last, and writes down what is different."""
+
+    def __init__(self, database: Database, client_of: Callable[[UUID], GmailClient], clock: Clock = wall_clock) -> None:
+        self._database = database
+        self._client_of = client_of
+        self._clock = clock
+        self._last: dict[UUID, frozenset[labels.SeenLabel]] = {}
+
+    async def run(
+        self,
+        accounts: Callable[[], Awaitable[Iterable[UUID]]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Until canceled."""
+        while True:
+            try:
+                await asyncio.gather(*map(self.look, await accounts()))
+            except PostroomError as error:
+                log.warning("labels.watch_interrupted", error=type(error).__name__)
+            await sleep(EVERY_S)
+
+    async def look(self, account_id: UUID) -> bool:
+        """Whether something was different. What goes wrong is left to the next look, and to the job of the same task,
+        which tells the user about a lost consent."""
+        asked_at = self._clock()
+        try:
+            async with asyncio.timeout(EVERY_S):
+                seen = frozenset(as_seen(await self._client_of(account_id).list_labels()))
+            if seen == self._last.get(account_id):
+                return False
+            synced = await self._database.run(labels.sync_labels(account_id, sorted(seen), self._clock(), asked_at))
+        except (PostroomError, TimeoutError) as error:
+            log.info("labels.not_seen", account=str(account_id), error=type(error).__name__)
+            return False
+        self._last[account_id] = seen
+        if synced.disabled:
+            log.warning("rules.disabled_for_labels", account=str(account_id), rules=len(synced.disabled))
+        return True

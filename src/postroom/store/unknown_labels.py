@@ -1,0 +1,19 @@
+"""Labels that are seen on messages before they are known: the mailbox is asked for its labels at once."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from postroom.store.database import Script, sql
+from postroom.store.jobs import enqueue_many
+from postroom.store.mailbox_jobs import labels_job
+
+
+def noticing_labels(account_id: UUID, label_ids: Iterable[str], now: datetime) -> Script[None]:
+    """Part of a transaction: enqueues a sync of the labels when one of these ids is unknown. One at a time is enough.
+
+    Only for labels of the user: Gmail's own have ids in capitals, and not all of them are listed.
+    """
+    of_user = sorted({id for id in label_ids if not id.isupper()})
+    if of_user and (yield sql("select_unknown_labels", account_id, of_user)):
+        yield from enqueue_many.script([labels_job(account_id)], now)

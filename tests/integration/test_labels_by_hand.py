@@ -1,0 +1,135 @@
+"""Labels that the user deletes, renames or makes in Gmail: what rules name, and what is known of them."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import httpx2
+import pytest
+
+from integration.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
+from integration.test_actions import Desk, message_id_of
+from postroom.gmail.client import GmailClient
+from postroom.handlers.label_watch import EVERY_S, LabelWatch
+from postroom.sandbox.faults import Fault
+from postroom.store import actions, labels, mail, rules
+from postroom.store.audit import Signature
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+
+RULE = "receipts"
+
+
+@dataclass
+class Office:
+    """A product with a rule that puts a label on receipts, and its mailbox."""
+
+    product: Product
+    account_id: UUID
+    arrived: int = 0
+
+    async def receipt(self) -> actions.ActionView:
+        """Another receipt comes in, and is decided on; its action, which has ended."""
+        self.arrived += 1
+        self.product.mailbox.deliver(letter(f"Receipt {self.arrived}"))
+        await self.product.live.sync()
+        await self.product.settled(self.arrived)
+        return next(iter(await self.product.database.run(actions.list_actions(1))))
+
+    @property
+    def names(self) -> set[str]:
+        return {each.name for each in self.product.mailbox.labels.all() if each.type == "user"}
+
+    def label_id(self, name: str) -> str:
+        return next(each.id for each in self.product.mailbox.labels.all() if each.name == name)
+
+    async def rule(self) -> rules.RuleView:
+        return await self.product.database.run(rules.load_rule(RULE))
+
+    async def known(self) -> set[str]:
+        found = await self.product.database.run(labels.list_labels(self.account_id))
+        return {each.name for each in found if each.kind == "user"}
+
+
+@pytest.fixture
+async def office(database: Database, tmp_path: Path) -> AsyncGenerator[Office]:
+    async with running_product(database, tmp_path) as product:
+        await product.rule(RULE, {"subject_contains": "receipt"}, "apply_label", label="Receipts")
+        account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
+        yield Office(product, account.id)
+
+
+async def test_a_label_that_never_was_is_created_for_a_rule_and_known_at_once(office: Office) -> None:
+    assert (await office.receipt()).state == "completed"
+    assert office.names == await office.known() == {"Receipts"}
+
+
+async def test_a_rule_does_not_bring_back_a_label_that_the_user_deleted(office: Office) -> None:
+    await office.receipt()
+    office.product.mailbox.delete_label(office.label_id("Receipts"))
+    missed = await office.receipt()
+    assert (missed.state, office.names) == ("failed", set())
+    assert "'Receipts' was deleted in Gmail" in (missed.error or "")
+    rule = await office.rule()
+    assert (rule.enabled, rule.disabled_reason) == (False, "the label 'Receipts' was deleted in Gmail")
+
+
+async def test_a_rule_does_not_create_a_second_label_beside_one_that_the_user_renamed(office: Office) -> None:
+    await office.receipt()
+    office.product.mailbox.labels.update(office.label_id("Receipts"), "Bills", {})
+    missed = await office.receipt()
+    assert (missed.state, office.names) == ("failed", {"Bills"})
+    assert (await office.rule()).disabled_reason == "the label 'Receipts' was renamed to 'Bills' in Gmail"
+
+
+async def test_a_rule_that_the_user_enables_again_may_create_its_label(office: Office) -> None:
+    await office.receipt()
+    office.product.mailbox.delete_label(office.label_id("Receipts"))
+    await office.receipt()
+    signed = Signature(new_id(), "test", "admin")
+    await office.product.database.run(rules.switch_rule(RULE, True, signed, wall_clock()))
+    assert (await office.receipt()).state == "completed"
+    assert office.names == {"Receipts"}
+    assert (await office.rule()).enabled
+
+
+async def test_what_was_asked_for_before_a_label_was_lost_does_not_create_it_but_a_new_word_does(
+    office: Office,
+) -> None:
+    product = office.product
+    await office.receipt()
+    desk = Desk(product, "", await message_id_of(product.database, "Receipt 1"))
+    await desk.do("remove_label", label="Receipts")
+    product.mailbox.delete_label(office.label_id("Receipts"))
+    early = await desk.do("apply_label", label="Receipts")
+    assert (early.state, office.names) == ("failed", set())
+    assert "only if you ask for it again" in (early.error or "")
+    assert (await desk.do("apply_label", label="Receipts")).state == "completed"
+    assert office.names == {"Receipts"}
+
+
+async def test_a_label_made_or_deleted_in_gmail_is_known_by_the_next_look_and_an_empty_answer_changes_nothing(
+    office: Office,
+) -> None:
+    assert EVERY_S <= 45, "a label is known within a minute"
+
+    async def token() -> str:
+        return TOKEN
+
+    async with httpx2.AsyncClient() as http:
+        watch = LabelWatch(office.product.database, lambda _account: GmailClient(http, office.product.address, token))
+        made = office.product.mailbox.labels.create("Receipts", {})
+        assert await watch.look(office.account_id)
+        assert await office.known() == {"Receipts"}
+        assert not await watch.look(office.account_id), "nothing has changed"
+        fault = Fault(kind="missing_fields", method="labels.list", fields=("labels",), times=1)
+        office.product.emulator.faults.order(fault)
+        assert not await watch.look(office.account_id)
+        assert await office.known() == {"Receipts"}
+        assert (await office.rule()).enabled
+        office.product.mailbox.delete_label(made.id)
+        assert await watch.look(office.account_id)
+        assert await office.known() == set()
+        assert not (await office.rule()).enabled
