@@ -37,6 +37,7 @@ def policy_of(safety: SafetySettings) -> Policy:
         safety.trust_rules,
         safety.trust_agents,
         safety.hourly_cap,
+        safety.agent_hourly_cap,
     )
 
 
@@ -64,7 +65,7 @@ def job_handlers(
         "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.client_of),
         "history.sync.gmail": HistorySyncGmail(database),
         "ingest.gmail": IngestGmail(database),
-        "approval.notify": ApprovalNotify(database, channels),
+        "approval.notify": ApprovalNotify(database, channels, hourly=settings.safety.approval_notices_per_hour),
         "outbound.send": OutboundSend(
             database,
             mailboxes.client_of,

@@ -247,6 +247,17 @@ class SafetySettings(Section):
     hourly_cap: Whole = Field(
         20, ge=0, description="Messages an hour, for each account, that are deleted, forwarded or answered at most."
     )
+    agent_hourly_cap: Whole = Field(
+        20,
+        ge=0,
+        description="Actions an hour that one agent may do, and as many that it may undo, without your yes where "
+        "`safety.trust_agents` is set; what is beyond waits for it.",
+    )
+    approval_notices_per_hour: Whole = Field(
+        20,
+        ge=0,
+        description="Notices an hour that ask you about single actions; what is beyond is told in one digest.",
+    )
     approval_hours: Whole = Field(24, ge=1, le=720, description="Hours after which what nobody approved is rejected.")
 
     @field_validator("always_approve")

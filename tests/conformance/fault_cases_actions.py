@@ -49,7 +49,10 @@ async def ask_once(desk: Desk) -> Transaction[Any]:
     wish = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a wish")
     follow_up = desk.new(key="star once")
     action = decisions.NewAction(new_id(), "agent", "queued", "hash", follow_up.id, asked_by="an agent")
-    return wishes.ask_once(wish, action, follow_up, 1, signed(), desk.clock())
+    waiting = decisions.NewAction(new_id(), "agent", "approved_pending", "hash", None, asked_by="an agent")
+    beyond = wishes.Recorded(wish, waiting, desk.new(key="tell people"))
+    cap = wishes.AgentCap(0, beyond)
+    return wishes.ask_once(wishes.Recorded(wish, action, follow_up), 1, signed(), desk.clock(), cap)
 
 
 async def hand_over_action(desk: Desk) -> Transaction[Any]:
@@ -98,7 +101,7 @@ async def enqueue_decisions(desk: Desk) -> Transaction[Any]:
 
 
 async def enqueue_undo(desk: Desk) -> Transaction[Any]:
-    return undos.enqueue_undo(desk.new(key="undo"), await completed(desk), signed(), desk.clock())
+    return undos.enqueue_undo(desk.new(key="undo"), await completed(desk), signed(), desk.clock(), hourly_cap=1)
 
 
 async def pause(desk: Desk) -> Transaction[Any]:

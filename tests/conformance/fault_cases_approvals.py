@@ -74,4 +74,17 @@ async def _noticed(desk: Desk) -> UUID:
     return id
 
 
-CASES: list[Case] = [approve_action, reject_action, expire_approvals, keep_notice, close_notice, ask_to_close]
+async def take_slot(desk: Desk) -> Transaction[Any]:
+    """The hour has no slot left, so the digest is enqueued."""
+    return approvals.take_slot(await pending(desk), 0, desk.new(key="digest"), desk.clock())
+
+
+CASES: list[Case] = [
+    approve_action,
+    reject_action,
+    expire_approvals,
+    take_slot,
+    keep_notice,
+    close_notice,
+    ask_to_close,
+]

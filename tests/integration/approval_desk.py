@@ -8,7 +8,8 @@ from conformance.desk import Desk
 from conformance.fault_cases_approvals import pending
 from postroom.act.approvals import Approvals, Channel
 from postroom.core.job_types import CATALOGUE
-from postroom.handlers.approval_notify import ApprovalNotify
+from postroom.core.jobs import Job
+from postroom.handlers.approval_notify import HOURLY, ApprovalNotify
 from postroom.jobs.run import JobRun
 from postroom.store import approvals, jobs
 from postroom.store.audit import Signature, list_audit
@@ -34,14 +35,18 @@ class ApprovalDesk(Desk):
     async def reject(self, id: UUID) -> None:
         await self.answers.reject(id, Signature(new_id(), "cli:ada", "admin"))
 
-    async def notify(self, id: UUID, channels: Sequence[Channel], *, attempts: int = 1, most: int = 5) -> None:
+    async def notify(
+        self, id: UUID, channels: Sequence[Channel], *, attempts: int = 1, most: int = 5, hourly: int = HOURLY
+    ) -> None:
         """The job runs, once, as if it were that attempt. Raises what it raised."""
         payload = {"account_id": str((await self.shown(id)).account_id), "action_id": str(id)}
         job = new_job(CATALOGUE, "approval.notify", payload, max_attempts=most)
         await self.database.run(jobs.enqueue_many([job], self.clock()))
         claimed = next(each for each in await self.claim() if each.id == job.id)
-        run = JobRun(claimed._replace(attempts=attempts), self.database, self.clock)
-        await ApprovalNotify(self.database, channels, self.clock)(run)
+        await self.run_notify(claimed._replace(attempts=attempts), channels, hourly)
+
+    async def run_notify(self, job: Job, channels: Sequence[Channel], hourly: int = HOURLY) -> None:
+        await ApprovalNotify(self.database, channels, self.clock, hourly)(JobRun(job, self.database, self.clock))
 
     async def notices(self, id: UUID) -> list[approvals.Notice]:
         return await self.database.run(approvals.notices_of(id))
@@ -60,6 +65,9 @@ class Broken:
         self._error = error
 
     async def post(self, approval: approvals.Approval, *, again: bool) -> str:
+        raise self._error
+
+    async def post_digest(self, id: UUID, text: str) -> None:
         raise self._error
 
     async def close(self, approval: approvals.Approval, reference: str) -> None:

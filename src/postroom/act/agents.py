@@ -49,7 +49,8 @@ class Agents:
         now = self.wishes.clock()
         again = 0 if found.undone is None else int(now.timestamp() * 1_000_000)
         job = undo_job(self.wishes.catalogue, found.account_id, (action_id,), PRIORITY, again)
-        await self.wishes.database.run(undos.enqueue_undo(job, action_id, signed, now))
+        cap = self.wishes.policy.agent_hourly_cap if signed.role == Role.AGENT else None
+        await self.wishes.database.run(undos.enqueue_undo(job, action_id, signed, now, cap))
         return "queued"
 
     def _check_agent(self, found: undos.UndoCandidate, signed: Signature) -> None:

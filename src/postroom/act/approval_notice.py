@@ -5,6 +5,7 @@ line, reverse the reading or hide.
 """
 
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -150,3 +151,11 @@ def _answer(approval: Approval) -> str | None:
             return one_line(f"{approval.state}: {approval.error}" if approval.error else approval.state)
         case _:
             return one_line(f"approved by {approval.approved_by or 'nobody, as none was needed'}")
+
+
+def digest_of(waiting: Mapping[str, int]) -> str:
+    """How many actions wait that nobody was asked about one by one. Nothing in it comes from mail."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(waiting.items()))
+    total = sum(waiting.values())
+    what = "action waits" if total == 1 else "actions wait"
+    return f"{total} more {what} for your answer ({kinds}). `postroom approvals list` shows them."

@@ -33,6 +33,10 @@ class Channel(Protocol):
         """Asks, and says what the channel calls the notice. `again`: an earlier attempt may have got through."""
         ...
 
+    async def post_digest(self, id: UUID, text: str) -> None:
+        """Tells how many actions wait beyond those that were asked about one by one. The same id is the same digest."""
+        ...
+
     async def close(self, approval: Approval, reference: str) -> None:
         """The notice shows the answer and asks no more. One that is gone needs no closing."""
         ...

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
+from uuid import UUID
 
 import aiohttp
 
@@ -51,6 +52,11 @@ class DiscordChannel:
             sent = await channel.send(embed=embed, view=view, nonce=nonce_of(approval))
         return str(sent.id)
 
+    async def post_digest(self, id: UUID, text: str) -> None:
+        """The same id is the same nonce, so that a retry soon after posts nothing more."""
+        async with self._channel() as channel:
+            await channel.send(content=text, nonce=_short(id))
+
     async def close(self, approval: Approval, reference: str) -> None:
         embed, view = message_embed(approval), message_view(approval, self._buttons, self._terms.public_url)
         async with self._channel() as channel:
@@ -89,8 +95,12 @@ class DiscordChannel:
 
 
 def nonce_of(approval: Approval) -> str:
-    """At most 25 characters: the action's id in base64."""
-    return base64.urlsafe_b64encode(approval.id.bytes).rstrip(b"=").decode()
+    return _short(approval.id)
+
+
+def _short(id: UUID) -> str:
+    """At most 25 characters: the id in base64."""
+    return base64.urlsafe_b64encode(id.bytes).rstrip(b"=").decode()
 
 
 async def _found(channel: discord.PartialMessageable, approval: Approval) -> int | None:

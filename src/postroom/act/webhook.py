@@ -8,6 +8,7 @@ back to us as an answer. An answer counts for five minutes, and once, because th
 
 import hmac
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -77,9 +78,17 @@ class WebhookChannel:
     async def close(self, approval: Approval, reference: str) -> None:
         await self._send("approval.answered", approval)
 
+    async def post_digest(self, id: UUID, text: str) -> None:
+        named, event = f"approval.digest:{id}", "approval.digest"
+        await self._deliver(named, {"id": named, "event": event, "what": text, "open": page_of(self.public_url)})
+
     async def _send(self, event: str, approval: Approval) -> str:
         id = f"{event}:{approval.id}"
-        body = orjson.dumps(_told(id, event, approval, self.public_url))
+        await self._deliver(id, _told(id, event, approval, self.public_url))
+        return id
+
+    async def _deliver(self, id: str, told: Mapping[str, Any]) -> None:
+        body = orjson.dumps(told)
         headers = {
             "Content-Type": "application/json",
             "Idempotency-Key": id,
@@ -93,7 +102,6 @@ class WebhookChannel:
                 _check_status(answer.status_code, answer.headers.get("Retry-After", ""))
         except httpx2.HTTPError as error:
             raise Retryable(f"the webhook of approvals cannot be reached ({type(error).__name__})") from None
-        return id
 
 
 def _check_status(status: int, retry_after: str) -> None:

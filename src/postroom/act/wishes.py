@@ -1,15 +1,16 @@
 """Actions that a person or an agent asks for. They pass the same safety as those that rules and models decide on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions import action_hash, check_parameters
 from postroom.core.errors import SafetyRefused
 from postroom.core.job_types import ACTION_GMAIL, APPROVAL_NOTIFY, Catalogue
 from postroom.core.jobs import NewJob
+from postroom.core.label_names import looks_like
 from postroom.core.safety import Policy, Proposed, Ruling, rule_on
 from postroom.core.snooze import wake_time
 from postroom.store import decisions, wishes
@@ -17,6 +18,7 @@ from postroom.store.audit import Signature
 from postroom.store.clock import Clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.store.labels import list_labels
 from postroom.store.mail import load_message
 from postroom.store.new_jobs import new_job
 from postroom.store.protection import restraints, surroundings
@@ -60,8 +62,8 @@ class Wishes:
 
         Raises BadInput, NotFound, or SafetyRefused with the reasons.
         """
-        weighed = await self._weighed(message_id, action_type, parameters, source, asked_by, why)
-        wish, action, follow_up, ruling = weighed
+        recorded, ruling = await self._weighed(_Wanted(message_id, action_type, parameters, source, asked_by, why))
+        wish, action, follow_up = recorded
         await self.database.run(decisions.ask_for_action(wish, action, follow_up, self.clock(), signed))
         return Asked(action.id, action.state, ruling)
 
@@ -70,48 +72,75 @@ class Wishes:
     ) -> Asked:
         """The same for an agent, of which `most` may be open; what it has asked for and is open is not recorded again.
 
-        Raises BadInput, NotFound, or SafetyRefused with the reasons.
+        What an agent is trusted with is done without a person's yes only as often as the hour allows. Raises BadInput,
+        NotFound, or SafetyRefused with the reasons.
         """
-        weighed = await self._weighed(message_id, action_type, parameters, "agent", signed.actor, why)
-        wish, action, follow_up, ruling = weighed
-        first = await self.database.run(wishes.ask_once(wish, action, follow_up, most, signed, self.clock()))
+        wanted = _Wanted(message_id, action_type, parameters, "agent", signed.actor, why)
+        recorded, ruling = await self._weighed(wanted)
+        cap = None
+        if ruling.verdict == "allow":
+            beyond, _ = await self._weighed(wanted, hour_is_used=True)
+            cap = wishes.AgentCap(self.policy.agent_hourly_cap, beyond)
+        first = await self.database.run(wishes.ask_once(recorded, most, signed, self.clock(), cap))
         if first is None:
-            return Asked(action.id, action.state, ruling)
+            return Asked(recorded.action.id, recorded.action.state, ruling)
         return Asked(first.id, first.state, Ruling(first.safety["verdict"], tuple(first.safety["reasons"])))
 
-    async def _weighed(
-        self,
-        message_id: UUID,
-        action_type: str,
-        parameters: Mapping[str, Any],
-        source: Literal["user", "agent"],
-        asked_by: str,
-        why: str,
-    ) -> tuple[decisions.Decision, decisions.NewAction, NewJob, Ruling]:
-        """What would be recorded, and why."""
-        check_parameters(action_type, parameters)
+    async def _weighed(self, wanted: "_Wanted", hour_is_used: bool = False) -> tuple[wishes.Recorded, Ruling]:
+        """What would be recorded, and why. `hour_is_used`: as if the agent had used its share of the hour."""
+        check_parameters(wanted.action_type, wanted.parameters)
         now = self.clock()
-        if action_type == "snooze":
-            wake_time(parameters, now)
-        message = await self.database.run(load_message(message_id))
-        found = await self.database.run(restraints(message.account_id, now))
-        ruling = rule_on(Proposed(action_type, parameters, 1.0, source), surroundings(message, found), self.policy)
+        if wanted.action_type == "snooze":
+            wake_time(wanted.parameters, now)
+        message = await self.database.run(load_message(wanted.message_id))
+        around = surroundings(message, await self.database.run(restraints(message.account_id, now)))
+        if wanted.source == "agent":
+            new_label = await self._new_label(message.account_id, wanted)
+            done = self.policy.agent_hourly_cap if hour_is_used else 0
+            around = replace(around, new_label=new_label, agent_actions_this_hour=done)
+        proposed = Proposed(wanted.action_type, wanted.parameters, 1.0, wanted.source)
+        ruling = rule_on(proposed, around, self.policy)
         if ruling.verdict == "refuse":
-            raise SafetyRefused(f"{action_type} is not done: {'; '.join(ruling.reasons)}")
+            raise SafetyRefused(f"{wanted.action_type} is not done: {'; '.join(ruling.reasons)}")
         wish = decisions.Decision(
             new_id(),
             message.account_id,
             message.id,
             "none",
-            action_type,
-            parameters,
+            wanted.action_type,
+            wanted.parameters,
             1.0,
-            why,
+            wanted.why,
             needs_approval=ruling.verdict == "approve",
             safety=ruling.as_json(),
         )
-        action, follow_up = next_of(self.catalogue, wish, ruling, source, now, self.approval_time, PRIORITY, asked_by)
-        return wish, action, follow_up, ruling
+        action, follow_up = next_of(
+            self.catalogue, wish, ruling, wanted.source, now, self.approval_time, PRIORITY, wanted.asked_by
+        )
+        return wishes.Recorded(wish, action, follow_up), ruling
+
+    async def _new_label(self, account_id: UUID, wanted: "_Wanted") -> str | None:
+        """Why the label that would be applied is a new one; None when it exists, or none would be applied."""
+        name = wanted.parameters.get("label")
+        if wanted.action_type != "apply_label" or not isinstance(name, str):
+            return None
+        known = [each for each in await self.database.run(list_labels(account_id)) if each.kind == "user"]
+        if any(name.casefold() == each.name.casefold() or name == each.provider_label_id for each in known):
+            return None
+        alike = looks_like(name, (each.name for each in known))
+        beside = "" if alike is None else f" (it looks like your label {alike!r})"
+        return f"there is no label {name!r} yet, and agents create none by themselves{beside}"
+
+
+class _Wanted(NamedTuple):
+    """What somebody asks for."""
+
+    message_id: UUID
+    action_type: str
+    parameters: Mapping[str, Any]
+    source: Literal["user", "agent"]
+    asked_by: str
+    why: str
 
 
 def next_of(

@@ -6,6 +6,7 @@ message is in at most one of them, and putting it in one takes it out of the oth
 """
 
 import hashlib
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,6 +16,7 @@ import orjson
 
 from postroom.core.addresses import canonical
 from postroom.core.errors import BadInput, Fatal
+from postroom.core.label_names import looks_like
 from postroom.core.snooze import check_snooze
 
 ACTION_TYPES = (
@@ -50,6 +52,8 @@ INSTEAD: Mapping[str, str] = {
     "CHAT": "use a label of your own; this one Gmail alone puts on",
 }
 CATEGORIES = "CATEGORY_"
+# What Gmail calls its own places on its pages. As they are written Gmail itself refuses them.
+SHOWN_BY_GMAIL = ("Drafts", "Chats", "All Mail", "Sent Mail", "Muted", "Archive")
 LONGEST_LABEL = 225
 LONGEST_TEXT = 100_000
 LONGEST_SUBJECT = 500
@@ -155,11 +159,15 @@ def _label(field: str, value: object) -> None:
 
 
 def instead_of_label(name: str) -> str | None:
-    """What to use instead of a label of Gmail itself, whose name is its id; None for one of the user's."""
-    plain = name.strip().casefold().upper()
-    if plain.startswith(CATEGORIES):
+    """What to use instead of a label of Gmail itself, or of a name that looks like it; None for one of the user's."""
+    if unicodedata.normalize("NFKC", name).strip().casefold().startswith(CATEGORIES.casefold()):
         return "use a label of your own; categories are Gmail's"
-    return INSTEAD.get(plain)
+    own = looks_like(name, INSTEAD)
+    if own is not None:
+        return INSTEAD[own]
+    if (looks_like(name, SHOWN_BY_GMAIL) or name).casefold() != name.casefold():
+        return "use a name that cannot be taken for one of Gmail's own"
+    return None
 
 
 def _addresses(field: str, value: object) -> None:

@@ -12,6 +12,8 @@ reasons), `refuse` (nothing is done, with the reasons). Reasons are recorded wit
     asked for by the rule or the model itself      approve
     on the user's list                             approve
     proposed by an agent                           approve, unless a setting trusts agents with what can be undone
+    an agent's, and this hour's share is used      approve, also where agents are trusted
+    a label that does not exist, but for a rule    approve: agents create no labels by themselves
     irreversible, and this hour's share is used    approve
 
 What was done an agent takes back only if it proposed it itself and nobody had to approve it; with the setting that
@@ -39,6 +41,8 @@ class Policy:
     trust_rules: bool = False
     trust_agents: bool = False
     hourly_cap: int = 20
+    agent_hourly_cap: int = 20
+    """What one agent may do, and take back, within an hour without a person's yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,9 @@ class Surroundings:
     irreversible_this_hour: int = 0
     no_answer: str | None = None
     answers_elsewhere: bool = False
+    new_label: str | None = None
+    """Why the label that would be applied is a new one; None when it exists, or none would be applied."""
+    agent_actions_this_hour: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +159,10 @@ def _doubts(proposed: Proposed, around: Surroundings, policy: Policy) -> tuple[s
         doubts.append(f"{action} is on the list of what needs approval")
     if proposed.source == "agent" and not policy.trust_agents:
         doubts.append("agents propose, people approve")
+    if proposed.source == "agent" and around.new_label is not None:
+        doubts.append(around.new_label)
+    if proposed.source == "agent" and around.agent_actions_this_hour >= policy.agent_hourly_cap:
+        doubts.append(f"this agent has done {policy.agent_hourly_cap} things within the hour, which is the cap")
     if action in IRREVERSIBLE and around.irreversible_this_hour >= policy.hourly_cap:
         doubts.append(f"{policy.hourly_cap} irreversible actions were begun within the hour, which is the cap")
     return tuple(doubts)

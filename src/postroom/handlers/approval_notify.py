@@ -1,32 +1,46 @@
 """The `approval.notify` job: brings the notices of an action that needs approval into line with it.
 
-While the action waits, people are asked on every channel, once; when it has its answer, the notices show it.
+While the action waits, people are asked on every channel, once; when it has its answer, the notices show it. Beyond so
+many notices an hour nobody is asked one by one: what waits is told in one digest, on the hour.
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
 
 import structlog
 
+from postroom.act.approval_notice import digest_of
 from postroom.act.approvals import Channel
 from postroom.core.errors import Fatal, JobError, NotFound, Retryable
+from postroom.core.job_types import APPROVAL_NOTIFY, CATALOGUE
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
 from postroom.store import approvals
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
+from postroom.store.new_jobs import new_job
 
 log = structlog.get_logger()
+
+HOURLY = 20
 
 
 class ApprovalNotify:
     """Without a channel there is nobody to ask: the action is seen on the page and on the command line."""
 
-    def __init__(self, database: Database, channels: Sequence[Channel], clock: Clock = wall_clock) -> None:
+    def __init__(
+        self, database: Database, channels: Sequence[Channel], clock: Clock = wall_clock, hourly: int = HOURLY
+    ) -> None:
         self._database = database
         self._channels: dict[str, Channel] = {channel.name: channel for channel in channels}
         self._clock = clock
+        self._hourly = hourly
 
     async def __call__(self, run: JobRun) -> None:
+        if run.job.payload.get("digest") is True:
+            _raise_worst(await self._tell_digest(run))
+            return
         account_id, action_id = uuid_field(run.job, "account_id"), uuid_field(run.job, "action_id")
         try:
             approval = await self._database.run(approvals.show_approval(action_id))
@@ -34,8 +48,29 @@ class ApprovalNotify:
             raise Fatal(str(error)) from None
         if approval.account_id != account_id:
             raise Fatal(f"action {action_id} belongs to another account than the job says")
+        if approval.is_waiting and not await self._may_ask(approval):
+            return
         work = self._ask if approval.is_waiting else self._close
         _raise_worst(await work(run, approval))
+
+    async def _may_ask(self, approval: approvals.Approval) -> bool:
+        if not self._channels:
+            return True
+        now = self._clock()
+        next_hour = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+        name = APPROVAL_NOTIFY.name
+        digest = new_job(CATALOGUE, name, {"digest": True}, key=f"{name}:digest", not_before=next_hour, while_live=True)
+        return await self._database.run(approvals.take_slot(approval.id, self._hourly, digest, now))
+
+    async def _tell_digest(self, run: JobRun) -> list[JobError]:
+        waiting = await self._database.run(approvals.count_unasked())
+        errors: list[JobError] = []
+        for channel in self._channels.values() if waiting else ():
+            try:
+                await run.step(f"digest:{channel.name}", partial(channel.post_digest, run.job.id, digest_of(waiting)))
+            except Exception as error:
+                errors.append(_in_channel(channel.name, error))
+        return errors
 
     async def _ask(self, run: JobRun, approval: approvals.Approval) -> list[JobError]:
         """Every channel is tried, whatever becomes of the others."""

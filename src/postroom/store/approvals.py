@@ -24,7 +24,7 @@ from postroom.store.database import Notify, Script, query, sql, transaction
 from postroom.store.decisions import CHANNEL
 from postroom.store.jobs import enqueue_many
 from postroom.store.mail import load_message
-from postroom.store.protection import restraints, surroundings
+from postroom.store.protection import HOUR, restraints, surroundings
 
 WAITING = "approved_pending"
 # Whoever answers is a person. An agent asks, and can never answer itself.
@@ -151,6 +151,26 @@ def expire_approvals(now: datetime) -> Script[int]:
     if ended:
         yield Notify(CHANNEL, "expired")
     return len(ended)
+
+
+@transaction
+def take_slot(action_id: UUID, most: int, digest: NewJob, now: datetime) -> Script[bool]:
+    """Whether people are asked about this action by a notice of its own. Of these there are at most so many an hour;
+    beyond that the digest is enqueued, which tells how many wait."""
+    yield sql("lock_asker", "approvals")
+    yield sql("delete_old_slots", now - HOUR)
+    yield sql("insert_slot", action_id, most, now)
+    if (yield sql("select_slot", action_id)):
+        return True
+    yield from enqueue_many.script([digest], now)
+    return False
+
+
+@query
+def count_unasked() -> Script[dict[str, int]]:
+    """How many actions wait for an answer without a notice, by their kind."""
+    rows = yield sql("count_unasked")
+    return {str(kind): int(count) for kind, count in rows}
 
 
 @transaction

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import Fatal, IllegalMove, NotFound
+from postroom.core.errors import Fatal, IllegalMove, NotFound, SafetyRefused
 from postroom.core.jobs import Job, NewJob
 from postroom.core.undo import INVERSES, why_not
-from postroom.store.actions import FAR_AHEAD, Action, completing_action, loading
+from postroom.store.actions import FAR_AHEAD, HOUR, Action, completing_action, loading
 from postroom.store.audit import AuditEntry, Signature, auditing
 from postroom.store.codecs import as_uuid, from_json
 from postroom.store.database import Script, query, sql, transaction
@@ -159,8 +159,17 @@ def undo_candidate(id: UUID) -> Script[UndoCandidate | None]:
 
 
 @transaction
-def enqueue_undo(job: NewJob, action_id: UUID, signed: Signature, now: datetime) -> Script[bool]:
-    """Begins the undo of one action, with an entry in the audit log. False when the same job was there before."""
+def enqueue_undo(
+    job: NewJob, action_id: UUID, signed: Signature, now: datetime, hourly_cap: int | None = None
+) -> Script[bool]:
+    """Begins the undo of one action, with an entry in the audit log. False when the same job was there before.
+
+    Raises SafetyRefused when whoever signs has undone as many within the hour as the cap allows.
+    """
+    if hourly_cap is not None:
+        yield sql("lock_asker", signed.actor)
+        if (yield sql("count_undone_by", signed.actor, now - HOUR))[0][0] >= hourly_cap:
+            raise SafetyRefused(f"this agent has undone {hourly_cap} actions within the hour, which is the cap")
     (accepted,) = yield from enqueue_many.script([job], now)
     yield from auditing(signed.under("action.undo", "action", str(action_id)), now)
     return not accepted.duplicate

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput
@@ -12,6 +12,7 @@ from postroom.store.audit import Signature
 from postroom.store.codecs import as_uuid, from_json
 from postroom.store.database import Script, sql, transaction
 from postroom.store.decisions import Decision, NewAction, ask_for_action
+from postroom.store.protection import HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +25,31 @@ class OpenWish:
     safety: Mapping[str, Any]
 
 
+class Recorded(NamedTuple):
+    """A decision, its action, and the job that carries it out or tells people that it waits."""
+
+    wish: Decision
+    action: NewAction
+    follow_up: NewJob
+
+
+class AgentCap(NamedTuple):
+    """How much one asker may have done within the hour, and what is recorded beyond that: the same, for approval."""
+
+    most: int
+    beyond: Recorded
+
+
 @transaction
 def ask_once(
-    wish: Decision, action: NewAction, follow_up: NewJob | None, most: int, signed: Signature, now: datetime
+    wanted: Recorded, most: int, signed: Signature, now: datetime, cap: AgentCap | None = None
 ) -> Script[OpenWish | None]:
     """Asks for the action unless the same asker has it open already: then that one is returned, else None.
 
     The wishes of one asker are recorded one after another, so that of several at once only one is the first, or the
-    last one allowed. Raises BadInput when `most` are open.
+    last one allowed. Raises BadInput when `most` are open. Beyond the cap it is recorded to be approved, and returned.
     """
+    wish, action, follow_up = wanted
     yield sql("lock_asker", action.asked_by)
     opened = yield sql("select_open_wishes", action.asked_by, most)
     for id, state, hashed, safety in opened:
@@ -41,5 +58,9 @@ def ask_once(
     if len(opened) >= most:
         problem = f"there are {most} of your proposals that nobody has answered or carried out yet"
         raise BadInput("mail.propose_action", problem, "wait until some are; actions.list shows them")
+    if cap is not None and (yield sql("count_done_for", action.asked_by, now - HOUR))[0][0] >= cap.most:
+        wish, action, follow_up = cap.beyond
+        yield from ask_for_action.script(wish, action, follow_up, now, signed)
+        return OpenWish(action.id, action.state, action.action_hash, wish.safety)
     yield from ask_for_action.script(wish, action, follow_up, now, signed)
     return None

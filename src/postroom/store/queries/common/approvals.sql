@@ -45,3 +45,21 @@ WHERE action_id = :action_id AND channel = :channel AND closed_at IS NULL RETURN
 SELECT a.id, a.account_id FROM approval_notices n JOIN actions a ON a.id = n.action_id
 WHERE n.closed_at IS NULL AND a.state <> 'approved_pending'
 GROUP BY a.id, a.account_id ORDER BY min(n.sent_at), a.id LIMIT :most
+
+-- name: delete_old_slots(before)
+DELETE FROM approval_slots WHERE taken_at <= :before
+
+-- name: insert_slot(action_id, most, now)
+-- A retry of the same job has its slot already.
+INSERT INTO approval_slots (action_id, taken_at)
+SELECT :action_id, :now WHERE (SELECT count(*) FROM approval_slots) < :most
+ON CONFLICT (action_id) DO NOTHING
+
+-- name: select_slot(action_id)
+SELECT 1 FROM approval_slots WHERE action_id = :action_id
+
+-- name: count_unasked()
+-- What waits for an answer and was told to nobody.
+SELECT a.action_type, count(*) FROM actions a
+WHERE a.state = 'approved_pending' AND NOT EXISTS (SELECT 1 FROM approval_notices n WHERE n.action_id = a.id)
+GROUP BY a.action_type ORDER BY a.action_type

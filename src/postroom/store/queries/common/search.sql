@@ -28,3 +28,13 @@ SELECT a.account_id, a.message_id, a.actor, a.action_type, a.state, a.undo_hint_
         WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of'),
     a.asked_by, a.approved_by
 FROM actions a WHERE a.id = :id
+
+-- name: count_done_for(asked_by, since)
+-- What was done for an asker without a person's yes.
+SELECT count(*) FROM actions
+WHERE asked_by = :asked_by AND created_at > :since AND approved_at IS NULL
+    AND state NOT IN ('approved_pending', 'rejected', 'expired')
+
+-- name: count_undone_by(actor, since)
+SELECT count(*) FROM audit
+WHERE actor = :actor AND action = 'action.undo' AND at > :since AND after_json IS NULL
