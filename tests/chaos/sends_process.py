@@ -67,7 +67,8 @@ async def main(arguments: argparse.Namespace) -> None:
         leadership = Leadership(
             database, Scheduler(database, TYPES), Rescuer(database), Pruner(database), lease=LEASE, poll=POLL
         )
-        pace = replace(PACE, lease=timedelta(seconds=arguments.lease))
+        lease = timedelta(seconds=arguments.lease)
+        pace = replace(PACE, lease=lease, renew=lease / 3)
         sender = Sender(database, lambda _id: GmailCarrier(client), pace)
         announce("ready")
         await asyncio.gather(worker.run(), leadership.run(), sender.run())

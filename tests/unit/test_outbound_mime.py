@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
 from postroom.core.tiers import Headers
-from postroom.outbound.attachments import Attached, Attachment, attached_to
-from postroom.outbound.mime import MARK, MOST_REFERENCES, Original, answer_address, build_forward, build_reply
+from postroom.outbound.attachments import Attached, Attachment, attached_to, html_of
+from postroom.outbound.mime import MARK, MOST_REFERENCES, Author, Original, answer_address, build_forward, build_reply
 
 ID = UUID("01a1dfae-963b-771d-8c45-b1fe927a1983")
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
-ME = "me@example.com"
+ME = Author("me@example.com")
 ADA = "ada@example.com"
 
 
@@ -131,7 +131,7 @@ def test_what_is_no_address_is_refused(to: str) -> None:
 
 
 def test_a_forward_notes_through_whom_it_went() -> None:
-    assert forward(original(headers=(("X-Loop", "a@example.com"),)))["X-Loop"] == f"a@example.com, {ME}"
+    assert forward(original(headers=(("X-Loop", "a@example.com"),)))["X-Loop"] == f"a@example.com, {ME.address}"
 
 
 def test_files_of_all_kinds_are_taken_out_of_a_message() -> None:
@@ -186,3 +186,90 @@ def test_a_mail_that_becomes_too_large_goes_without_its_files(monkeypatch: pytes
 def test_any_bytes_can_be_looked_through(raw: bytes) -> None:
     attached_to(raw)
     attached_to(b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n" + raw + b"\r\n--b\r\n" + raw)
+
+
+PAGE = "<html><head><style>p {color: red}</style></head><body class='x'><p>Gr\u00fc\u00dfe</p></body></html>"
+
+
+def html_in(mail: EmailMessage) -> str:
+    body = mail.get_body(("html",))
+    assert body is not None
+    return body.get_content()
+
+
+def test_a_forward_keeps_the_html_of_the_original_beside_its_text() -> None:
+    headers = (("From", 'Ada "A" <ada@example.com>'), ("Subject", "<b>bold</b>"))
+    mail = forward(Original(ADA, "Hello", headers, "Gr\u00fc\u00dfe", html=PAGE), note="Look & see\nplease")
+    assert mail.get_content_type() == "multipart/alternative"
+    assert "Gr\u00fc\u00dfe" in text_of(mail)
+    html = html_in(mail)
+    assert "<p>Gr\u00fc\u00dfe</p>" in html
+    assert html.index("<style>") < html.index("<body") < html.index("Look &amp; see<br>") < html.index("<p>Gr")
+    assert "&lt;ada@example.com&gt;" in html
+    assert "&lt;b&gt;bold&lt;/b&gt;" in html
+
+
+def test_a_forward_of_plain_text_has_no_html_unless_the_note_has() -> None:
+    assert forward(original()).get_content_type() == "text/plain"
+    mail = forward(original(text="a < b"), note="Look", html="<p>Look</p>")
+    assert html_in(mail).startswith("<p>Look</p>")
+    assert "a &lt; b" in html_in(mail)
+
+
+def test_pictures_within_the_html_stay_within_it_and_other_files_beside_it() -> None:
+    picture = Attachment("logo.png", "image/png", b"PNG", "logo@x")
+    paper = Attachment("bill.pdf", "application/pdf", b"PDF", "unused@x")
+    html = "<body><img src='cid:logo@x'></body>"
+    mail = forward(Original(ADA, "Hello", (), "Hi.", Attached((picture, paper)), html))
+    kinds = [part.get_content_type() for part in mail.walk()]
+    assert kinds == [
+        *("multipart/mixed", "multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"),
+        "application/pdf",
+    ]
+    shown = next(part for part in mail.walk() if part.get_content_type() == "image/png")
+    assert (shown["Content-ID"], shown.get_content_disposition()) == ("<logo@x>", "inline")
+    beside = next(part for part in mail.walk() if part.get_content_type() == "application/pdf")
+    assert (beside["Content-ID"], beside.get_content_disposition()) == (None, "attachment")
+
+
+def test_html_and_the_ids_of_pictures_are_read_out_of_a_raw_message() -> None:
+    message = EmailMessage()
+    message["From"] = ADA
+    message.set_content("Hi")
+    message.add_alternative(PAGE, subtype="html")
+    page = message.get_payload()[1]
+    page.add_related(b"PNG", "image", "png", cid="<logo@x>")  # type: ignore[union-attr]
+    raw = message.as_bytes()
+    assert (html_of(raw) or "").strip() == PAGE
+    assert [(each.mime_type, each.content_id) for each in attached_to(raw).files] == [("image/png", "logo@x")]
+    assert html_of(b"From: a@example.com\r\n\r\nplain") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["Mara Lindqvist", 'Mara "M" <evil@example.com>', "M\u00e4ra", "\u00fc" * 90, "a\r\nBcc: b@example.com"]
+)
+def test_mail_goes_out_under_the_name_of_its_author(name: str) -> None:
+    own = Author("me@example.com", name)
+    for built in (
+        build_reply(ID, own, original(), {"text": "Away"}, NOW),
+        build_forward(ID, own, original(), {"to": ADA}, NOW),
+    ):
+        mail = parsed(built.mime)
+        (sender,) = mail["From"].addresses
+        assert sender.addr_spec == "me@example.com"
+        assert sender.display_name[:20] == " ".join(name.split())[:20]
+        assert mail["Bcc"] is None
+
+
+def test_copies_a_subject_and_files_of_its_own_are_sent() -> None:
+    file = {"filename": "plan.pdf", "mime_type": "application/pdf", "data": b64encode(b"PDF").decode()}
+    given: dict[str, Any] = {"cc": ["cc@example.com", "cd@example.com"], "subject": "New", "attachments": [file]}
+    for built in (
+        build_reply(ID, ME, original(), {"text": "Away", **given}, NOW),
+        build_forward(ID, ME, original(), {"to": "ben@example.com", **given}, NOW),
+    ):
+        mail = parsed(built.mime)
+        assert (mail["Cc"], mail["Subject"], built.subject) == ("cc@example.com, cd@example.com", "New", "New")
+        assert built.recipients[1:] == ("cc@example.com", "cd@example.com")
+        (sent,) = mail.iter_attachments()
+        assert (sent.get_filename(), sent.get_content()) == ("plan.pdf", b"PDF")

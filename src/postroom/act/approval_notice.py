@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from postroom.core.actions import recipients_of
+from postroom.core.actions import copies_of, recipients_of
 from postroom.store.approvals import Approval
 
 LONGEST_LINE = 200
@@ -58,6 +58,7 @@ def notice_of(approval: Approval) -> ApprovalNotice:
         expires_at=approval.expires_at,
         answer=_answer(approval),
         is_whole=not approval.parameters.get("html")
+        and not approval.parameters.get("attachments")
         and len(content) <= LONGEST_TEXT
         and all(len(line) <= LONGEST_LINE for line in (what, sender, subject))
         and len(to_whom) <= MOST_RECIPIENTS
@@ -91,9 +92,9 @@ def whom_it_reaches(approval: Approval) -> tuple[str, ...]:
     """Every address that would get mail by it."""
     match approval.action_type:
         case "forward":
-            return tuple(one_line(each) for each in recipients_of(approval.parameters))
+            return tuple(map(one_line, (*recipients_of(approval.parameters), *copies_of(approval.parameters))))
         case "auto_reply":
-            return (one_line(approval.answer_to),)
+            return tuple(map(one_line, (approval.answer_to, *copies_of(approval.parameters))))
         case _:
             return ()
 
@@ -126,6 +127,7 @@ def _content(parameters: Any) -> str:
     parts += [str(parameters[name]) for name in ("text", "note") if parameters.get(name)]
     if parameters.get("html"):
         parts.append("(and an HTML version of its own)")
+    parts += [f"(with the file {each['filename']})" for each in parameters.get("attachments") or ()]
     return "\n".join(parts)
 
 

@@ -123,6 +123,8 @@ class Executor:
             "message_type": "forward" if action.action_type == "forward" else "reply",
             "original_message_id": str(action.message_id),
         }
+        # The texts and files stay with the action: a job is shown to more eyes than mail is.
+        payload |= {name: action.parameters[name] for name in ("to", "cc", "subject") if action.parameters.get(name)}
         key = f"{OUTBOUND_SEND.name}:{action.account_id}:{action.id}"
         return new_job(self.catalogue, OUTBOUND_SEND.name, payload, key=key, priority=job.priority)
 

@@ -6,6 +6,7 @@ message is in at most one of them, and putting it in one takes it out of the oth
 """
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,6 +59,10 @@ LONGEST_LABEL = 225
 LONGEST_TEXT = 100_000
 LONGEST_SUBJECT = 500
 MOST_RECIPIENTS = 20
+MOST_ATTACHMENTS = 10
+LARGEST_ATTACHMENTS = 1_400_000
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_MIME_TYPE = re.compile(r"(?!multipart/|message/)[a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,120}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,15 @@ def check_parameters(action_type: str, parameters: Mapping[str, Any]) -> None:
 
 def recipients_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
     """Whom a forward goes to: one address, or a list of them."""
-    given = parameters.get("to")
+    return _listed(parameters.get("to"))
+
+
+def copies_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Who gets a copy of what is sent."""
+    return _listed(parameters.get("cc"))
+
+
+def _listed(given: object) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(cast("Sequence[str]", given or ()))
 
 
@@ -182,6 +195,35 @@ def _addresses(field: str, value: object) -> None:
             raise BadInput(field, "holds something that is no mail address", "write each as ada@example.com")
 
 
+def _copies(field: str, value: object) -> None:
+    if value is not None:
+        _addresses(field, value)
+
+
+def _attachments(field: str, value: object) -> None:
+    """Files in base64, as the action brings them along; few and small, since they are kept with it."""
+    if value is None:
+        return
+    given = cast("Sequence[Any]", value if isinstance(value, list | tuple) else ())
+    wanted = {"filename": str, "data": str, "mime_type": str}
+    for each in given:
+        if (
+            not isinstance(each, Mapping)
+            or not {"filename", "data"} <= cast("Mapping[str, Any]", each).keys() <= wanted.keys()
+        ):
+            raise BadInput(field, "holds something that is no attachment", "give each filename, mime_type and data")
+        file = cast("Mapping[str, Any]", each)
+        if any(not isinstance(file[name], str) for name in file) or not _BASE64.fullmatch(file["data"]):
+            raise BadInput(
+                field, "holds data that is not base64", "encode each file in standard base64, without breaks"
+            )
+        if "mime_type" in file and not _MIME_TYPE.fullmatch(file["mime_type"]):
+            raise BadInput(field, "holds a mime_type that is none", "write it as application/pdf")
+    if not given or len(given) > MOST_ATTACHMENTS or sum(len(each["data"]) for each in given) > LARGEST_ATTACHMENTS:
+        problem = f"are none, more than {MOST_ATTACHMENTS}, or too large"
+        raise BadInput(field, problem, f"give a list with up to {LARGEST_ATTACHMENTS:,} characters of base64")
+
+
 def is_address(text: str) -> bool:
     """Whether it is one bare address, with nothing in it that could begin another header or recipient."""
     return text.isprintable() and not set(text) & set(' ,;:<>()[]\\"') and canonical(text) is not None
@@ -216,6 +258,19 @@ _CHECKS: Mapping[str, Mapping[str, Callable[[str, object], None]]] = {
     "apply_label": {"label": _label},
     "remove_label": {"label": _label},
     "snooze": {"until": _any, "amount": _any, "units": _any},
-    "forward": {"to": _addresses, "note": _text},
-    "auto_reply": {"text": _needed_text, "html": _text, "subject": _subject},
+    "forward": {
+        "to": _addresses,
+        "cc": _copies,
+        "subject": _subject,
+        "note": _text,
+        "html": _text,
+        "attachments": _attachments,
+    },
+    "auto_reply": {
+        "text": _needed_text,
+        "html": _text,
+        "subject": _subject,
+        "cc": _copies,
+        "attachments": _attachments,
+    },
 }

@@ -31,6 +31,8 @@ class Fields:
     encoding: str = ""
     filename: str = ""
     attached: bool = False
+    content_id: str = ""
+    """By which HTML beside it refers to it, without the angle brackets."""
 
 
 def read_fields(content_type: str, encoding: str, disposition: str, otherwise: str = "text/plain") -> Fields:

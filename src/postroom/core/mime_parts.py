@@ -6,7 +6,7 @@ time is linear whatever the nesting. What lies beyond a limit is left out and sa
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from postroom.core.mime_fields import Fields, read_fields
 from postroom.core.mime_headers import value_text
@@ -19,8 +19,10 @@ LARGEST_PART_HEAD = 65_536
 _END = re.compile(rb"\n\r?\n")
 _EMPTY_LINE = re.compile(rb"\r?\n")
 _CONTENT_HEADER = re.compile(
-    rb"^content-(type|transfer-encoding|disposition)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.MULTILINE | re.IGNORECASE
+    rb"^content-(type|transfer-encoding|disposition|id)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)",
+    re.MULTILINE | re.IGNORECASE,
 )
+_CONTENT_ID = re.compile(r"<([!#-;=?-~]{1,250})>")
 
 
 @dataclass(slots=True)
@@ -53,9 +55,11 @@ def content_fields(block: bytes, otherwise: str = "text/plain") -> Fields:
     found: dict[bytes, str] = {}
     for name, value in _CONTENT_HEADER.findall(block):
         found.setdefault(name.lower(), value_text(value))
-    return read_fields(
+    fields = read_fields(
         found.get(b"type", ""), found.get(b"transfer-encoding", ""), found.get(b"disposition", ""), otherwise
     )
+    named = _CONTENT_ID.fullmatch(found.get(b"id", "").strip())
+    return fields if named is None else replace(fields, content_id=named[1])
 
 
 class _Walk:

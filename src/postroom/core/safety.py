@@ -5,6 +5,7 @@ reasons), `refuse` (nothing is done, with the reasons). Reasons are recorded wit
 
     protected sender or label                      refuse, whoever asks
     forward proposed by other than the user's rule refuse: addresses come from the user alone
+    cc, attachments of others than the user's rule refuse: for the same reason
     auto_reply where RFC 3834 forbids it           refuse
     delete, forward, auto_reply                    approve; a rule may be trusted with the latter two by a setting
     auto_reply whose Reply-To is somebody else     approve, also where rules are trusted
@@ -138,6 +139,8 @@ def _refusals(proposed: Proposed, around: Surroundings) -> tuple[str, ...]:
         found.append(reason)
     if proposed.action_type == "forward" and proposed.source not in ("rule", "user"):
         found.append("mail is forwarded only to addresses that the user's own rule names")
+    if proposed.source not in ("rule", "user") and (proposed.parameters.keys() & {"cc", "attachments"}):
+        found.append("copies and files go only where the user's own rule says so")
     if proposed.action_type == "auto_reply" and around.no_answer is not None:
         found.append(around.no_answer)
     return tuple(found)

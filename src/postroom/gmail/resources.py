@@ -156,6 +156,7 @@ class SendAs:
 
     address: str
     is_verified: bool
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -274,6 +275,7 @@ def read_send_as(fields: Fields) -> tuple[SendAs, ...]:
         SendAs(
             address=_text(each, "sendAsEmail"),
             is_verified=each.get("isPrimary") is True or each.get("verificationStatus") == "accepted",
+            name=_text(each, "displayName", ""),
         )
         for each in _objects(fields, "sendAs")
     )

@@ -5,21 +5,23 @@ canceled with the reason, and nothing has failed.
 """
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import cast
 from uuid import UUID
 
-from postroom.core.actions import check_parameters
+from postroom.core.actions import check_parameters, copies_of, recipients_of
 from postroom.core.auto_reply import why_not_answered
 from postroom.core.errors import BadInput, Fatal, JobError, NotFound
 from postroom.core.mime import read_letter
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError, job_error_of
+from postroom.gmail.errors import BadAnswer, Forbidden, GmailError, NotThere, job_error_of
 from postroom.handlers.action_gmail import is_the_end, may_begin
 from postroom.handlers.payload import text_field, uuid_field
 from postroom.jobs.run import JobRun
-from postroom.outbound.attachments import attached_to
-from postroom.outbound.mime import Built, Original, answer_address, build_forward, build_reply, hops
+from postroom.outbound.attachments import attached_to, html_of
+from postroom.outbound.mime import Author, Built, Original, answer_address, build_forward, build_reply, hops
 from postroom.store import actions, outbound
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database, Transaction
@@ -68,7 +70,7 @@ class OutboundSend:
             message = await self._database.run(load_message(action.message_id))
             if action.action_type == "forward":
                 return await self._forward(run, action, message)
-            return self._reply(run, action, message)
+            return await self._reply(run, action, message)
         except GmailError as error:
             raise job_error_of(error, action.action_type, action.account_id) from error
         except (BadInput, NotFound) as error:
@@ -79,31 +81,42 @@ class OutboundSend:
             reason = "it was forwarded from here before, and would go round in a circle"
             return outbound.refuse_delivery(run.job, action.id, reason, self._clock())
         fetched = await self._client_of(action.account_id).get_message(action.provider_message_id, "raw")
+        author = await self._author(message)
         id, now = new_id(), self._clock()
 
         def build() -> Built:
             raw = fetched.raw or b""
             letter = read_letter(raw)
             found = message.subject
-            original = Original(found.sender, found.subject, letter.headers, letter.text, attached_to(raw))
-            return build_forward(id, message.account_email, original, action.parameters, now)
+            files, html = attached_to(raw), html_of(raw)
+            original = Original(found.sender, found.subject, letter.headers, letter.text, files, html)
+            return build_forward(id, author, original, action.parameters, now)
 
         # Twenty-five megabytes of attachments take their time, in which others shall not wait.
         built = await asyncio.to_thread(build)
         guard = outbound.Guard(message.subject.sender, message.subject.labels)
         return outbound.admit_delivery(run.job, _new(id, action, built), guard, now)
 
-    def _reply(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
+    async def _reply(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
         """To whom the message wants its answers; he must be one who may be answered, as its sender must."""
         found, now, id = message.subject, self._clock(), new_id()
         original = Original(found.sender, found.subject, found.headers)
         for address in dict.fromkeys((found.sender, answer_address(original))):
             if (reason := why_not_answered(address, found.headers, message.own_addresses)) is not None:
                 return outbound.refuse_delivery(run.job, action.id, f"it is not answered: {reason}", now)
-        built = build_reply(id, message.account_email, original, action.parameters, now)
+        built = build_reply(id, await self._author(message), original, action.parameters, now)
         guard = outbound.Guard(found.sender, found.labels, once_since=now - self._answer_again)
         new = _new(id, action, built, message.provider_thread_id or None)
         return outbound.admit_delivery(run.job, new, guard, now)
+
+    async def _author(self, message: StoredMessage) -> Author:
+        """The name that the user has given himself in Gmail. Where Gmail does not tell, the address alone will do."""
+        address = message.account_email
+        with contextlib.suppress(Forbidden, NotThere, BadAnswer):
+            for each in await self._client_of(message.account_id).list_send_as():
+                if each.address.lower() == address.lower():
+                    return Author(address, each.name)
+        return Author(address)
 
 
 def _new(id: UUID, action: actions.Action, built: Built, thread_id: str | None = None) -> outbound.NewDelivery:
@@ -120,3 +133,20 @@ def _check_payload(run: JobRun, action: actions.Action) -> None:
         raise Fatal(f"action {action.id} is about another message than the job says")
     if text_field(run.job, "message_type") != MESSAGE_TYPES.get(action.action_type):
         raise Fatal(f"action {action.id} is {action.action_type}, which is not what the job is to send")
+    _check_mail(run, action)
+
+
+def _check_mail(run: JobRun, action: actions.Action) -> None:
+    """What the payload says of the mail has to be what the action says: that is what was decided on and approved."""
+    said = action.parameters
+    text = said.get("note") if action.action_type == "forward" else said.get("text")
+    meant = {"cc": copies_of(said), "subject": said.get("subject"), "body_plain": text, "body_html": said.get("html")}
+    meant |= {"to": recipients_of(said)} if action.action_type == "forward" else {}
+    for name, value in meant.items():
+        given = run.job.payload.get(name)
+        if given and (_as_list(given) if isinstance(value, tuple) else given) != value:
+            raise Fatal(f"the payload of outbound.send has another {name} than action {action.id}; it is not sent")
+
+
+def _as_list(given: object) -> tuple[object, ...]:
+    return tuple(cast("Sequence[object]", given)) if isinstance(given, list | tuple) else (given,)

@@ -4,9 +4,13 @@ The bytes come from a stranger: they are taken apart by the same linear passes t
 left behind before it is decoded.
 """
 
+from base64 import b64decode
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from postroom.core.mime import decoded_content
+from postroom.core.mime_charsets import decode_text
 from postroom.core.mime_fields import safe_filename
 from postroom.core.mime_headers import head_of, with_line_ends
 from postroom.core.mime_parts import Part, find_parts
@@ -15,6 +19,8 @@ from postroom.core.mime_parts import Part, find_parts
 LARGEST_TOGETHER = 25 * 1024 * 1024
 UNNAMED = "unnamed"
 OPAQUE = "application/octet-stream"
+# Larger HTML is left behind: the text is there all the same.
+LARGEST_HTML = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,8 @@ class Attachment:
     filename: str = field(repr=False)
     mime_type: str
     content: bytes = field(repr=False)
+    content_id: str = ""
+    """By which the HTML of the same message refers to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,23 @@ def attached_to(raw: bytes) -> Attached:
     ):
         return Attached(left_out=len(leaves))
     return Attached(tuple(map(_file, leaves)))
+
+
+def html_of(raw: bytes) -> str | None:
+    """The HTML that a reader sees, as it was written; None when there is none, or more than is sent along."""
+    raw = with_line_ends(raw)
+    head = head_of(raw)
+    root, _ = find_parts(raw, head.block, head.body_at)
+    shown = [part for part in _leaves(root) if part.fields.content_type == "text/html" and not _is_file(part)]
+    if not shown or sum(len(part.content) for part in shown) > LARGEST_HTML:
+        return None
+    return "\n".join(_decoded_text(part) for part in shown)
+
+
+def _decoded_text(part: Part) -> str:
+    content = decoded_content(part.fields, part.content)
+    text, _ = decode_text(part.content if content is None else content, part.fields.charset)
+    return text
 
 
 def _leaves(root: Part) -> list[Part]:
@@ -77,4 +102,12 @@ def _file(part: Part) -> Attachment:
         # A message within a message may not be encoded, and this one has to be: it goes as a file.
         return Attachment(name or "message.eml", OPAQUE, part.content if content is None else content)
     kind = OPAQUE if part.is_multipart or fields.content_type.startswith("message/") else fields.content_type
-    return Attachment(name or UNNAMED, kind, part.content if content is None else content)
+    return Attachment(name or UNNAMED, kind, part.content if content is None else content, fields.content_id)
+
+
+def given_attachments(parameters: Mapping[str, Any]) -> tuple[Attachment, ...]:
+    """The files that an action itself brings along."""
+    return tuple(
+        Attachment(safe_filename(each["filename"]) or UNNAMED, each.get("mime_type") or OPAQUE, b64decode(each["data"]))
+        for each in parameters.get("attachments") or ()
+    )

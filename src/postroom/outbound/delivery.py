@@ -6,7 +6,8 @@
     not found there  nobody can tell: `unknown`, and a person is asked.
 
 A process may die between any two of these steps, and any answer may be lost: the next attempt begins with a question.
-Senders of any number of processes share the work; each delivery is leased by one, and its every change is fenced.
+Senders of any number of processes share the work; each delivery is leased by one, which renews the lease while it is
+at it, and its every change is fenced.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ import structlog
 
 from postroom.core.errors import LeaseLost, Parked, PostroomError, StoreError
 from postroom.outbound.carrier import Carrier, DraftKept
+from postroom.outbound.holding import while_renewed
 from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
 from postroom.store import accounts, pauses
 from postroom.store import outbound as store
@@ -55,7 +57,9 @@ class Sender:
         pace: Pace | None = None,
         clock: Clock = wall_clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep_between_beats: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._sleep_between_beats = sleep_between_beats
         self._database = database
         self._carrier_of = carrier_of
         self._pace = pace or Pace()
@@ -102,7 +106,7 @@ class Sender:
     async def _deliver(self, leased: store.Leased) -> None:
         delivery = Delivery(self._database, leased, self._carrier_of, self._pace, self._clock, self._sleep)
         try:
-            await delivery.attempt()
+            await while_renewed(delivery.attempt(), delivery.renew, self._pace, self._sleep_between_beats)
         except LeaseLost:
             log.info("outbound.taken_over", delivery=leased.id)
         except StoreError as error:
@@ -191,12 +195,12 @@ class Delivery:
                 await self._delete(carrier, spare.id)
             if found:
                 return found[0]
-            await self._renew()
+            await self.renew()
             sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.asked_at))
             if sent is not None:
                 await self._delivered(carrier, sent)
                 return None
-            await self._renew()
+            await self.renew()
         mime = await self._database.run(store.load_mime(leased.id))
         await self._database.run(pauses.check_paused(leased.account_id))
         return await self._offer(carrier.create_draft(mime.encode("ascii"), leased.thread_id))
@@ -206,7 +210,7 @@ class Delivery:
         leased = self._leased
         for wait_s in self._pace.looks:
             await self._sleep(wait_s)
-            await self._renew()
+            await self.renew()
             sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.asked_at))
             if sent is not None:
                 await self._delivered(carrier, sent)
@@ -248,7 +252,7 @@ class Delivery:
         await self._database.run(pauses.check_paused(self._leased.account_id))
         await self._call(carrier.delete_draft(draft_id))
 
-    async def _renew(self) -> None:
+    async def renew(self) -> None:
         """Raises LeaseLost when it took too long, and somebody else has taken over."""
         now = self._clock()
         await self._database.run(store.renew_delivery(self._leased.hold, self.draft, now, now + self._pace.lease))
@@ -292,13 +296,13 @@ class Delivery:
             raise
 
     async def _call(self, call: Awaitable[T]) -> T:
-        """Well within the lease, so that no second sender comes while one still waits for an answer."""
-        async with asyncio.timeout(self._pace.longest_call_s):
+        """Within bounds: the lease is renewed meanwhile, and a call that never ends would keep the mail for ever."""
+        async with asyncio.timeout(self._pace.longest_call.total_seconds()):
             return await call
 
     async def _ask(self, question: Awaitable[T]) -> T:
-        """A question changes nothing, and may take many calls; an answer after the lease would be of no use."""
-        async with asyncio.timeout(self._pace.lease.total_seconds()):
+        """A question changes nothing, and may take many calls."""
+        async with asyncio.timeout(self._pace.longest_question.total_seconds()):
             return await question
 
     def _threads(self) -> list[str]:

@@ -5,9 +5,10 @@ of what is quoted, and refused where the user gave it; and the finished head is 
 meant. Gmail puts its own Message-ID on everything, so none is given; X-Postroom-Delivery is what we know our mail by.
 """
 
+import re
 from base64 import encodebytes
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.charset import QP, Charset
 from email.generator import BytesGenerator
@@ -16,17 +17,18 @@ from email.message import Message
 from email.mime.multipart import MIMEMultipart
 from email.mime.nonmultipart import MIMENonMultipart
 from email.policy import compat32
-from email.utils import format_datetime
+from email.utils import format_datetime, formataddr
+from html import escape
 from io import BytesIO
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import LONGEST_SUBJECT, is_address, recipients_of
+from postroom.core.actions import LONGEST_SUBJECT, copies_of, is_address, recipients_of
 from postroom.core.addresses import addresses
 from postroom.core.auto_reply import answer_goes_to
 from postroom.core.errors import BadInput
 from postroom.core.tiers import Headers, message_ids, values
-from postroom.outbound.attachments import Attached, Attachment
+from postroom.outbound.attachments import Attached, Attachment, given_attachments
 
 MARK = "X-Postroom-Delivery"
 LONGEST_ID = 250
@@ -34,6 +36,7 @@ MOST_REFERENCES = 20
 MOST_HOPS = 20
 LONGEST_LINE = 998
 LONGEST_QUOTED = 1_000
+LONGEST_AUTHOR = 100
 # Of an attached file, in bytes.
 LONGEST_NAME = 200
 LONGEST_ENDING = 20
@@ -45,6 +48,7 @@ _UTF8 = Charset("utf-8")
 _UTF8.body_encoding = QP
 # They join what is written together, and are no control characters.
 _JOINERS = frozenset("\u200c\u200d")
+_BODY = re.compile(r"<body(?:\s[^>]{0,2000})?>", re.IGNORECASE)
 
 
 NOTHING_ATTACHED = Attached()
@@ -59,6 +63,15 @@ class Original:
     headers: Headers = field(repr=False)
     text: str = field(default="", repr=False)
     attached: Attached = NOTHING_ATTACHED
+    html: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Under whose address, and name, mail is sent."""
+
+    address: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,37 +87,40 @@ def answer_address(original: Original) -> str:
     return answer_goes_to(original.sender, original.headers)
 
 
-def build_reply(mark: UUID, own: str, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
+def build_reply(mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
     """An automatic answer, in the original's conversation, marked so that no other machine answers it."""
-    to = (_address(answer_address(original)),)
+    to, cc = (_address(answer_address(original)),), tuple(_address(each) for each in copies_of(parameters))
     subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Re", original.subject)
     ids = [id for value in values(original.headers, "message-id") for id in _usable_ids(value)][:1]
     thread = {} if not ids else {"In-Reply-To": ids[0], "References": " ".join(_references(original.headers, ids[0]))}
     head = {
-        **_head(mark, own, to, subject, now),
+        **_head(mark, own, to, cc, subject, now),
         **thread,
         "Auto-Submitted": "auto-replied",
         "X-Auto-Response-Suppress": "All",
     }
-    return _built(to, subject, head, _body(mark, str(parameters["text"]), parameters.get("html"), ()))
+    files = given_attachments(parameters)
+    return _built((*to, *cc), subject, head, _body(mark, str(parameters["text"]), parameters.get("html"), files))
 
 
-def build_forward(mark: UUID, own: str, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
-    """The original's text below the user's note, its files attached. A conversation of its own."""
+def build_forward(mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
+    """The original, as text and as the HTML that it has, below the user's note, with its files. A new conversation."""
     to = tuple(_address(each) for each in recipients_of(parameters))
-    subject = _prefixed("Fwd", original.subject)
+    cc = tuple(_address(each) for each in copies_of(parameters))
+    subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Fwd", original.subject)
     head = {
-        **_head(mark, own, to, subject, now),
+        **_head(mark, own, to, cc, subject, now),
         "Auto-Submitted": "auto-generated",
-        "X-Loop": ", ".join([*hops(original.headers), own][-MOST_HOPS:]),
+        "X-Loop": ", ".join([*hops(original.headers), own.address][-MOST_HOPS:]),
     }
-    note = str(parameters.get("note") or "")
-    files = original.attached.files
-    built = _built(to, subject, head, _body(mark, _forwarded(note, original, original.attached), None, files))
+    more = given_attachments(parameters)
+    files = (*more, *original.attached.files)
+    everyone = (*to, *cc)
+    built = _built(everyone, subject, head, _forwarded_body(mark, original, original.attached, parameters, files))
     if len(built.mime) <= LARGEST:
         return built
-    without = Attached(left_out=len(files))
-    return _built(to, subject, head, _body(mark, _forwarded(note, original, without), None, ()))
+    without = Attached(left_out=len(original.attached.files))
+    return _built(everyone, subject, head, _forwarded_body(mark, original, without, parameters, more))
 
 
 def hops(headers: Headers) -> list[str]:
@@ -124,14 +140,24 @@ def _prefixed(mark: str, subject: str) -> str:
     return plain if plain.lower().startswith(f"{mark.lower()}:") else f"{mark}: {plain}".strip()
 
 
-def _head(mark: UUID, own: str, to: Sequence[str], subject: str, now: datetime) -> dict[str, str]:
+def _head(mark: UUID, own: Author, to: Sequence[str], cc: Sequence[str], subject: str, now: datetime) -> dict[str, str]:
     return {
-        "From": _address(own),
+        "From": _named(own),
         "To": ", ".join(to),
+        **({"Cc": ", ".join(cc)} if cc else {}),
         "Subject": subject,
         "Date": format_datetime(now),
         MARK: str(mark),
     }
+
+
+def _named(own: Author) -> str:
+    """The address with the name before it, which stands in quotes or in encoded words, so that nothing leads out."""
+    name = one_line(own.name, LONGEST_AUTHOR)
+    if not name.isascii():
+        # One encoded word has at most 75 characters.
+        name = name.encode()[:45].decode("utf-8", "ignore").strip()
+    return formataddr((name, _address(own.address))) if name else _address(own.address)
 
 
 def _address(text: str) -> str:
@@ -152,16 +178,45 @@ def _references(headers: Headers, id: str) -> list[str]:
     return [*earlier, id]
 
 
+def _forwarded_body(
+    mark: UUID, original: Original, attached: Attached, parameters: Mapping[str, Any], files: Sequence[Attachment]
+) -> Message:
+    note, note_html = str(parameters.get("note") or ""), str(parameters.get("html") or "")
+    html = None
+    if original.html or note_html:
+        html = _forwarded_html(note_html or _as_html(note), original, attached)
+    return _body(mark, _forwarded(note, original, attached), html, files)
+
+
+def _forwarded_html(note_html: str, original: Original, attached: Attached) -> str:
+    """What we say stands where the original's body begins, so that its styles stay in force. The original is not
+    changed: whoever reads it does so in a program that is made for mail of strangers."""
+    quoted = "".join(f"<b>{name}:</b> {escape(value)}<br>\n" for name, value in _quoted(original))
+    said = "".join(f"<p>{escape(line)}</p>\n" for line in _left_out(attached))
+    ours = f"{note_html}\n<p>---------- Forwarded message ----------<br>\n{quoted}</p>\n{said}"
+    theirs = original.html if original.html is not None else _as_html(original.text)
+    found = _BODY.search(theirs)
+    at = 0 if found is None else found.end()
+    return f"{theirs[:at]}{ours}{theirs[at:]}"
+
+
+def _as_html(text: str) -> str:
+    return escape(text).replace("\n", "<br>\n")
+
+
+def _left_out(attached: Attached) -> list[str]:
+    return [] if not attached.left_out else [f"[{attached.left_out} attachments are not sent along: too large.]"]
+
+
 def _forwarded(note: str, original: Original, attached: Attached) -> str:
     quoted = [f"{name}: {value}" for name, value in _quoted(original)]
-    said = [] if not attached.left_out else [f"[{attached.left_out} attachments are not sent along: too large.]"]
     lines = [
         *([note, ""] if note else []),
         "---------- Forwarded message ----------",
         *quoted,
         "",
         original.text,
-        *said,
+        *_left_out(attached),
     ]
     return "\n".join(lines) + "\n"
 
@@ -176,9 +231,15 @@ def _quoted(original: Original) -> Iterable[tuple[str, str]]:
 def _body(mark: UUID, text: str, html: object, files: Sequence[Attachment]) -> Message:
     """The least that holds it. No line of a part can be a boundary: `=_` is in none of their encodings."""
     body = _text(text, "plain")
+    inline: list[Attachment] = []
     if html:
-        body = _multipart("alternative", f"=_a{mark.hex}", [body, _text(str(html), "html")])
-    return _multipart("mixed", f"=_m{mark.hex}", [body, *map(_file, files)]) if files else body
+        inline = [each for each in files if each.content_id and f"cid:{each.content_id}" in str(html)]
+        shown = _text(str(html), "html")
+        if inline:
+            shown = _multipart("related", f"=_r{mark.hex}", [shown, *map(_file, inline)])
+        body = _multipart("alternative", f"=_a{mark.hex}", [body, shown])
+    apart = [_file(replace(each, content_id="")) for each in files if each not in inline]
+    return _multipart("mixed", f"=_m{mark.hex}", [body, *apart]) if apart else body
 
 
 def _multipart(kind: str, boundary: str, parts: Sequence[Message]) -> Message:
@@ -201,7 +262,10 @@ def _file(file: Attachment) -> Message:
     part.set_payload(encodebytes(file.content).decode("ascii"))
     part["Content-Transfer-Encoding"] = "base64"
     name = _short_name(file.filename)
-    part.add_header("Content-Disposition", "attachment", filename=name if name.isascii() else ("utf-8", "", name))
+    how = "inline" if file.content_id else "attachment"
+    part.add_header("Content-Disposition", how, filename=name if name.isascii() else ("utf-8", "", name))
+    if file.content_id:
+        part["Content-ID"] = f"<{file.content_id}>"
     return part
 
 
@@ -228,7 +292,9 @@ def _header(name: str, value: str) -> str:
     """As it is where that is possible; else in encoded words, also what only looks like one."""
     if any(not (each.isprintable() or each in _JOINERS) for each in value):
         raise BadInput(name, "holds line breaks or control characters", "use one line")
-    return value if value.isascii() and "=?" not in value else Header(value, "utf-8", header_name=name).encode()
+    if value.isascii() and ("=?" not in value or name == "From"):
+        return value
+    return Header(value, "utf-8", header_name=name).encode()
 
 
 def _check(raw: bytes, body: Message) -> None:

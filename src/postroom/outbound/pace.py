@@ -9,22 +9,22 @@ from postroom.gmail.errors import RateLimited, Refused, ServerError, TokenUnavai
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`lease` is how long a delivery is one sender's own; no call to the mailbox may take longer than a third of it.
+    """`lease` is how long a delivery is one sender's own; it is renewed every `renew` while the sender is at it.
 
-    `looks` are the waits, in seconds, before each look for a sent message whose draft is gone.
+    No call to the mailbox may take longer than `longest_call`, and no question, which may take many, than
+    `longest_question`. `looks` are the waits, in seconds, before each look for a sent message whose draft is gone.
     """
 
     first: timedelta = timedelta(minutes=1)
     longest: timedelta = timedelta(hours=4)
     give_up: timedelta = timedelta(days=5)
-    lease: timedelta = timedelta(minutes=10)
+    lease: timedelta = timedelta(seconds=60)
+    renew: timedelta = timedelta(seconds=20)
+    longest_call: timedelta = timedelta(minutes=3)
+    longest_question: timedelta = timedelta(minutes=10)
     poll: timedelta = timedelta(seconds=1)
     looks: tuple[float, ...] = (0.0, 2.0, 10.0, 30.0)
     at_once: int = 4
-
-    @property
-    def longest_call_s(self) -> float:
-        return self.lease.total_seconds() / 3
 
 
 def wait_after(attempts: int, pace: Pace, asked_for: timedelta | None = None) -> timedelta:

@@ -119,7 +119,7 @@ def admit_delivery(job: Job, new: NewDelivery, guard: Guard, now: datetime) -> S
 
 
 def _answer_once(new: NewDelivery, since: datetime, now: datetime) -> Script[str | None]:
-    (to,) = new.recipients
+    to = new.recipients[0]
     for action_id, replied_at in (yield sql("select_auto_reply", new.account_id, to)):
         if as_time(replied_at) > since and as_uuid(action_id) != new.action_id:
             return f"this sender was answered on {as_time(replied_at):%Y-%m-%d}; one answer is enough for a while"
