@@ -37,6 +37,7 @@ async def keep_mail(
     owner: str = OWNER,
     tier: str = "full",
     headers: Iterable[tuple[str, str]] = (),
+    event_id: str | None = None,
 ) -> UUID:
     """The id of the message; of one that was known by its metadata, the same as before."""
     account = await keep_account(database, clock(), owner)
@@ -46,7 +47,7 @@ async def keep_mail(
     envelope: dict[str, Any] = {
         "schema_version": "ingest.v1",
         "source": {"channel": "email", "provider": "gmail", "endpoint_identity": account.endpoint_identity},
-        "event": {"external_event_id": f"mail-{number}", "observed_at": "2026-11-15T08:00:00Z"},
+        "event": {"external_event_id": event_id or f"mail-{number}", "observed_at": "2026-11-15T08:00:00Z"},
         "sender": {"identity": sender},
         "payload": {"raw": payload if full else None, "normalized_text": body if full else subject},
         "control": {"ingestion_tier": tier},

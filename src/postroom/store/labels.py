@@ -127,7 +127,7 @@ def sync_labels(
         return LabelsSynced(0, (), ())
     rows = yield sql("select_labels_seen", account_id)
     present = {label.provider_label_id: label.name for label in seen}
-    known = {id: name for id, name, at in rows if id in present or asked_at is None or as_time(at) < asked_at}
+    known = {id: name for id, name, at in rows if id in present or asked_at is None or as_time(at) <= asked_at}
     gone = {id: name for id, name in known.items() if id not in present}
     yield sql("upsert_labels", account_id, rows_text([tuple(label) for label in seen]), now)
     yield sql("delete_lost_labels", account_id, sorted(_words(present.items())))

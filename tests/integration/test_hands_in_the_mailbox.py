@@ -1,0 +1,177 @@
+"""A person works in the mailbox while automation does, at every moment: nothing protected is touched, nothing snoozed
+is lost, and no label that was deleted comes back."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Generator
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import strategies as st
+
+from conftest import scale
+from integration.hands import LABEL, PRIVATE, SNOOZE, Hands, open_hands
+from integration.product import OWNER, TOKEN
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.server import running_emulator
+
+Move = tuple[str, int, int, bool]
+"""What is done, to which letter, how much of it, and whether in the middle of automation's next job."""
+
+BY_HAND = (
+    *("archive", "inbox", "trash", "spam", "star", "delete", "label off", "snooze off", "private", "relabel"),
+    *("delete label", "rename label", "delete snooze label"),
+)
+BY_AUTOMATION = (
+    *(
+        "rule",
+        "agent archive",
+        "agent trash",
+        "agent snooze",
+        "agent snooze",
+        "agent snooze",
+        "agent label",
+        "agent new label",
+    ),
+    *("approve", "reject", "undo"),
+)
+MOVES = (*BY_HAND, *BY_AUTOMATION, "work", "work", "work", "time", "protect label", "protect sender")
+moves = st.lists(
+    st.tuples(st.sampled_from(MOVES), st.integers(0, 1), st.integers(1, 40), st.booleans()), min_size=3, max_size=14
+)
+
+
+async def make(hands: Hands, move: Move) -> None:
+    what, number, amount, soon = move
+    letter = hands.letters[number]
+    if what in BY_HAND:
+        hands.by_hand(partial(act_by_hand, hands, what, number), soon=soon)
+        return
+    match what:
+        case "rule":
+            await hands.decide(letter)
+        case "agent snooze":
+            await hands.propose(letter, "snooze", amount=amount, units="hours")
+        case "agent label":
+            await hands.propose(letter, "apply_label", label=LABEL)
+        case "agent new label":
+            await hands.propose(letter, "apply_label", label=f"New {amount % 2}")
+        case "agent archive" | "agent trash":
+            await hands.propose(letter, what.removeprefix("agent "))
+        case "approve" | "reject":
+            await hands.answer(what == "approve")
+        case "undo":
+            await hands.undo()
+        case "work":
+            await hands.work(amount % 3 + 1)
+        case "time":
+            hands.clock.forward(amount * 1800)
+        case "protect label":
+            await hands.protect("label", PRIVATE)
+        case _:
+            await hands.protect("sender", letter.sender)
+
+
+def act_by_hand(hands: Hands, what: str, number: int) -> None:
+    letter, user = hands.letters[number], hands.relabel
+    acts: dict[str, Callable[[], None]] = {
+        "archive": lambda: user(letter, remove=["INBOX"]),
+        "inbox": lambda: user(letter, add=["INBOX"]),
+        "trash": lambda: user(letter, add=["TRASH"]),
+        "spam": lambda: user(letter, add=["SPAM"]),
+        "star": lambda: user(letter, add=["STARRED"]),
+        "delete": lambda: hands.delete(letter),
+        "label off": lambda: user(letter, remove=[hands.label_id(LABEL)]),
+        "snooze off": lambda: user(letter, remove=[hands.label_id(SNOOZE)]),
+        "private": lambda: user(letter, add=[hands.label_id(PRIVATE)]),
+        "relabel": lambda: user(letter, add=[hands.label_id(LABEL)]),
+        "delete label": lambda: hands.delete_label(LABEL),
+        "rename label": lambda: hands.rename_label(LABEL),
+        "delete snooze label": lambda: hands.delete_label(SNOOZE),
+    }
+    acts[what]()
+
+
+class Stage:
+    """The emulator, and a database for each sequence, on one event loop."""
+
+    def __init__(self, runner: asyncio.Runner, folder: Path, migrated: Path) -> None:
+        self._runner = runner
+        self._folder = folder
+        self._migrated = migrated
+        self._numbers = itertools.count()
+        self._emulator = Emulator(Mailbox(OWNER, Random(1)), TOKEN)
+        self._serving = running_emulator(self._emulator)
+        self._http = httpx2.AsyncClient(trust_env=False)
+        self._address = runner.run(self._serving.__aenter__())
+
+    def play(self, program: list[Move]) -> None:
+        self._runner.run(self._play(program))
+
+    async def _play(self, program: list[Move]) -> None:
+        folder = self._folder / str(next(self._numbers))
+        hands = await open_hands(folder, self._migrated, self._emulator, self._address, self._http)
+        try:
+            for move in program:
+                await make(hands, move)
+                hands.check()
+            await hands.settle()
+            await hands.check_end()
+        finally:
+            await hands.database.close()
+
+    def close(self) -> None:
+        self._runner.run(self._http.aclose())
+        self._runner.run(self._serving.__aexit__(None, None, None))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> Generator[Stage]:
+    with asyncio.Runner() as runner:
+        stage = Stage(runner, tmp_path_factory.mktemp("hands"), migrated_sqlite)
+        yield stage
+        stage.close()
+
+
+@settings(
+    max_examples=scale(120, 2000),
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(moves)
+def test_whatever_the_user_does_meanwhile_his_word_stands(stage: Stage, program: list[Any]) -> None:
+    note(f"{program}")
+    stage.play(program)
+
+
+# What was found by the sequences, kept as it was found.
+FOUND: dict[str, list[Move]] = {
+    "its label is taken off while it sleeps": [
+        ("agent snooze", 0, 3, False),
+        ("work", 0, 1, False),
+        ("snooze off", 0, 1, False),
+    ],
+    "a label is deleted between the rule's decision and its action": [
+        ("rule", 0, 1, False),
+        ("work", 0, 1, False),
+        ("delete label", 0, 1, False),
+        ("work", 0, 1, False),
+    ],
+    "a label is deleted in the middle of the action": [
+        ("rule", 0, 1, False),
+        ("work", 0, 1, False),
+        ("delete label", 0, 1, True),
+        ("work", 0, 1, False),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_went_wrong_once(stage: Stage, name: str) -> None:
+    stage.play(FOUND[name])
