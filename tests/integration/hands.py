@@ -14,7 +14,7 @@ from uuid import UUID
 import httpx2
 
 from conftest import ManualClock, new_sqlite
-from integration.product import OWNER, TOKEN, letter
+from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.act.agents import Agents
 from postroom.act.approvals import Approvals
 from postroom.act.executor import Executor
@@ -42,6 +42,7 @@ from postroom.store import actions, approvals, decisions, jobs, labels, mail, pr
 from postroom.store.audit import Signature
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.rules import NewRule, add_rules
 from support.mail import keep_mail
 
@@ -251,13 +252,21 @@ class Hands:
         return self.gmail.get(letter.gmail_id).labels if letter.gmail_id in self.gmail else None
 
     async def is_protected(self, letter: Letter) -> bool:
-        found = self.labels_of(letter)
-        if found is None:
-            return False
-        names = {each.name.casefold() for each in self.gmail.labels.all() if each.id in found}
+        """As far as the connector has told."""
+        names = {each.casefold() for each in (await self.database.run(mail.load_message(letter.id))).subject.labels}
         views = await self.database.run(protection.list_protected())
         kept = {(each.kind, each.value) for each in views}
         return ("sender", letter.sender) in kept or any(("label", name) in kept for name in names)
+
+    async def tell(self) -> None:
+        """The connector tells of what was done to messages."""
+        changes: list[Change] = []
+        for each in self.letters:
+            known = (await self.database.run(mail.load_message(each.id))).subject.labels
+            now = self.labels_of(each) or frozenset()
+            ids = {label.id for label in self.gmail.labels.all()}
+            changes.append(Change(each.gmail_id, now - known, known & ids - now, each.gmail_id not in self.gmail))
+        await self.database.run(apply_changes(ENDPOINT, changes, self.clock()))
 
     async def before_call(self) -> None:
         while self.waiting:

@@ -41,7 +41,7 @@ BY_AUTOMATION = (
     ),
     *("approve", "reject", "undo"),
 )
-MOVES = (*BY_HAND, *BY_AUTOMATION, "work", "work", "work", "time", "protect label", "protect sender")
+MOVES = (*BY_HAND, *BY_AUTOMATION, "work", "work", "work", "time", "told", "protect label", "protect sender")
 moves = st.lists(
     st.tuples(st.sampled_from(MOVES), st.integers(0, 1), st.integers(1, 40), st.booleans()), min_size=3, max_size=14
 )
@@ -72,6 +72,8 @@ async def make(hands: Hands, move: Move) -> None:
             await hands.work(amount % 3 + 1)
         case "time":
             hands.clock.forward(amount * 1800)
+        case "told":
+            await hands.tell()
         case "protect label":
             await hands.protect("label", PRIVATE)
         case _:

@@ -368,6 +368,20 @@ def test_a_model_rule_has_no_shadow_and_it_is_told_what_has(shell: Shell, argume
     assert "--mode" not in shell.out
 
 
+def test_the_labels_of_a_mailbox_are_looked_at_on_request_once(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    assert shell("labels", "sync") == 1
+    assert "postroom account list" in shell.err
+    with_labels(shell, "Receipts")
+    assert shell("labels", "sync", "--json") == 0
+    [asked] = shell.json()
+    assert asked["account"] == "mara@lindqvist.example"
+    assert shell("labels", "sync", "--account", "mara@lindqvist.example", "--json") == 0
+    assert shell.json() == [asked], "one that is still to come is enough"
+    assert shell("jobs", "list", "--json") == 0
+    assert [each["type"] for each in shell.json()] == ["labels.sync.gmail"]
+
+
 def test_labels_are_listed_described_and_kept_from_the_classifier(shell: Shell) -> None:
     assert shell("migrate") == 0
     with_labels(shell, "Receipts", "Travel")

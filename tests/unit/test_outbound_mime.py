@@ -237,8 +237,8 @@ def test_html_and_the_ids_of_pictures_are_read_out_of_a_raw_message() -> None:
     message["From"] = ADA
     message.set_content("Hi")
     message.add_alternative(PAGE, subtype="html")
-    page = message.get_payload()[1]
-    page.add_related(b"PNG", "image", "png", cid="<logo@x>")  # type: ignore[union-attr]
+    _, page = message.iter_parts()
+    page.add_related(b"PNG", "image", "png", cid="<logo@x>")
     raw = message.as_bytes()
     assert (html_of(raw) or "").strip() == PAGE
     assert [(each.mime_type, each.content_id) for each in attached_to(raw).files] == [("image/png", "logo@x")]

@@ -61,6 +61,6 @@ def ask_once(
     if cap is not None and (yield sql("count_done_for", action.asked_by, now - HOUR))[0][0] >= cap.most:
         wish, action, follow_up = cap.beyond
         yield from ask_for_action.script(wish, action, follow_up, now, signed)
-        return OpenWish(action.id, action.state, action.action_hash, wish.safety)
+        return OpenWish(action.id, action.state, action.action_hash, wish.safety or {})
     yield from ask_for_action.script(wish, action, follow_up, now, signed)
     return None
