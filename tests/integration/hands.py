@@ -331,7 +331,9 @@ async def _furnish(hands: Hands) -> None:
         hands.gmail.labels.create(name, {})
     for number, sender in enumerate(SENDERS):
         gmail_id = hands.gmail.deliver(letter(f"Mail {number}", sender)).id
-        id = await keep_mail(hands.database, hands.clock, subject=f"Mail {number}", sender=sender, event_id=gmail_id)
+        id = await keep_mail(
+            hands.database, hands.clock, subject=f"Mail {number}", sender=sender, owner=OWNER, event_id=gmail_id
+        )
         hands.letters.append(Letter(gmail_id, id, sender))
     message = await hands.database.run(mail.load_message(hands.letters[0].id))
     hands.account_id = message.account_id
