@@ -41,7 +41,8 @@ from postroom.queue_settings import queues_of
 from postroom.settings import Settings
 from postroom.settling import settle_memory, share_with_threads
 from postroom.store.accounts import AccountView, list_accounts
-from postroom.store.clock import wall_clock
+from postroom.store.clock import clock_of, wall_clock
+from postroom.store.clock_jumps import Longest
 from postroom.store.database import Database
 from postroom.store.opening import FILE
 from postroom.switchboard.buffer import Buffer
@@ -70,7 +71,9 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
         keeper = _keeper(settings, services, gauges, reserve)
         await keeper.adopt_strays()
         mailboxes = Mailboxes(settings, http, services.credentials)
-        dispatcher = Dispatcher(database, CATALOGUE, services.buffer, services.queues["email"])
+        dispatcher = Dispatcher(
+            database, CATALOGUE, services.buffer, services.queues["email"], clock=clock_of(database)
+        )
         async with (
             exporting(settings.telemetry, services.tally, gauges) as exporter,
             running_mcp(services, settings.web.allowed_hosts) as mcp,
@@ -120,15 +123,22 @@ async def _run_jobs(
     adviser = None if model is None else _adviser(settings, database, model)
     approval_desk = ApprovalDesk(settings, database)
     handlers = job_handlers(settings, database, mailboxes, adviser, approval_desk.channels)
-    worker = Worker(database, CATALOGUE, handlers, options)
+    clock = clock_of(database)
+    worker = Worker(database, CATALOGUE, handlers, options, clock)
     leadership = Leadership(
-        database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database, keep), poll=options.poll
+        database,
+        Scheduler(database, CATALOGUE, clock=clock),
+        Rescuer(database, clock),
+        Pruner(database, keep, clock),
+        poll=options.poll,
+        clock=clock,
+        longest=_longest(settings),
     )
     chores = usual_chores(settings.safety.hourly_cap)
     sending = sender(settings, database, mailboxes).run()
     async with (
         approval_desk,
-        background(tend_forever(database, chores), stop),
+        background(tend_forever(database, chores, clock=clock), stop),
         background(sending, stop),
         asyncio.TaskGroup() as group,
     ):
@@ -139,6 +149,14 @@ async def _run_jobs(
         leadership.stop()
     if model is not None:
         await model.close()
+
+
+def _longest(settings: Settings) -> Longest:
+    """How far ahead a lease of one of the configured queues may honestly end."""
+    queues = queues_of(settings.queues, settings.routes)
+    policies = [queues[name] for name in queues.names]
+    texts = [each.same_text_within for each in policies if each.same_text_within is not None]
+    return Longest(message_lease=max(each.lease for each in policies), same_text=max(texts, default=timedelta(0)))
 
 
 def _adviser(settings: Settings, database: Database, model: Model) -> ModelAdviser:
@@ -159,13 +177,13 @@ async def _services(
     queues, tally = queues_of(settings.queues, settings.routes), Tally()
     async with _credentials(settings, database, http) as credentials:
         services = Services(
-            intake=Intake(database, reserve, queues=queues, tally=tally),
-            buffer=Buffer(database, queues, tally=tally),
+            intake=Intake(database, reserve, queues=queues, tally=tally, clock=clock_of(database)),
+            buffer=Buffer(database, queues, tally=tally, clock=clock_of(database)),
             database=database,
             queues=queues,
             token_check=TokenCheck(database, wall_clock),
             tally=tally,
-            clock=wall_clock,
+            clock=clock_of(database),
             credentials=credentials,
             agents=_agents(settings, database),
         )

@@ -5,8 +5,11 @@ import contextlib
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 
+import pytest
+
 from conformance.desk import TYPES, Desk
 from conformance.shop import PATIENCE_S, Meddler, until
+from postroom.boot_clock import BootClock, since_boot
 from postroom.core.errors import DatabaseUnavailable
 from postroom.jobs.leadership import NAME, Leadership
 from postroom.jobs.prune import KEEP, Pruner
@@ -20,7 +23,9 @@ HOURLY = Recurring("hourly", "0 * * * *", "plain")
 
 
 @contextlib.asynccontextmanager
-async def _candidate(desk: Desk, database: Database | None = None) -> AsyncGenerator[Leadership]:
+async def _candidate(
+    desk: Desk, database: Database | None = None, boot: BootClock | None = None
+) -> AsyncGenerator[Leadership]:
     database = database or desk.database
     leadership = Leadership(
         database,
@@ -30,6 +35,7 @@ async def _candidate(desk: Desk, database: Database | None = None) -> AsyncGener
         LEASE,
         timedelta(milliseconds=5),
         desk.clock,
+        boot=boot or (lambda: desk.clock().timestamp()),
     )
     task = asyncio.create_task(leadership.run())
     try:
@@ -106,3 +112,41 @@ async def test_a_leader_survives_a_database_in_trouble(desk: Desk) -> None:
         await until(lambda: "wake_due" not in meddler.before)
         before = len(meddler.seen)
         await until(lambda: leader.leads and "wake_due" in meddler.seen[before:])
+
+
+async def test_a_clock_that_was_an_hour_ahead_leaves_nobody_without_a_leader(desk: Desk) -> None:
+    """The leader died while it was ahead; then it was put right."""
+    desk.clock.forward(3600)
+    assert await desk.database.run(leaders.lead(NAME, "dead", desk.clock(), desk.clock() + LEASE))
+    desk.clock.forward(-3600)
+    meddler = Meddler(desk.database)
+    async with _candidate(desk, meddler) as candidate:
+        await until(lambda: meddler.seen.count("lead") > 3)
+        assert not candidate.leads, "the lease is cut to its length, and not ignored: its owner may live"
+        desk.clock.forward(LEASE.total_seconds() + 0.001)
+        await until(lambda: candidate.leads)
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_a_leader_goes_on_leading_and_working_while_the_wall_clock_jumps(desk: Desk, hours: int) -> None:
+    """What it does every few seconds it goes on doing, and what waits since a time yet to come waits no more."""
+    meddler = Meddler(desk.database)
+    async with _candidate(desk, meddler, since_boot) as leader:
+        await until(lambda: leader.leads)
+        waiting = await desk.claimed()
+        await desk.retry_later(waiting, seconds=10)
+        desk.clock.forward(3600 * hours)
+        renewed = meddler.seen.count("lead")
+        await until(lambda: meddler.seen.count("lead") > renewed + 2 and leader.leads)
+        leader_row = await desk.database.run(leaders.leader(NAME))
+        assert leader_row is not None
+        assert leader_row[1] <= desk.clock() + LEASE
+
+        async def is_due() -> bool:
+            return (await desk.show(waiting.id)).not_before is None or await _is_claimable(desk)
+
+        await until(is_due)
+
+
+async def _is_claimable(desk: Desk) -> bool:
+    return bool(await desk.claim(token=await desk.open_lease()))

@@ -143,6 +143,7 @@ def test_hostile_text_stays_what_it_is() -> None:
     ("silent_s", "expected"),
     [
         (-5, "online"),
+        (-3600, "offline"),
         (0, "online"),
         (119.999999, "online"),
         (120, "stale"),

@@ -3,6 +3,9 @@
 Leadership is a lease. A leader that dies is replaced when its lease has run out; one that stops resigns, so that the
 next begins at once. Should two believe they lead for a moment, nothing happens twice: every pass is safe beside
 another of its kind.
+
+What it does every few seconds it does by a clock that never jumps. The wall clock may: when the leader sees it go back,
+and when a term begins, it undoes what the clock that was ahead has stored.
 """
 
 import asyncio
@@ -13,12 +16,13 @@ from uuid import uuid4
 
 import structlog
 
+from postroom.boot_clock import BootClock, since_boot
 from postroom.core.errors import StoreError
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import holder_name
-from postroom.store import leaders
+from postroom.store import clock_jumps, leaders
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
 from postroom.store.listeners import signalled
@@ -44,6 +48,9 @@ class Leadership:
         lease: timedelta = LEASE,
         poll: timedelta = timedelta(seconds=1),
         clock: Clock = wall_clock,
+        *,
+        longest: clock_jumps.Longest | None = None,
+        boot: BootClock = since_boot,
     ) -> None:
         self._database = database
         self._scheduler = scheduler
@@ -52,6 +59,9 @@ class Leadership:
         self._lease = lease
         self._poll = poll
         self._clock = clock
+        self._longest = longest or clock_jumps.Longest()
+        self._boot = boot
+        self._ahead_of_boot = self._offset()
         self._holder = f"{holder_name()}:{uuid4().hex[:8]}"
         self._rng = Random()  # noqa: S311 - jitter, not a secret
         self._wake = asyncio.Event()
@@ -79,21 +89,43 @@ class Leadership:
 
     async def _term(self) -> None:
         """Leads for as long as the lease can be renewed."""
-        renew_at = rescue_at = prune_at = self._clock()
+        renew_at = rescue_at = prune_at = self._boot()
+        was_set_back = True
         while not self._stopping.is_set():
-            now = self._clock()
+            now = self._boot()
+            was_set_back = self._has_gone_back() or was_set_back
             if now >= renew_at:
-                if not await self._renew(now):
+                if not await self._renew(self._clock()):
                     return
-                renew_at = now + self._lease / 3
+                renew_at = now + self._lease.total_seconds() / 3
             if now >= rescue_at:
                 await self._rescuer.tick()
-                rescue_at = now + min(RESCUE_EVERY, self._lease)
+                rescue_at = now + min(RESCUE_EVERY, self._lease).total_seconds()
             if now >= prune_at:
                 await self._pruner.tick()
-                prune_at = now + PRUNE_EVERY
+                await self._database.run(clock_jumps.shorten_other_leases(self._longest, self._clock()))
+                prune_at = now + PRUNE_EVERY.total_seconds()
+            if was_set_back:
+                await self._undo_the_future()
+                was_set_back = False
             due = await self._scheduler.tick()
             await self._pause(self._until(due, renew_at, rescue_at))
+
+    def _offset(self) -> float:
+        return self._clock().timestamp() - self._boot()
+
+    def _has_gone_back(self) -> bool:
+        """Whether the wall clock was set back since the last look. What it loses by running slow is not counted."""
+        before, self._ahead_of_boot = self._ahead_of_boot, self._offset()
+        return self._ahead_of_boot < before - clock_jumps.SLACK.total_seconds()
+
+    async def _undo_the_future(self) -> None:
+        """What was stored by a clock that was ahead, here or, before this term, anywhere."""
+        now = self._clock()
+        cut = await self._database.run(clock_jumps.shorten_other_leases(self._longest, now))
+        ended = await self._database.run(clock_jumps.end_waits_ahead(now))
+        if cut or ended:
+            log.warning("leader.clock_was_ahead", leases_cut=cut, waits_ended=ended)
 
     async def _renew(self, now: datetime) -> bool:
         leads = await self._database.run(leaders.lead(NAME, self._holder, now, now + self._lease))
@@ -103,11 +135,13 @@ class Leadership:
         self.leads = leads
         return leads
 
-    def _until(self, due: datetime | None, *others: datetime) -> float:
+    def _until(self, due: datetime | None, *others: float) -> float:
         """Seconds until something is to be done; never longer than the poll, which finds what no signal told."""
-        now = self._clock()
-        first = min(time for time in (due, *others) if time is not None)
-        return max(SHORTEST_PAUSE_S, min(self._poll.total_seconds(), (first - now).total_seconds()))
+        now = self._boot()
+        waits = [self._poll.total_seconds(), *(other - now for other in others)]
+        if due is not None:
+            waits.append((due - self._clock()).total_seconds())
+        return max(SHORTEST_PAUSE_S, min(waits))
 
     async def _pause(self, seconds: float) -> None:
         self._wake.clear()

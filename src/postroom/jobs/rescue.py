@@ -2,6 +2,7 @@
 
 import structlog
 
+from postroom.store import clock_jumps
 from postroom.store import jobs as store
 from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database
@@ -18,6 +19,8 @@ class Rescuer:
 
     async def tick(self) -> store.Rescue:
         """One transaction for each dead worker, so that none grows with the size of a disaster."""
+        if ahead := await self._database.run(clock_jumps.shorten_worker_leases(self._clock())):
+            log.warning("jobs.leases_from_the_future", workers=ahead)
         total = store.Rescue(0, 0, 0)
         while (rescue := await self._database.run(store.rescue(self._clock()))).workers:
             total = store.Rescue(total.workers + 1, total.requeued + rescue.requeued, total.ended + rescue.ended)

@@ -8,8 +8,14 @@ from postroom.store.database import Script, query, sql, transaction
 
 @transaction
 def lead(name: str, holder: str, now: datetime, until: datetime) -> Script[bool]:
-    """Becomes or stays the leader, unless someone else is."""
-    return bool((yield sql("take_leadership", name, holder, until, now)))
+    """Becomes or stays the leader, unless someone else is.
+
+    Nobody leads beyond the length of a lease, `until`: what a clock that was ahead has written is cut to that.
+    """
+    if (yield sql("take_leadership", name, holder, until, now)):
+        return True
+    yield sql("shorten_leadership", name, until)
+    return False
 
 
 @transaction

@@ -22,6 +22,7 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from postroom.core import errors
+from postroom.store.clock import ServerClock
 from postroom.store.database import Course, Dialect, Notify, Rows, Single, Statement, Step, Text, Transaction
 from postroom.store.listeners import Listener, Listeners
 from postroom.store.statements import blocks
@@ -93,6 +94,7 @@ class PostgresDatabase:
         self._listening: asyncio.Task[None] | None = None
         self._rng = Random()  # noqa: S311 - jitter, not a secret
         self._closed = False
+        self.clock = ServerClock()
 
     async def run(self, transaction: Transaction[T]) -> T:
         """Runs it once for good, however often the server goes away within our patience."""
@@ -238,6 +240,8 @@ class PostgresDatabase:
         async with self._place():
             connection = self._idle.pop() if self._idle else await self._connect()
             try:
+                if self.clock.is_due:
+                    await self._ask_the_time(connection)
                 yield connection
             except asyncpg.InterfaceError as error:
                 lost = connection.is_closed()
@@ -252,6 +256,10 @@ class PostgresDatabase:
                 await _hang_up(connection)
             else:
                 self._idle.append(connection)
+
+    async def _ask_the_time(self, connection: asyncpg.Connection) -> None:
+        asked_at = self.clock.asking()
+        self.clock.learn(await connection.fetchval("SELECT clock_timestamp()"), asked_at)
 
     @contextlib.asynccontextmanager
     async def _place(self) -> AsyncGenerator[None]:
