@@ -71,9 +71,8 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
         keeper = _keeper(settings, services, gauges, reserve)
         await keeper.adopt_strays()
         mailboxes = Mailboxes(settings, http, services.credentials)
-        dispatcher = Dispatcher(
-            database, CATALOGUE, services.buffer, services.queues["email"], clock=clock_of(database)
-        )
+        email = services.queues["email"]
+        dispatcher = Dispatcher(database, CATALOGUE, services.buffer, email, clock=services.clock)
         async with (
             exporting(settings.telemetry, services.tally, gauges) as exporter,
             running_mcp(services, settings.web.allowed_hosts) as mcp,
@@ -225,6 +224,7 @@ def _keeper(settings: Settings, services: Services, gauges: Gauges, reserve: Dis
         keep=timedelta(days=settings.inbox.keep_days),
         keep_rollups=timedelta(days=settings.inbox.rollup_days),
         log_bytes=lambda: None if reserve is None else reserve.log_bytes,
+        clock=services.clock,
     )
 
 

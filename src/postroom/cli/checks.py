@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from postroom.store.leaders import Neglected
 
 Verdict = Literal["ok", "warn", "fail"]
 Facts = Mapping[str, object]
@@ -72,6 +75,16 @@ def clock(before: datetime, database: datetime, after: datetime) -> Check:
     remedy = "set both clocks by NTP: leases and schedules compare the times of both machines"
     verdict: Verdict = "fail" if skew > SKEW_FAILS_S else "warn"
     return judged("clock", skew <= SKEW_WARNS_S, f"{skew:.1f} s apart from the database", remedy, verdict)
+
+
+def leader(now: datetime, holder: str | None, lease_until: datetime | None, left: "Neglected") -> Check:
+    """Nobody leads while nothing runs, which is no fault; that due work is left lying is one."""
+    leads = holder is not None and lease_until is not None and lease_until >= now
+    found = f"{holder} leads" if leads else "nobody leads"
+    if left:
+        found += f"; {left.due_jobs} due jobs and {left.dead_workers} dead workers' jobs are left lying"
+    remedy = "start `postroom serve` or `postroom worker`; if one runs, look into its log, and set the clock by NTP"
+    return judged("leader", not left, found, remedy)
 
 
 def sqlite_durability(facts: Facts) -> list[Check]:

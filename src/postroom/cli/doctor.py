@@ -112,8 +112,17 @@ async def opened_database_checks(database: "Database", settings: "Settings") -> 
         checks.schema(missing),
         *durability,
         checks.clock(before, cast("datetime", known["now"]), after),
-        *([] if missing else await kept_account_checks(database, settings)),
+        *([] if missing else [await leader_check(database), *await kept_account_checks(database, settings)]),
     ]
+
+
+async def leader_check(database: "Database") -> Check:
+    from postroom.store.clock import clock_of
+    from postroom.store.leaders import leader, neglected
+
+    now = clock_of(database)()
+    holder, until, _ = await database.run(leader("jobs")) or (None, None, 0)
+    return checks.leader(now, holder, until, await database.run(neglected(now)))
 
 
 async def kept_account_checks(database: "Database", settings: "Settings") -> list[Check]:

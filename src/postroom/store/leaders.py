@@ -1,9 +1,26 @@
 """Who leads: one holder per name, for as long as it renews its lease."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from postroom.store.codecs import as_time
 from postroom.store.database import Script, query, sql, transaction
+
+
+# A leader looks every few seconds, and is replaced within fifteen.
+NEGLECTED_AFTER = timedelta(minutes=2)
+
+
+class Neglected(NamedTuple):
+    """Work that a leader would long have seen to."""
+
+    due_jobs: int
+    """Whose time came more than NEGLECTED_AFTER ago; a thousand stands for more."""
+    dead_workers: int
+    """That still hold work."""
+
+    def __bool__(self) -> bool:
+        return any(self)
 
 
 @transaction
@@ -29,3 +46,10 @@ def leader(name: str) -> Script[tuple[str, datetime, int] | None]:
     """Who leads, until when, and in which term."""
     rows = yield sql("select_leader", name)
     return (rows[0][0], as_time(rows[0][1]), rows[0][2]) if rows else None
+
+
+@query
+def neglected(now: datetime) -> Script[Neglected]:
+    """What nobody has seen to: there is no leader, or it goes by a wrong clock."""
+    ((due_jobs, dead_workers),) = yield sql("count_neglected", now - NEGLECTED_AFTER)
+    return Neglected(due_jobs, dead_workers)

@@ -7,17 +7,26 @@ from starlette.responses import JSONResponse, Response
 
 from postroom.core.errors import IntakeRefused, PostroomError
 from postroom.store.database import Database
+from postroom.store.clock import clock_of
 from postroom.store.history import streaks
+from postroom.store.leaders import neglected
 from postroom.switchboard.disk import DiskReserve
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def ready_endpoint(database: Database, reserve: DiskReserve | None) -> Endpoint:
-    """Answers 200 when the database answers and there is room for more, else 503; either way what was found."""
+    """Answers 200 when the database answers, there is room for more and due work is seen to, else 503; either way what
+    was found.
+    """
 
     async def readyz(_request: Request) -> Response:
-        found = {"database": await _database(database), "room": _room(reserve), "log": _log(reserve)}
+        found = {
+            "database": await _database(database),
+            "room": _room(reserve),
+            "log": _log(reserve),
+            "work": await _work(database),
+        }
         good = all(each == "ok" for each in found.values())
         answer: dict[str, object] = {"status": "ready" if good else "not ready", "checks": found}
         if reserve is not None and reserve.log_bytes is not None:
@@ -33,6 +42,15 @@ async def _database(database: Database) -> str:
     except PostroomError as error:
         return type(error).__name__
     return "ok"
+
+
+async def _work(database: Database) -> str:
+    """Whether what is due is seen to. Without a leader, snoozed mail stays hidden and dead workers keep their jobs."""
+    try:
+        left = await database.run(neglected(clock_of(database)()))
+    except PostroomError as error:
+        return type(error).__name__
+    return "due work is not seen to: no worker leads" if left else "ok"
 
 
 def _room(reserve: DiskReserve | None) -> str:
