@@ -221,7 +221,7 @@ def test_the_doctor_asks_for_the_migration_and_is_content_after_it(shell: Shell)
     assert shell("migrate") == 0
     assert shell("doctor", "--json") == 0
     checks = {row["name"]: row for row in shell.json()}
-    names = ["database", "schema", "journal", "durability", "integrity", "sqlite library", "clock"]
+    names = ["database", "schema", "journal", "durability", "integrity", "sqlite library", "clock", "leader"]
     assert [checks[name]["verdict"] for name in names] == ["ok"] * len(names)
 
 

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from browser.scripted_feed import NOON, ScriptedFeed
 from postroom.dashboard.web import create_dashboard
+from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.opening import FILE, open_database
 from postroom.store.sqlite import SqliteDatabase
@@ -66,7 +67,7 @@ async def test_a_product_that_can_work_is_ready(tmp_path: Path, with_reserve: bo
     async with opened(tmp_path) as database, visiting(database, reserve) as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-    assert answer.json() == {"status": "ready", "checks": {"database": "ok", "room": "ok", "log": "ok"}}
+    assert answer.json() == {"status": "ready", "checks": {"database": "ok", "room": "ok", "log": "ok", "work": "ok"}}
     assert answer.headers["cache-control"] == "no-store"
 
 
@@ -81,7 +82,7 @@ async def test_below_the_reserve_it_is_not_ready_and_is_again_when_there_is_room
             disk.free_mib = free_mib
             answer = await client.get("/readyz")
             assert answer.status_code == status
-            assert answer.json()["checks"] == {"database": "ok", "room": room, "log": "ok"}
+            assert answer.json()["checks"] == {"database": "ok", "room": room, "log": "ok", "work": "ok"}
             assert answer.json()["status"] == ("ready" if status == 200 else "not ready")
 
 
@@ -103,9 +104,18 @@ async def test_a_database_that_does_not_answer_is_named_by_the_kind_of_its_error
     async with without_a_schema(tmp_path) as database, visiting(database, full) as client:
         answer = await client.get("/readyz")
     assert answer.status_code == 503
-    checks = {"database": "SchemaMismatch", "room": "below the reserve", "log": "ok"}
+    checks = {"database": "SchemaMismatch", "room": "below the reserve", "log": "ok", "work": "SchemaMismatch"}
     assert answer.json() == {"status": "not ready", "checks": checks}
     assert str(tmp_path) not in answer.text
+
+
+async def test_due_work_that_nobody_sees_to_is_told(tmp_path: Path):
+    async with opened(tmp_path) as database, visiting(database, None) as client:
+        long_ago = wall_clock() - 2 * NEGLECTED_AFTER
+        await database.run(open_lease(new_id(), "a dead worker", long_ago, long_ago))
+        answer = await client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["work"] == "due work is not seen to: no worker leads"
 
 
 async def test_a_process_that_runs_is_healthy_whatever_it_lacks(tmp_path: Path):

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from postroom.store.codecs import as_time
 from postroom.store.database import Script, query, sql, transaction
 
-
 # A leader looks every few seconds, and is replaced within fifteen.
 NEGLECTED_AFTER = timedelta(minutes=2)
 

@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from postroom.core.errors import IntakeRefused, PostroomError
-from postroom.store.database import Database
 from postroom.store.clock import clock_of
+from postroom.store.database import Database
 from postroom.store.history import streaks
 from postroom.store.leaders import neglected
 from postroom.switchboard.disk import DiskReserve
