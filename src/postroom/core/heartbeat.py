@@ -79,8 +79,8 @@ def parse_heartbeat(data: object) -> Heartbeat:
 
 
 def liveness(last_heartbeat_at: datetime, now: datetime) -> Liveness:
-    """The verdict on the time since the last heartbeat. One from just ahead of our clock is no silence; one from further
-    ahead was dated by a clock that has been set back since, and tells nothing.
+    """The verdict on the time since the last heartbeat. One from just ahead of our clock is no silence; one from
+    further ahead was dated by a clock that has been set back since, and tells nothing.
     """
     silence = abs(now - last_heartbeat_at)
     if silence < STALE_AFTER:
