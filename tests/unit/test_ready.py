@@ -12,6 +12,9 @@ from browser.scripted_feed import NOON, ScriptedFeed
 from postroom.dashboard.web import create_dashboard
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.jobs import open_lease
+from postroom.store.leaders import NEGLECTED_AFTER
 from postroom.store.opening import FILE, open_database
 from postroom.store.sqlite import SqliteDatabase
 from postroom.store.write_ahead_log import INTAKE_LIMIT_BYTES
