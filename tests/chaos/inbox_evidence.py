@@ -1,6 +1,5 @@
 """What must be true of the inbox after the storm, read past the store, straight from the tables."""
 
-import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,24 +14,38 @@ from support.processes import Child
 
 _LOG = {
     "sqlite": (
-        """CREATE TABLE chaos_picks (place INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, tier TEXT NOT NULL,
-            token TEXT NOT NULL, streaks TEXT NOT NULL)""",
+        """CREATE TABLE chaos_picks (queue TEXT NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL,
+            tier TEXT NOT NULL, token TEXT NOT NULL, taken_back INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (queue, number))""",
         """CREATE TRIGGER chaos_picked AFTER UPDATE OF state ON inbox_queue WHEN NEW.state = 'leased'
         BEGIN
-            INSERT INTO chaos_picks (queue, tier, token, streaks) VALUES (NEW.queue, NEW.tier, NEW.lease_token,
-                (SELECT streaks_json FROM queue_state WHERE queue = NEW.queue));
+            INSERT INTO chaos_picks (queue, number, seq, tier, token)
+            VALUES (NEW.queue, NEW.turn_json ->> 'number', NEW.seq, NEW.tier, NEW.lease_token);
+        END""",
+        """CREATE TRIGGER chaos_ran_out AFTER UPDATE OF state ON inbox_queue
+        WHEN NEW.state = 'waiting' AND NEW.reason = 'its lease ran out'
+        BEGIN
+            UPDATE chaos_picks SET taken_back = 1 WHERE queue = OLD.queue AND number = OLD.turn_json ->> 'number';
         END""",
     ),
     "postgres": (
-        """CREATE TABLE chaos_picks (place bigserial PRIMARY KEY, queue text NOT NULL, tier text NOT NULL,
-            token text NOT NULL, streaks text NOT NULL)""",
+        """CREATE TABLE chaos_picks (queue text NOT NULL, number bigint NOT NULL, seq bigint NOT NULL,
+            tier text NOT NULL, token text NOT NULL, taken_back integer NOT NULL DEFAULT 0,
+            PRIMARY KEY (queue, number))""",
         """CREATE FUNCTION chaos_note_pick() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
-            INSERT INTO chaos_picks (queue, tier, token, streaks) VALUES (NEW.queue, NEW.tier, NEW.lease_token::text,
-                (SELECT streaks_json::text FROM queue_state WHERE queue = NEW.queue));
+            IF NEW.state = 'leased' THEN
+                INSERT INTO chaos_picks (queue, number, seq, tier, token)
+                VALUES (
+                    NEW.queue, (NEW.turn_json::json ->> 'number')::bigint, NEW.seq, NEW.tier, NEW.lease_token::text
+                );
+            ELSIF NEW.reason = 'its lease ran out' THEN
+                UPDATE chaos_picks SET taken_back = 1
+                WHERE queue = OLD.queue AND number = (OLD.turn_json::json ->> 'number')::bigint;
+            END IF;
             RETURN NULL;
         END $$""",
-        """CREATE TRIGGER chaos_picked AFTER UPDATE OF state ON inbox_queue FOR EACH ROW WHEN (NEW.state = 'leased')
+        """CREATE TRIGGER chaos_picked AFTER UPDATE OF state ON inbox_queue FOR EACH ROW
         EXECUTE FUNCTION chaos_note_pick()""",
     ),
 }
@@ -166,29 +179,19 @@ async def check_deliveries(place: Place, children: Iterable[Child]) -> None:
 
 
 async def check_streaks(place: Place, policies: Iterable[Policy]) -> int:
-    """The streaks that each lease left are those of the lease before it and of its own picks. Returns the leases.
-
-    The log does not tell the order within a lease; in one of the possible orders it must come out.
-    """
-    log = await place.rows("SELECT queue, token, tier, streaks FROM chaos_picks ORDER BY place")
+    """The streaks are those of all picks in their order, but for those whose lease ran out. Returns the leases."""
+    log = await place.rows("SELECT queue, tier, token, taken_back FROM chaos_picks ORDER BY queue, number")
     kept = dict(await place.rows("SELECT queue, streaks_json FROM queue_state"))
-    leases = 0
     for policy in policies:
-        streaks = dict.fromkeys(policy.tiers, 0)
-        for _, group in itertools.groupby((row for row in log if row[0] == policy.queue), key=lambda row: row[1]):
-            lease = list(group)
-            left = _json(lease[0][3])
-            orders = set(itertools.permutations(row[2] for row in lease))
-            assert any(_after(policy, streaks, order) == left for order in orders), (policy.queue, streaks, lease)
-            streaks = left
-            leases += 1
-        assert {**dict.fromkeys(policy.tiers, 0), **_json(kept[policy.queue])} == streaks
-    return leases
+        counted = [tier for queue, tier, _, taken_back in log if queue == policy.queue and not taken_back]
+        streaks = {**dict.fromkeys(policy.tiers, 0), **_json(kept[policy.queue])}
+        assert _after(policy, counted) == streaks, policy.queue
+    return len({token for _, _, token, _ in log})
 
 
-def _after(policy: Policy, streaks: Mapping[str, int], picks: Sequence[str]) -> dict[str, int]:
+def _after(policy: Policy, picks: Sequence[str]) -> dict[str, int]:
     """Each pick lengthens the streak of its tier, and begins those of the tiers above it anew."""
-    after = dict(streaks)
+    after = dict.fromkeys(policy.tiers, 0)
     for tier in picks:
         after[tier] += 1
         for above in policy.tiers[: policy.tiers.index(tier)]:

@@ -93,10 +93,14 @@ async def _leased(desk: Desk, policy: Policy) -> list[inbox.Leased]:
     return (await desk.database.run(inbox.lease(policy, 2, new_id(), desk.clock(), new_id()))).messages
 
 
-async def leased_mail(desk: Desk) -> inbox.Leased:
+async def leased_mails(desk: Desk) -> list[inbox.Leased]:
     await keep_account(desk)
     await desk.database.run(accepting(desk, [mail(1), mail(2)], EMAIL))
-    return (await _leased(desk, EMAIL))[0]
+    return await _leased(desk, EMAIL)
+
+
+async def leased_mail(desk: Desk) -> inbox.Leased:
+    return (await leased_mails(desk))[0]
 
 
 async def _held(desk: Desk) -> list[inbox.LeaseRef]:
@@ -118,8 +122,13 @@ async def nack(desk: Desk) -> Transaction[Any]:
 
 
 async def return_expired(desk: Desk) -> Transaction[Any]:
-    await _held(desk)
-    return inbox.return_expired({}, desk.clock.forward(GATEWAY.lease.total_seconds() + 1))
+    """With what others hold, whose memory of the streaks changes."""
+    held = await _held(desk)
+    desk.clock.forward(1)
+    await desk.database.run(accepting(desk, [event(3, kind="note"), event(4, kind="deploy.failed")], GATEWAY))
+    await desk.database.run(inbox.nack(held[1:], "no", {}, desk.clock()))
+    await _leased(desk, GATEWAY)
+    return inbox.return_expired({}, desk.clock.forward(GATEWAY.lease.total_seconds() - 0.5))
 
 
 async def give_up(desk: Desk) -> Transaction[Any]:

@@ -1,11 +1,13 @@
 """For each writing verb of mail, rules and actions: a database in which it has something to do."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from conformance.desk import Desk
-from conformance.fault_cases_inbox import ENDPOINT, leased_mail
+from conformance.fault_cases_inbox import ENDPOINT, leased_mail, leased_mails
 from conformance.fault_cases_jobs import Case
+from postroom.core.jobs import NewJob
 from postroom.core.mail import read_mail
 from postroom.store import actions, decisions, labels, mail, rules, search_backlog
 from postroom.store import jobs as store
@@ -30,6 +32,19 @@ async def _store_as(desk: Desk, id: UUID) -> Transaction[Any]:
     classify = desk.new(key=f"classify:{id}")
     content = read_mail(leased.envelope)
     return mail.store_message(leased, account, (new_id(), id), content, lambda _id: classify, desk.clock())
+
+
+def _classifying(desk: Desk) -> Callable[[UUID], NewJob]:
+    return lambda id: desk.new(key=f"classify:{id}")
+
+
+async def store_messages(desk: Desk) -> Transaction[Any]:
+    account = await desk.database.run(await keep_account(desk))
+    handed_over: list[mail.HandOver] = []
+    for each in await leased_mails(desk):
+        ids = (new_id(), new_id())
+        handed_over.append(mail.HandOver(each, account, ids, read_mail(each.envelope), _classifying(desk)))
+    return mail.store_messages(handed_over, desk.clock())
 
 
 async def add_rules(desk: Desk) -> Transaction[Any]:
@@ -123,6 +138,7 @@ CASES: list[Case] = [
     keep_label,
     keep_account,
     store_message,
+    store_messages,
     add_rules,
     disable_rule,
     record_decision,

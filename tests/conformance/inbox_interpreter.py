@@ -1,6 +1,6 @@
 """Carries out moves on the inbox of a database and on the model; the answers, and what is then there, must agree."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from postroom.core.envelope import parse_envelope
 from postroom.core.errors import Conflict
 from postroom.store.acceptance import Accepted
 from postroom.store.history import streaks
-from postroom.store.inbox import LeaseRef
+from postroom.store.inbox import LeaseRef, give_back
 
 T = TypeVar("T")
 
@@ -22,6 +22,7 @@ WEIGHTS = {
     "next": 10,
     "ack": 4,
     "nack": 5,
+    "hang_up": 3,
     "meddle": 2,
     "sweep": 2,
     "replay": 1,
@@ -66,7 +67,9 @@ class InboxInterpreter:
             for each in self.model.messages
         ]  # fmt: skip
         found = await self.desk.database.run(streaks())
-        assert {queue: kept for queue, kept in found.items() if any(kept.values())} == self.model.streaks
+        for queue in self.desk.queues.names:
+            expected = self.model.streaks(self.desk.queues[queue])
+            assert _counted(found.get(queue, {})) == _counted(expected), queue
 
     # what producers do
 
@@ -139,6 +142,15 @@ class InboxInterpreter:
         self._held += held
         return held
 
+    async def _hang_up(self, a: int, b: int) -> None:
+        """Before the answer came; others may hold messages of the same queue."""
+        held = await self._lease(_choose(QUEUES, a), _choose((1, 2, 5), b))
+        if held:
+            refs = [LeaseRef(_known(each), token) for each, token in held]
+            await self.desk.database.run(give_back(refs, self.desk.clock()))
+            self.model.hang_up([each for each, _ in held])
+            await self.check()
+
     def _some(self, a: int, b: int) -> list[tuple[Message, UUID]]:
         """Some of what was ever handed out, among it what is held no more; each once."""
         start = a % max(1, len(self._held))
@@ -209,6 +221,10 @@ class InboxInterpreter:
                 await self._acked(taken)
         await self.check()
         assert not any(each.state in ("waiting", "leased") for each in self.model.messages)
+
+
+def _counted(streaks: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in streaks.items() if count}
 
 
 def _id(message: Message | None) -> UUID | None:

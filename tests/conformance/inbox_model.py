@@ -58,12 +58,25 @@ class Answer:
 class Model:
     queues: Queues
     messages: list[Message] = field(default_factory=list[Message])
-    streaks: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    picks: list[tuple[Message, Pick]] = field(default_factory=list[tuple[Message, Pick]])
     _keys: dict[str, str] = field(default_factory=dict[str, str])
     _events: dict[str, Known] = field(default_factory=dict[str, Known])
     _texts: dict[tuple[str, str], tuple[Message, datetime]] = field(
         default_factory=dict[tuple[str, str], tuple[Message, datetime]]
     )
+
+    def streaks(self, policy: Policy) -> dict[str, int]:
+        """From all picks of the queue that were not taken back, one after another."""
+        streaks: dict[str, int] = {}
+        for message, picked in self.picks:
+            if message.policy.queue == policy.queue:
+                streaks = after_pick(policy, streaks, picked)
+        return streaks
+
+    def take_back(self, message: Message) -> None:
+        """The last pick of the message, which nobody got."""
+        last = max(place for place, (each, _) in enumerate(self.picks) if each is message)
+        del self.picks[last]
 
     def add(self, policy: Policy, tier: str, now: datetime) -> Message:
         message = Message(len(self.messages), policy, tier, now)
@@ -131,17 +144,17 @@ class Model:
         taken: list[tuple[Message, Pick]] = []
         while len(taken) < most:
             lines = {tier: line for tier in policy.tiers if (line := self.waiting(policy, tier))}
-            streaks = self.streaks.get(policy.queue, {})
+            streaks = self.streaks(policy)
             picked = pick(policy, {tier: line[0].head for tier, line in lines.items()}, streaks, now)
             if picked is None:
                 break
-            self.streaks[policy.queue] = after_pick(policy, streaks, picked.counted)
             head = lines[picked.tier][0]
             window = policy.coalesce_within.get(picked.tier)
             gathers = window is not None and head.attempts == 0 and now - head.accepted_at <= window
             message = self._gathered(policy, picked.tier, now) if gathers else head
             message.state, message.token, message.until = "leased", token, now + policy.lease
             message.attempts += 1
+            self.picks.append((message, picked))
             taken.append((message, picked))
             if gathers:
                 break
@@ -169,12 +182,22 @@ class Model:
             worn_out = each.attempts >= each.policy.most_deliveries
             each.end("failed" if worn_out else "waiting")
 
+    def hang_up(self, messages: Sequence[Message]) -> None:
+        """Leased for someone who never got it: it waits as if it had not been touched, but a summary stays one."""
+        for each in messages:
+            self.take_back(each)
+            each.end("waiting")
+            each.attempts -= 0 if each.members is not None else 1
+
     # what happens by itself
 
     def return_expired(self, now: datetime) -> None:
-        self.give_back(
-            [each for each in self.messages if each.state == "leased" and each.until is not None and each.until < now]
-        )
+        """What consumers held for too long; only what ends as failed was somebody's turn."""
+        late = [each for each in self.messages if each.state == "leased" and (each.until or now) < now]
+        for each in late:
+            if each.attempts < each.policy.most_deliveries:
+                self.take_back(each)
+        self.give_back(late)
 
     def sweep(self, policy: Policy, now: datetime) -> None:
         for tier, patience in policy.auto_ack_after.items():

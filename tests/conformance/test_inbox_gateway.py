@@ -17,7 +17,7 @@ from postroom.switchboard.buffer import Buffer, Delivery
 
 PATIENT = replace(GATEWAY, auto_ack_after={}, coalesce_within={})
 KEEPING = replace(GATEWAY, auto_ack_after={})
-KINDS = {"P1": "deploy.failed", "P2": "deploy.done", "P3": "test.passed"}
+KINDS = {"P0": "callback_query", "P1": "deploy.failed", "P2": "deploy.done", "P3": "test.passed"}
 
 
 @pytest.fixture
@@ -44,8 +44,7 @@ class Arrivals:
         for tier in tiers:
             self._count += 1
             name = {"external_event_id": f"event-{self._count}", "kind": KINDS.get(tier)}
-            text = f"/do {self._count}" if tier == "P0" else f"event {self._count}"
-            (answer,) = await self._desk.ingest(event(self._count, event=name, payload={"normalized_text": text}))
+            (answer,) = await self._desk.ingest(event(self._count, event=name))
             ids.append(answer.request_id)
         return ids
 
@@ -68,8 +67,8 @@ async def test_what_waited_longer_than_five_minutes_counts_one_tier_higher(desk:
     urgent, young, other = await arrive("P0", "P1", "P2")
     assert shown(await desk.next(10)) == [
         (urgent, "P0", None),
-        (old, "P1", "P2"),
         (young, "P1", None),
+        (old, "P1", "P2"),
         (other, "P2", None),
     ]
 
@@ -81,10 +80,10 @@ async def test_nothing_ages_before_its_time(desk: InboxDesk, arrive: Arrivals) -
     assert shown(await desk.next(10)) == [(young, "P1", None), (old, "P2", None)]
 
 
-async def test_an_aged_message_is_the_older_one_of_two_tiers_not_always_the_first(
+async def test_an_aged_message_goes_after_the_own_ones_of_the_tier_it_counts_for(
     desk: InboxDesk, arrive: Arrivals
 ) -> None:
-    p1, p2 = await arrive("P1", "P2")
+    p2, p1 = await arrive("P2", "P1")
     desk.clock.forward(301)
     assert shown(await desk.next(10)) == [(p1, "P1", None), (p2, "P1", "P2")]
 
@@ -93,7 +92,7 @@ async def test_p3_ages_into_p2_where_nothing_ends_unprocessed(desk: InboxDesk, a
     (p3,) = await arrive("P3")
     desk.clock.forward(301)
     (p2,) = await arrive("P2")
-    assert shown(await with_gateway(desk, PATIENT).next(10)) == [(p3, "P2", "P3"), (p2, "P2", None)]
+    assert shown(await with_gateway(desk, PATIENT).next(10)) == [(p2, "P2", None), (p3, "P2", "P3")]
 
 
 async def test_the_streak_of_an_aged_message_is_kept_for_the_tier_it_counted_for(

@@ -52,7 +52,9 @@ async def test_a_tier_is_handed_out_in_accepted_order(desk: InboxDesk) -> None:
 
 
 async def test_higher_tiers_come_first_and_say_what_they_are(desk: InboxDesk) -> None:
-    await desk.batch(event(1), event(2, event=kind_of(2, "deploy.failed")), event(3, payload={"normalized_text": "/x"}))
+    await desk.batch(
+        event(1), event(2, event=kind_of(2, "deploy.failed")), event(3, event=kind_of(3, "callback_query"))
+    )
     found = await desk.next(10)
     assert [(each.tier, each.promoted_from) for each in found] == [("P0", None), ("P1", None), ("P2", None)]
     assert [each.envelope["event"]["external_event_id"] for each in found] == ["event-3", "event-2", "event-1"]
@@ -227,7 +229,7 @@ async def test_a_waiting_consumer_gets_what_another_returns(desk: InboxDesk) -> 
 
 async def test_what_is_returned_keeps_its_streak_and_its_guard(desk: InboxDesk) -> None:
     """A consumer that fails again and again must not keep the lower tiers from their turn."""
-    await desk.batch(event(0, payload={"normalized_text": "/x"}), event(1))
+    await desk.batch(event(0, event=kind_of(0, "callback_query")), event(1))
     tiers: list[str] = []
     for _ in range(4):
         found = await desk.next()

@@ -106,20 +106,23 @@ async def test_a_sender_of_kilobytes_is_cut_and_its_mail_is_handed_over_with_all
 
 
 class Refusing:
-    """A real database, but for the second message that is stored: with that one it has the given trouble."""
+    """A real database, but for the second message that is stored: with that one it has the given trouble.
+
+    Storing all of them together fails with something that one of them is to blame for.
+    """
 
     def __init__(self, database: Database, trouble: Exception) -> None:
         self._database = database
-        self._trouble = trouble
+        self._troubles = {1: ConstraintBroken("one of them"), 3: trouble}
         self._stored = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
 
     async def run(self, transaction: Transaction[Any]) -> Any:
-        self._stored += transaction.name == "store_message"
-        if transaction.name == "store_message" and self._stored == 2:
-            raise self._trouble
+        self._stored += transaction.name == "store_messages"
+        if transaction.name == "store_messages" and self._stored in self._troubles:
+            raise self._troubles[self._stored]
         return await self._database.run(transaction)
 
 

@@ -10,7 +10,7 @@ from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
 from conftest import scale
-from postroom.core.picker import Batch, Head, Pick, after_pick, pick, pick_many, stale
+from postroom.core.picker import OWN_PER_AGED, Batch, Head, Pick, after_pick, pick, pick_many, stale
 from postroom.core.queues import EMAIL, GATEWAY, Policy
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
@@ -58,10 +58,15 @@ def saturated(policy: Policy, tiers: Iterable[str], picks: int) -> list[str]:
     """Which tiers are picked, one after another, when those never run dry."""
     heads, streaks, picked = fresh(*tiers), dict[str, int](), list[str]()
     for _ in range(picks):
-        tier = chosen(pick(policy, heads, streaks, NOW)).tier
-        picked.append(tier)
-        streaks = after_pick(policy, streaks, tier)
+        next_one = chosen(pick(policy, heads, streaks, NOW))
+        picked.append(next_one.tier)
+        streaks = after_pick(policy, streaks, next_one)
     return picked
+
+
+def from_tier(tier: str) -> Pick:
+    """A pick of a tier's own message."""
+    return Pick(Head(1, NOW), tier, tier, starvation_override=False)
 
 
 def longest_waits(policy: Policy, picked: Sequence[str]) -> dict[str, int]:
@@ -83,7 +88,7 @@ def test_nothing_is_picked_when_nothing_waits() -> None:
 
 def test_the_highest_waiting_tier_comes_first() -> None:
     heads = fresh("default", "interactive")
-    assert pick(EMAIL, heads, {}, NOW) == (heads["interactive"], "interactive", "interactive", False)
+    assert pick(EMAIL, heads, {}, NOW) == Pick(heads["interactive"], "interactive", "interactive", False)
 
 
 def test_after_ten_from_a_tier_the_highest_waiting_lower_tier_is_next() -> None:
@@ -108,19 +113,20 @@ def test_if_several_are_due_the_highest_decides_and_the_others_stay_due() -> Non
     streaks: Mapping[str, int] = {"high_priority": 10, "interactive": 10, "default": 10}
     picked: list[str] = []
     for _ in range(4):
-        picked.append(chosen(pick(EMAIL, heads, streaks, NOW)).tier)
-        streaks = after_pick(EMAIL, streaks, picked[-1])
+        next_one = chosen(pick(EMAIL, heads, streaks, NOW))
+        picked.append(next_one.tier)
+        streaks = after_pick(EMAIL, streaks, next_one)
     assert picked == ["interactive", "default", "history", "high_priority"]
 
 
 def test_a_pick_begins_the_streaks_above_it_anew_and_leaves_those_below() -> None:
     before = {"high_priority": 7, "interactive": 3, "default": 5, "history": 2}
-    after = after_pick(EMAIL, before, "interactive")
+    after = after_pick(EMAIL, before, from_tier("interactive"))
     assert after == {"high_priority": 0, "interactive": 4, "default": 5, "history": 2}
 
 
 def test_streaks_of_tiers_that_are_no_more_are_forgotten() -> None:
-    assert after_pick(EMAIL, {"urgent": 9}, "default") == {
+    assert after_pick(EMAIL, {"urgent": 9, "urgent own": 2}, from_tier("default")) == {
         "high_priority": 0, "interactive": 0, "default": 1, "history": 0,
     }  # fmt: skip
 
@@ -179,9 +185,9 @@ def test_however_the_others_come_and_go_a_waiting_tier_has_its_turn(
         heads = fresh(*(tier for place, tier in enumerate(policy.tiers) if place in waiting))
         passes = {tier: count for tier, count in passes.items() if tier in heads}
         for _ in range(picks if heads else 0):
-            picked = chosen(pick(policy, heads, streaks, NOW)).tier
+            picked = chosen(pick(policy, heads, streaks, NOW))
             streaks = after_pick(policy, streaks, picked)
-            passes = {tier: 0 if tier == picked else passes.get(tier, 0) + 1 for tier in heads}
+            passes = {tier: 0 if tier == picked.tier else passes.get(tier, 0) + 1 for tier in heads}
             assert all(count <= most_passes(policy, tier) for tier, count in passes.items()), passes
 
 
@@ -194,10 +200,64 @@ def test_a_head_that_has_waited_longer_than_its_patience_counts_one_tier_higher(
     assert (picked.tier, picked.counted, picked.promoted) == ("P2", counted, counted != "P2")
 
 
-def test_an_aged_head_goes_before_what_was_accepted_after_it_in_the_tier_it_counts_for() -> None:
-    heads = {"P1": Head(9, NOW), "P2": aged(301, seq=5)}
-    assert chosen(pick(GATEWAY, heads, {}, NOW)).head.seq == 5
-    assert chosen(pick(GATEWAY, {**heads, "P1": Head(4, NOW)}, {}, NOW)).head.seq == 4
+def test_sixty_aged_messages_do_not_bury_a_new_one() -> None:
+    lines = {"P1": [Head(99, NOW)], "P2": [aged(3600, seq) for seq in range(60)]}
+    batch = pick_many(GATEWAY, lines, {}, NOW, 61)
+    assert [each.tier for each in batch.picks] == ["P1"] + ["P2"] * 60
+
+
+def test_in_a_tier_its_own_go_first_with_one_aged_for_every_three() -> None:
+    lines = {"P1": [Head(seq, NOW) for seq in range(100, 107)], "P2": [aged(3600, seq) for seq in range(4)]}
+    batch = pick_many(GATEWAY, lines, {}, NOW, 100)
+    assert [each.tier for each in batch.picks] == ["P1", "P1", "P1", "P2"] * 2 + ["P1", "P2", "P2"]
+    assert all(each.counted == "P1" for each in batch.picks)
+
+
+def test_own_messages_that_passed_nothing_over_do_not_count_against_the_next_own() -> None:
+    streaks = pick_many(GATEWAY, {"P1": [Head(seq, NOW) for seq in range(8)]}, {}, NOW, 8).streaks
+    assert chosen(pick(GATEWAY, {"P1": Head(20, NOW), "P2": aged(3600)}, streaks, NOW)).tier == "P1"
+
+
+def test_with_a_guard_below_three_an_aged_message_has_its_turn_after_as_many() -> None:
+    policy = replace(GATEWAY, guards={**GATEWAY.guards, "P1": 1})
+    lines = {"P1": [Head(seq, NOW) for seq in range(100, 103)], "P2": [aged(3600, seq) for seq in range(3)]}
+    batch = pick_many(policy, lines, {}, NOW, 6)
+    assert [each.tier for each in batch.picks] == ["P1", "P2"] * 3
+
+
+@settings(many, max_examples=scale(150, 10_000))
+@given(
+    st.sampled_from((GATEWAY, EAGER)),
+    st.lists(st.tuples(st.frozensets(st.integers(0, 7)), st.integers(1, 200)), min_size=1, max_size=12),
+)
+def test_however_the_others_come_and_go_an_aged_head_has_its_turn_and_buries_nobody(
+    policy: Policy, spells: list[tuple[frozenset[int], int]]
+) -> None:
+    """An aged head is passed over by its bound at most, and no two aged go one after another while an own one waits."""
+    policy = replace(policy, coalesce_within={})
+    streaks: dict[str, int] = {}
+    passes: dict[str, int] = {}
+    aged_in_a_row: dict[str, int] = {}
+    for waiting, picks in spells:
+        heads = {
+            tier: aged(10_000, place) if place + 4 in waiting else Head(place, NOW)
+            for place, tier in enumerate(policy.tiers)
+            if place in waiting
+        }
+        old = {tier for tier in heads if counts_for(policy, tier, heads[tier], NOW) != tier}
+        passes = {tier: count for tier, count in passes.items() if tier in old}
+        aged_in_a_row = {tier: count for tier, count in aged_in_a_row.items() if tier in heads and tier not in old}
+        for _ in range(picks if heads else 0):
+            picked = chosen(pick(policy, heads, streaks, NOW))
+            streaks = after_pick(policy, streaks, picked)
+            passes = {tier: 0 if tier == picked.tier else passes.get(tier, 0) + 1 for tier in old}
+            for tier, count in passes.items():
+                counted = counts_for(policy, tier, heads[tier], NOW)
+                assert count <= (OWN_PER_AGED + 1) * (most_passes(policy, counted) + 1), passes
+            if picked.counted in heads and picked.counted not in old:
+                row = aged_in_a_row.get(picked.counted, 0) + 1 if picked.promoted else 0
+                aged_in_a_row[picked.counted] = row
+                assert row <= 1
 
 
 def test_an_aged_head_does_not_go_before_a_higher_tier_than_it_counts_for() -> None:
@@ -243,11 +303,17 @@ def test_what_is_stale_ends_from_the_head_on_up_to_the_first_that_is_not() -> No
 # The whole rule, from the history of all picks alone.
 
 
-def run_length(policy: Policy, history: Sequence[str], tier: str) -> int:
-    """How many of the tier were picked since the last pick from any tier below it."""
+def run_length(policy: Policy, history: Sequence[Pick], tier: str) -> int:
+    """How many counted for the tier since the last that counted for any tier below it."""
     below = policy.tiers[policy.tiers.index(tier) + 1 :]
-    last = max((place for place, each in enumerate(history) if each in below), default=-1)
-    return history[last + 1 :].count(tier)
+    last = max((place for place, each in enumerate(history) if each.counted in below), default=-1)
+    return sum(each.counted == tier for each in history[last + 1 :])
+
+
+def passed_over(history: Sequence[Pick], tier: str) -> int:
+    """How many of the tier's own passed an aged one over since the last aged one that counted for it."""
+    last = max((place for place, each in enumerate(history) if each.counted == tier and each.promoted), default=-1)
+    return sum(each.counted == tier and each.passed_aged for each in history[last + 1 :])
 
 
 def counts_for(policy: Policy, tier: str, head: Head, now: datetime) -> str:
@@ -255,10 +321,11 @@ def counts_for(policy: Policy, tier: str, head: Head, now: datetime) -> str:
     return policy.tiers[place - 1] if place and patience and now - head.accepted_at > patience else tier
 
 
-def expected(policy: Policy, lines: Lines, history: Sequence[str], now: datetime) -> tuple[Head, str, bool] | None:
-    """The head that the rule names, the tier it counts for, and whether the guard decided."""
-    heads = [(counts_for(policy, tier, line[0], now), line[0]) for tier, line in lines.items() if line]
-    waiting = [tier for tier in policy.tiers if tier in dict(heads)]
+def expected(policy: Policy, lines: Lines, history: Sequence[Pick], now: datetime) -> Pick | None:
+    """The pick that the rule names."""
+    heads = {tier: line[0] for tier, line in lines.items() if line}
+    counted = {tier: counts_for(policy, tier, head, now) for tier, head in heads.items()}
+    waiting = [tier for tier in policy.tiers if tier in counted.values()]
     if not waiting:
         return None
     next_tier = waiting[0]
@@ -267,7 +334,13 @@ def expected(policy: Policy, lines: Lines, history: Sequence[str], now: datetime
         if below and run_length(policy, history, tier) >= policy.guards[tier]:
             next_tier = below[0]
             break
-    return min(head for counted, head in heads if counted == next_tier), next_tier, next_tier != waiting[0]
+    own = counted.get(next_tier) == next_tier
+    old = next((tier for tier, each in counted.items() if each == next_tier != tier), None)
+    enough = min(3, policy.guards[next_tier])
+    is_old = old is not None and (not own or passed_over(history, next_tier) >= enough)
+    tier = old if old is not None and is_old else next_tier
+    passed = own and old is not None and not is_old
+    return Pick(heads[tier], tier, next_tier, next_tier != waiting[0], passed)
 
 
 class Desk:
@@ -300,7 +373,7 @@ class Desk:
         picked = pick(self.policy, heads, self.streaks, self.now)
         if picked is None:
             return Batch([], self.streaks, None)
-        self.streaks = after_pick(self.policy, self.streaks, picked.counted)
+        self.streaks = after_pick(self.policy, self.streaks, picked)
         self.lines[picked.tier].popleft()
         window = self.policy.coalesce_within.get(picked.tier)
         gathers = window is not None and picked.head.fresh and self.now - picked.head.accepted_at <= window
@@ -310,7 +383,7 @@ class Desk:
 @many
 @given(st.sampled_from(POLICIES), programs)
 def test_every_pick_is_the_one_that_the_rule_names(policy: Policy, program: list[Move]) -> None:
-    history: list[str] = []
+    history: list[Pick] = []
     left: list[tuple[str, int]] = []
 
     def take(desk: Desk, count: int) -> None:
@@ -318,8 +391,8 @@ def test_every_pick_is_the_one_that_the_rule_names(policy: Policy, program: list
             rule = expected(desk.policy, desk.lines, history, desk.now)
             picks = desk.single().picks
             note(f"{rule} / {picks}")
-            assert [(each.head, each.counted, each.starvation_override) for each in picks] == ([rule] if rule else [])
-            history.extend(each.counted for each in picks)
+            assert picks == ([rule] if rule else [])
+            history.extend(picks)
             left.extend((each.tier, each.head.seq) for each in picks)
 
     Desk(policy, take).run(program)

@@ -31,7 +31,8 @@ from postroom.store.new_jobs import new_job
 
 log = structlog.get_logger()
 
-AGAIN = 20
+# Below mail that has just come: however much is decided anew at once, new mail does not wait for it.
+AGAIN = 10
 
 
 class Adviser(Protocol):

@@ -2,7 +2,8 @@
 
 A pick and the streaks it leaves are one transaction, and picks of one queue are made one after another. A message in
 a consumer's hands belongs to the lease it was handed out under; whoever ends or returns it names that lease, and a
-lease that has run out is nobody's.
+lease that has run out is nobody's. What was given back, or held until its lease ran out, leaves the streaks as if it
+had never been picked.
 """
 
 from collections import defaultdict
@@ -17,9 +18,10 @@ from postroom.core.errors import LeaseLost
 from postroom.core.picker import Head, Pick, is_coalesced, pick_many, stale
 from postroom.core.queues import Policy
 from postroom.core.summary import summarise
+from postroom.core.turns import Ledger, Turn, recorded, taken_back, turn_of
 from postroom.store.acceptance import CHANNEL
 from postroom.store.codecs import as_time, as_uuid, from_json, json_text, rows_text
-from postroom.store.database import Notify, Script, sql, transaction
+from postroom.store.database import Notify, Rows, Script, sql, transaction
 from postroom.store.rollups import SHARDS, Count, adding, hour_of, summed, waited
 
 STALE_AT_ONCE = 1000
@@ -75,7 +77,7 @@ class Lease(NamedTuple):
 @transaction
 def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUID) -> Script[Lease]:
     """Picks up to `most` messages, exactly as single picks would. `summary_id` is for a summary, should one be made."""
-    streaks = yield from _locked_streaks(policy.queue)
+    ledger = yield from _locked_ledger(policy.queue)
     lines = yield from _lines(policy, most)
     passed: list[Passed] = []
     if any(stale(policy, tier, lines[tier], now) for tier in policy.auto_ack_after):
@@ -84,7 +86,7 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
         for tier in policy.auto_ack_after:  # a tier with more of it than fits here has its turn when that is gone
             if stale(policy, tier, lines[tier], now):
                 del lines[tier]
-    picks, streaks, summary = pick_many(policy, lines, streaks, now, most)
+    picks, _, summary = pick_many(policy, lines, ledger.streaks, now, most)
     if not picks:
         return Lease([], passed)
     members: list[UUID] = []
@@ -93,7 +95,9 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
         passed += coalesced
     waits = summed(waited(policy.queue, each.tier, now - each.head.accepted_at) for each in picks)
     seqs, until = [each.head.seq for each in picks], now + policy.lease
-    rows = yield sql("lease_inbox", seqs, token, until, policy.queue, json_text(streaks), rows_text(waits),
+    ledger, turns = recorded(policy, ledger, picks)
+    kept = json_text({str(seq): json_text(turn.form) for seq, turn in zip(seqs, turns, strict=True)})
+    rows = yield sql("lease_inbox", seqs, token, until, kept, policy.queue, *_ledger_texts(ledger), rows_text(waits),
         hour_of(now), token.int % SHARDS)  # fmt: skip
     by_seq = {row[0]: row for row in rows}
     leased = [_leased(policy, each, by_seq[each.head.seq], token, now, members) for each in picks]
@@ -103,12 +107,17 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
     return Lease(leased, passed)
 
 
-def _locked_streaks(queue: str) -> Script[dict[str, int]]:
+def _locked_ledger(queue: str) -> Script[Ledger]:
     rows = yield sql("lock_queue", queue)
     if not rows:
         yield sql("insert_queue_state", queue, "{}")
         rows = yield sql("lock_queue", queue)
-    return from_json(rows[0][0])
+    streaks, turns = (from_json(text) for text in rows[0])
+    return Ledger(streaks, turns.get("picked", 0), turns.get("broken_by", {}))
+
+
+def _ledger_texts(ledger: Ledger) -> tuple[str, str]:
+    return json_text(ledger.streaks), json_text({"picked": ledger.picked, "broken_by": ledger.broken_by})
 
 
 class _Line:
@@ -243,18 +252,50 @@ def nack(
 @transaction
 def give_back(refs: Sequence[LeaseRef], now: datetime) -> Script[None]:
     """Returns what was leased for someone who never got it: it waits as if it had not been touched."""
+    ledgers = yield from _locked_ledgers((yield sql("select_leased_queues", _pairs(refs), now)))
     rows = yield sql("lock_leased", _pairs(refs), now)
     if rows:
+        yield from _take_back(ledgers, [(row[0], row[3]) for row in rows])
         yield sql("return_inbox", [row[0] for row in rows], None, 1)
         for queue in sorted({row[3] for row in rows}):
             yield Notify(CHANNEL, queue)
 
 
+def _locked_ledgers(rows: Rows) -> Script[dict[str, Ledger]]:
+    """Before any message is locked, as everyone does, so that nobody waits in a circle."""
+    ledgers: dict[str, Ledger] = {}
+    for queue in sorted({queue for (queue,) in rows}):
+        ledgers[queue] = yield from _locked_ledger(queue)
+    return ledgers
+
+
+def _take_back(ledgers: Mapping[str, Ledger], back: Sequence[tuple[int, str]]) -> Script[None]:
+    """The streaks as if these messages, each given with its queue, had never been picked."""
+    for queue, ledger in ledgers.items():
+        seqs = {seq for seq, each in back if each == queue}
+        if not seqs:
+            continue
+        turns: dict[int, Turn] = {}
+        for seq, text in (yield sql("select_turns", queue)):
+            turns[seq] = turn_of(from_json(text))
+        returned = [turn for seq, turn in turns.items() if seq in seqs]
+        held = {turn.number: seq for seq, turn in turns.items() if seq not in seqs}
+        after, changed = taken_back(ledger, returned, [turns[seq] for seq in held.values()])
+        yield sql("keep_ledger", queue, *_ledger_texts(after))
+        for turn in changed:
+            yield sql("keep_turn", held[turn.number], json_text(turn.form))
+
+
 @transaction
 def return_expired(most_deliveries: Mapping[str, int], now: datetime) -> Script[list[tuple[str, str]]]:
     """Returns what consumers held for too long; the queue of each, and the state it has now."""
+    ledgers = yield from _locked_ledgers((yield sql("select_expired_queues", now)))
+    if not ledgers:
+        return []
     rows = yield sql("lock_expired", now, EXPIRED_AT_ONCE)
-    found = [(seq, queue, tier, attempts) for seq, queue, tier, attempts in rows]
+    found = [(seq, queue, tier, attempts) for seq, queue, tier, attempts in rows if queue in ledgers]
+    worn_out = _worn_out(found, most_deliveries)
+    yield from _take_back(ledgers, [(seq, queue) for seq, queue, *_ in found if seq not in worn_out])
     states = yield from _returned(found, "its lease ran out", most_deliveries, now)
     return [(queue, states[seq]) for seq, queue, *_ in found]
 
@@ -262,15 +303,20 @@ def return_expired(most_deliveries: Mapping[str, int], now: datetime) -> Script[
 def _returned(
     found: Sequence[tuple[int, str, str, int]], reason: str, most_deliveries: Mapping[str, int], now: datetime
 ) -> Script[dict[int, str]]:
-    worn_out = [seq for seq, queue, _, attempts in found if attempts >= most_deliveries.get(queue, attempts + 1)]
-    back = [seq for seq, *_ in found if seq not in set(worn_out)]
+    worn_out = _worn_out(found, most_deliveries)
+    back = [seq for seq, *_ in found if seq not in worn_out]
     if worn_out:
-        yield from _ended(worn_out, "failed", f"handed out too often; the last time: {reason}", None, now)
+        yield from _ended(list(worn_out), "failed", f"handed out too often; the last time: {reason}", None, now)
     if back:
         yield sql("return_inbox", back, reason, 0)
         for queue in sorted({queue for seq, queue, *_ in found if seq in set(back)}):
             yield Notify(CHANNEL, queue)
     return {**dict.fromkeys(worn_out, "failed"), **dict.fromkeys(back, "waiting")}
+
+
+def _worn_out(found: Sequence[tuple[int, str, str, int]], most_deliveries: Mapping[str, int]) -> dict[int, None]:
+    """Those that were handed out as often as they may be, in order."""
+    return {seq: None for seq, queue, _, attempts in found if attempts >= most_deliveries.get(queue, attempts + 1)}
 
 
 def ending(leased: Leased, state: str, reason: str | None, now: datetime) -> Script[None]:
@@ -279,6 +325,16 @@ def ending(leased: Leased, state: str, reason: str | None, now: datetime) -> Scr
     if not rows:
         raise LeaseLost(f"message {leased.id} is no longer held under this lease; change nothing")
     yield from _ended([rows[0][0]], state, reason, None, now)
+
+
+def ending_all(leased: Sequence[Leased], state: str, now: datetime) -> Script[None]:
+    """Part of a transaction: ends leased messages together with what they became."""
+    rows = yield sql("lock_leased", _pairs([LeaseRef(each.id, each.token) for each in leased]), now)
+    if len(rows) < len(leased):
+        held = {as_uuid(id) for _, id, *_ in rows}
+        lost = next(each.id for each in leased if each.id not in held)
+        raise LeaseLost(f"message {lost} is no longer held under this lease; change nothing")
+    yield from _ended([row[0] for row in rows], state, None, None, now)
 
 
 @transaction
@@ -302,7 +358,7 @@ def adopt_strays(policy: Policy, most: int) -> Script[int]:
 @transaction
 def sweep(policy: Policy, now: datetime) -> Script[list[Passed]]:
     """Ends what has waited too long, also while nobody asks for anything; at most STALE_AT_ONCE of each tier."""
-    yield from _locked_streaks(policy.queue)
+    yield from _locked_ledger(policy.queue)
     return (yield from _end_stale(policy, now))
 
 

@@ -49,6 +49,34 @@ def _account(endpoint_identity: str) -> Script[Account]:
     return Account(as_uuid(id), provider, identity, email, state)
 
 
+class HandOver(NamedTuple):
+    """A leased message on its way to its row. `ids` are those of a new thread and of a new message; `classify` makes
+    the job for the message it becomes.
+    """
+
+    leased: inbox.Leased
+    account: Account
+    ids: tuple[UUID, UUID]
+    mail: Mail
+    classify: Callable[[UUID], NewJob]
+
+
+@transaction
+def store_messages(handed_over: Sequence[HandOver], now: datetime) -> Script[None]:
+    """Leased messages become rows with their threads, jobs to classify them in this order, and are done in the inbox:
+    all of them at once, or none. Raises LeaseLost when one of them is no longer held.
+
+    One that is here already only ends in the inbox, unless it was known by its metadata and this is all of it.
+    """
+    jobs: list[NewJob] = []
+    for each in handed_over:
+        inserted = yield from _insert_message(each, now)
+        jobs += [each.classify(id) for id in inserted]
+    if jobs:
+        yield from enqueue_many.script(jobs, now)
+    yield from inbox.ending_all([each.leased for each in handed_over], "done", now)
+
+
 @transaction
 def store_message(
     leased: inbox.Leased,
@@ -58,12 +86,13 @@ def store_message(
     classify: Callable[[UUID], NewJob],
     now: datetime,
 ) -> Script[None]:
-    """A leased message becomes a row with its thread, a job to classify it, and is done in the inbox: all at once.
+    """The same for one message."""
+    yield from store_messages.script([HandOver(leased, account, ids, mail, classify)], now)
 
-    `ids` are those of a new thread and of a new message; `classify` makes the job for the message it becomes. A
-    message that is here already only ends in the inbox, unless it was known by its metadata and this is all of it.
-    """
-    thread_id, message_id = ids
+
+def _insert_message(handed_over: HandOver, now: datetime) -> Script[list[UUID]]:
+    """The id of the row it has become; none when it is here already."""
+    leased, account, (thread_id, message_id), mail, _ = handed_over
     threads = yield sql(
         "upsert_thread", thread_id, account.id, mail.provider_thread_id, mail.subject, mail.sent_at, now
     )
@@ -88,9 +117,8 @@ def store_message(
         now,
     )
     if inserted:
-        yield from enqueue_many.script([classify(as_uuid(inserted[0][0]))], now)
         yield from noticing_labels(account.id, mail.labels, now)
-    yield from inbox.ending(leased, "done", None, now)
+    return [as_uuid(id) for (id, *_) in inserted]
 
 
 @dataclass(frozen=True, slots=True)

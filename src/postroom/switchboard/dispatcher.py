@@ -1,13 +1,17 @@
 """The dispatcher: takes mail from the buffer in tier order and hands it to `classify`.
 
-It hands over only while few are outstanding. The job queue keeps its own order, so whatever is handed over early has
-left the tiers behind; urgent mail must still find room near the front. Jobs that sleep until a retry are nobody's
-way: they do not count.
+The picker decides about the order, and nothing behind it may decide otherwise: all of its jobs have one priority, so
+they are claimed in the order in which they were handed over, which is the order of the picks. With priorities by tier
+the guard would end here: as soon as fewer places are free than jobs wait, the urgent would pass by the others for ever.
+
+It hands over only while few are outstanding, so that urgent mail finds few before it. Jobs that wait for a retry do
+not count.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 import structlog
@@ -42,7 +46,7 @@ log = structlog.get_logger()
 MOST_OUTSTANDING = 20
 # What no message is to blame for: it is tried again when the database is back. All else is one message's own trouble.
 DATABASE_IS_AWAY = (DatabaseUnavailable, DatabaseFull, DatabaseReadOnly, DatabaseCorrupt, SchemaMismatch)
-PRIORITIES = {"high_priority": 30, "interactive": 20, "default": 10, "history": 0}
+PRIORITY = 20
 
 
 class Dispatcher:
@@ -99,19 +103,27 @@ class Dispatcher:
         return len(leased)
 
     async def _hand_over(self, leased: Sequence[inbox.Leased]) -> None:
-        """All of them together, so that they share a commit. Once the database is away, what was not begun is left."""
-        accounts, away = await self._accounts_of(leased), list[StoreError]()
+        """In the order of the picks: all in one transaction or, when one of them is in trouble, one after another.
 
-        async def hand_over(message: inbox.Leased) -> None:
-            if not away:
-                try:
-                    await self._hand_over_safely(message, accounts[message.endpoint_identity])
-                except DATABASE_IS_AWAY as error:
-                    away.append(error)
-
-        await asyncio.gather(*(hand_over(message) for message in leased))
-        if away:
-            raise away[0]
+        Raises only when the database is away; what was not stored then returns when its lease runs out.
+        """
+        accounts = await self._accounts_of(leased)
+        ready: list[_Ready] = []
+        for message in leased:
+            if (prepared := await self._prepared(message, accounts[message.endpoint_identity])) is not None:
+                ready.append(prepared)
+        if not ready:
+            return
+        try:
+            await self._database.run(mail.store_messages([each.handed_over for each in ready], self._clock()))
+        except DATABASE_IS_AWAY:
+            raise
+        except Exception:
+            for each in ready:
+                await self._hand_over_alone(each)
+        else:
+            for each in ready:
+                self._note_handed_over(each)
 
     async def _accounts_of(self, leased: Sequence[inbox.Leased]) -> dict[str, mail.Account | Exception]:
         """Each read once, or why it cannot be: that is the trouble of its own messages only."""
@@ -125,35 +137,44 @@ class Dispatcher:
                 found[identity] = error
         return found
 
-    async def _hand_over_safely(self, message: inbox.Leased, account: mail.Account | Exception) -> None:
-        """Raises only when the database is away."""
+    async def _prepared(self, message: inbox.Leased, account: mail.Account | Exception) -> "_Ready | None":
+        """What is to be stored of a message. One that cannot be read, or has no account, fails here."""
         try:
             if isinstance(account, Exception):
                 raise account
-            await self._hand_over_one(message, account)
+            with span("dispatch", message.traceparent):
+                job_id = new_id()
+                classify = self._classify(account.id, job_id, message)
+                content = read_mail(message.envelope)
+        except DATABASE_IS_AWAY:
+            raise
+        except Exception as error:
+            await self._give_up(message, error)
+            return None
+        return _Ready(mail.HandOver(message, account, (new_id(), new_id()), content, classify), job_id)
+
+    async def _hand_over_alone(self, ready: "_Ready") -> None:
+        """Its trouble is its own. Raises only when the database is away."""
+        message = ready.handed_over.leased
+        try:
+            await self._database.run(mail.store_messages([ready.handed_over], self._clock()))
         except LeaseLost:
             log.warning("dispatcher.lease_lost", message=str(message.id))
         except DATABASE_IS_AWAY:
             raise
         except ConstraintBroken as error:
-            await self._give_up(message, f"the database cannot keep it: {type(error).__name__}")
+            await self._give_up(message, error)
         except StoreError as error:
             # Nobody's fault that we know of: it comes back when its lease is over, and others go on.
             log.warning("dispatcher.message_left", message=str(message.id), error=type(error).__name__)
         except Exception as error:
-            reason = str(error) if isinstance(error, PostroomError) else f"unreadable: {type(error).__name__}"
-            await self._give_up(message, reason)
-            log.warning("dispatcher.message_failed", message=str(message.id), error=type(error).__name__)
+            await self._give_up(message, error)
+        else:
+            self._note_handed_over(ready)
 
-    async def _hand_over_one(self, message: inbox.Leased, account: mail.Account) -> None:
-        with span("dispatch", message.traceparent):
-            content = read_mail(message.envelope)
-            ids, job_id = (new_id(), new_id()), new_id()
-            classify = self._classify(account.id, job_id, message)
-            now = self._clock()
-            await self._database.run(mail.store_message(message, account, ids, content, classify, now))
-        self._count_end(message, "done")
-        self._outstanding.add(job_id)
+    def _note_handed_over(self, ready: "_Ready") -> None:
+        self._count_end(ready.handed_over.leased, "done")
+        self._outstanding.add(ready.job_id)
 
     def _classify(self, account_id: UUID, job_id: UUID, message: inbox.Leased) -> Callable[[UUID], NewJob]:
         """Makes the job for whichever row the message becomes; the same job each time it is asked.
@@ -169,16 +190,17 @@ class Dispatcher:
                 "classify",
                 {"account_id": str(account_id), "message_id": str(message_id)},
                 key=f"classify:{account_id}:{message_id}{extent}",
-                priority=PRIORITIES[message.tier],
+                priority=PRIORITY,
                 traceparent=traceparent,
             )
             return job._replace(id=job_id)
 
         return make
 
-    async def _give_up(self, message: inbox.Leased, reason: str) -> None:
+    async def _give_up(self, message: inbox.Leased, error: Exception) -> None:
+        log.warning("dispatcher.message_failed", message=str(message.id), error=type(error).__name__)
         try:
-            await self._database.run(inbox.give_up(message, reason, self._clock()))
+            await self._database.run(inbox.give_up(message, _reason(error), self._clock()))
         except LeaseLost:
             log.warning("dispatcher.lease_lost", message=str(message.id))
         else:
@@ -187,3 +209,20 @@ class Dispatcher:
     def _count_end(self, message: inbox.Leased, state: str) -> None:
         ended = inbox.Passed(message.queue, message.tier, message.accepted_at, state)
         self._buffer.count_ends([ended], self._clock())
+
+
+class _Ready(NamedTuple):
+    """A message that only has to be stored, and the id of the job it will have."""
+
+    handed_over: mail.HandOver
+    job_id: UUID
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case ConstraintBroken():
+            return f"the database cannot keep it: {type(error).__name__}"
+        case PostroomError():
+            return str(error)
+        case _:
+            return f"unreadable: {type(error).__name__}"

@@ -20,6 +20,19 @@ DELETE FROM inbox_texts WHERE expires_at <= :now
 -- name: insert_queue_state(queue, streaks_json)
 INSERT INTO queue_state (queue, streaks_json) VALUES (:queue, :streaks_json) ON CONFLICT DO NOTHING
 
+-- name: keep_ledger(queue, streaks_json, turns_json)
+UPDATE queue_state SET streaks_json = :streaks_json, turns_json = :turns_json WHERE queue = :queue
+
+-- name: select_turns(queue)
+-- What consumers hold is little, however much waits.
+SELECT seq, turn_json FROM inbox_queue WHERE state = 'leased' AND queue = :queue AND turn_json IS NOT NULL
+
+-- name: keep_turn(seq, turn_json)
+UPDATE inbox_queue SET turn_json = :turn_json WHERE seq = :seq AND state = 'leased'
+
+-- name: select_expired_queues(now)
+SELECT DISTINCT queue FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
+
 -- name: select_streaks()
 SELECT queue, streaks_json FROM queue_state
 

@@ -62,7 +62,7 @@ SELECT seq, id, queue, tier, 'waiting', :now FROM asked WHERE duplicate_of IS NU
 
 -- name: lock_queue(queue)
 -- Picks of one queue are made one after another, since each depends on the streaks that the last one left.
-SELECT streaks_json FROM queue_state WHERE queue = :queue FOR UPDATE
+SELECT streaks_json, turns_json FROM queue_state WHERE queue = :queue FOR UPDATE
 
 -- name: select_lines(queue, tiers, most)
 -- The oldest of each tier: a few steps into the index, however long the queue is.
@@ -73,10 +73,10 @@ FROM unnest(:tiers::text[]) AS t (tier) CROSS JOIN LATERAL (
     ORDER BY q.queue, q.tier, q.seq LIMIT :most
 ) AS line
 
--- name: lease_inbox(seqs, token, until, queue, streaks_json, waits, hour, shard)
+-- name: lease_inbox(seqs, token, until, turns, queue, streaks_json, turns_json, waits, hour, shard)
 -- The streaks, the leases and the count of the waits: a batch in one statement.
 WITH streaks AS (
-    UPDATE queue_state SET streaks_json = :streaks_json WHERE queue = :queue
+    UPDATE queue_state SET streaks_json = :streaks_json, turns_json = :turns_json WHERE queue = :queue
 ), counted AS (
     INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
     SELECT :hour::timestamptz, e ->> 0, e ->> 1, e ->> 2, e ->> 3, (e ->> 4)::bigint, :shard::bigint,
@@ -85,7 +85,8 @@ WITH streaks AS (
     ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
     DO UPDATE SET count = rollups.count + excluded.count, total_ms = rollups.total_ms + excluded.total_ms
 ), taken AS (
-    UPDATE inbox_queue SET state = 'leased', lease_token = :token, lease_until = :until, attempts = attempts + 1
+    UPDATE inbox_queue SET state = 'leased', lease_token = :token, lease_until = :until, attempts = attempts + 1,
+        turn_json = :turns::jsonb ->> seq::text
     WHERE seq = ANY(:seqs::bigint[]) AND state = 'waiting' RETURNING seq, attempts
 )
 SELECT t.seq, t.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_identity, e.envelope_json, e.traceparent,
@@ -121,6 +122,13 @@ WHERE q.seq = ANY(ARRAY(
     AND (q.id, q.lease_token) IN (SELECT (e ->> 0)::uuid, (e ->> 1)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e)
 ORDER BY q.seq FOR UPDATE
 
+-- name: select_leased_queues(rows, now)
+SELECT DISTINCT q.queue FROM inbox_queue q
+WHERE q.seq = ANY(ARRAY(
+        SELECT seq FROM envelopes WHERE id = ANY(ARRAY(SELECT (e ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e))
+    ))
+    AND q.state = 'leased' AND q.lease_until >= :now
+
 -- name: lock_expired(now, most)
 SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
 ORDER BY lease_until LIMIT :most FOR UPDATE SKIP LOCKED
@@ -128,7 +136,7 @@ ORDER BY lease_until LIMIT :most FOR UPDATE SKIP LOCKED
 -- name: return_inbox(seqs, reason, undone)
 -- What nobody saw was no delivery: `undone` takes that many off. A summary stays one all the same.
 UPDATE inbox_queue
-SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = COALESCE(:reason::text, reason),
+SET state = 'waiting', lease_token = NULL, lease_until = NULL, turn_json = NULL, reason = COALESCE(:reason::text, reason),
     attempts = attempts - CASE WHEN EXISTS (
         SELECT 1 FROM envelopes e WHERE e.seq = inbox_queue.seq AND e.members IS NOT NULL
     ) THEN 0 ELSE :undone::bigint END

@@ -50,7 +50,7 @@ FROM json_each(:rows) JOIN envelopes e ON e.id = value ->> 0 WHERE value ->> 15 
 
 -- name: lock_queue(queue)
 -- There is one writer, which is all the lock that is needed.
-SELECT streaks_json FROM queue_state WHERE queue = :queue
+SELECT streaks_json, turns_json FROM queue_state WHERE queue = :queue
 
 -- name: select_lines(queue, tiers, most)
 -- The oldest of each tier: a few steps into the index, however long the queue is.
@@ -60,15 +60,16 @@ FROM json_each(:tiers) AS t JOIN inbox_queue q ON q.seq IN (
 )
 ORDER BY q.seq
 
--- name: lease_inbox(seqs, token, until, queue, streaks_json, waits, hour, shard)
+-- name: lease_inbox(seqs, token, until, turns, queue, streaks_json, turns_json, waits, hour, shard)
 -- The streaks, the leases and the count of the waits: a batch in one block.
 INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
 SELECT :hour, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :shard, value ->> 5, value ->> 6
 FROM json_each(:waits) WHERE true
 ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
 DO UPDATE SET count = rollups.count + excluded.count, total_ms = rollups.total_ms + excluded.total_ms;
-UPDATE queue_state SET streaks_json = :streaks_json WHERE queue = :queue;
-UPDATE inbox_queue SET state = 'leased', lease_token = :token, lease_until = :until, attempts = attempts + 1
+UPDATE queue_state SET streaks_json = :streaks_json, turns_json = :turns_json WHERE queue = :queue;
+UPDATE inbox_queue SET state = 'leased', lease_token = :token, lease_until = :until, attempts = attempts + 1,
+    turn_json = :turns ->> CAST(seq AS TEXT)
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND state = 'waiting';
 SELECT q.seq, q.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_identity, e.envelope_json, e.traceparent,
     e.members, e.accepted_at
@@ -104,6 +105,11 @@ WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id
     AND q.state = 'leased' AND q.lease_until >= :now
     AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
 
+-- name: select_leased_queues(rows, now)
+SELECT DISTINCT q.queue FROM inbox_queue q
+WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
+    AND q.state = 'leased' AND q.lease_until >= :now
+
 -- name: lock_expired(now, most)
 SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
 ORDER BY lease_until LIMIT :most
@@ -111,7 +117,7 @@ ORDER BY lease_until LIMIT :most
 -- name: return_inbox(seqs, reason, undone)
 -- What nobody saw was no delivery: `undone` takes that many off. A summary stays one all the same.
 UPDATE inbox_queue
-SET state = 'waiting', lease_token = NULL, lease_until = NULL, reason = COALESCE(:reason, reason),
+SET state = 'waiting', lease_token = NULL, lease_until = NULL, turn_json = NULL, reason = COALESCE(:reason, reason),
     attempts = attempts - CASE WHEN EXISTS (
         SELECT 1 FROM envelopes e WHERE e.seq = inbox_queue.seq AND e.members IS NOT NULL
     ) THEN 0 ELSE :undone END
