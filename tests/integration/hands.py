@@ -231,11 +231,11 @@ class Hands:
         else:
             if not run.ended:
                 await self.database.run(jobs.finish([job.claim], [job.seq] if job.releases_key else [], self.clock()))
-        by = await self.doer(job)
+        by, about = await self.doer(job)
         for each in self.letters:
             was, now = before[each.gmail_id], self.labels_of(each)
             # Where the person acted meanwhile, the place was noted with that, and what changed is not ours alone.
-            if was is None or now is None or was == now:
+            if was is None or now is None or was == now or each.id != about:
                 continue
             if each in protected and job.type == "action.gmail" and acted == len(self.waiting):
                 raise AssertionError(f"protected mail was touched by {by}: {sorted(was)} became {sorted(now)}")
@@ -243,10 +243,13 @@ class Hands:
             if job.type in ("action.gmail", "undo.action", "unsnooze.gmail") and not put_away:
                 self.note_place(each, was, now, by)
 
-    async def doer(self, job: Job) -> str:
-        if "action_id" not in job.payload or job.type != "action.gmail":
-            return job.type
-        return (await self.database.run(actions.load_action(UUID(str(job.payload["action_id"]))))).action_type
+    async def doer(self, job: Job) -> tuple[str, UUID | None]:
+        """What a job does, and to which message."""
+        id = job.payload.get("action_id") or job.payload.get("original_action_id")
+        if id is None:
+            return job.type, None
+        action = await self.database.run(actions.load_action(UUID(str(id))))
+        return action.action_type if job.type == "action.gmail" else job.type, action.message_id
 
     def labels_of(self, letter: Letter) -> frozenset[str] | None:
         return self.gmail.get(letter.gmail_id).labels if letter.gmail_id in self.gmail else None

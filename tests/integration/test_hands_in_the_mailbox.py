@@ -165,6 +165,11 @@ FOUND: dict[str, list[Move]] = {
         ("delete label", 0, 1, False),
         ("work", 0, 1, False),
     ],
+    "one message is archived while another is snoozed": [
+        ("archive", 0, 1, True),
+        ("agent snooze", 1, 1, False),
+        ("work", 0, 1, False),
+    ],
     "a label is deleted in the middle of the action": [
         ("rule", 0, 1, False),
         ("work", 0, 1, False),

@@ -29,6 +29,7 @@ from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
 from postroom.store.mail import load_message
+from postroom.store.new_jobs import new_job
 
 ADA = "ada@example.com"
 BEN = "ben@example.com"
@@ -195,6 +196,51 @@ async def test_a_forward_is_a_new_conversation_with_the_note_the_text_and_the_fi
     assert file.get_content_type() == "application/pdf"
     assert file.get_content() == content
     assert sent.mail.raw.isascii()
+
+
+async def test_a_forward_keeps_the_html_goes_out_under_the_users_name_and_copies_whom_the_rule_names(
+    desk: Desk,
+) -> None:
+    desk.product.emulator.accounts[OWNER].send_as.own_name = "Mara Lindqvist"
+    page = EmailMessage()
+    page["From"], page["To"], page["Subject"] = f"Ada <{ADA}>", OWNER, "News"
+    page.set_content("Plain news")
+    page.add_alternative("<html><body><p>Fine <b>news</b></p></body></html>", subtype="html")
+    _, id = await desk.receive(page.as_bytes())
+    done = await desk.do(id, "forward", to=BEN, cc=["cleo@example.com"], subject="Read this")
+    assert done.state == "completed", done.error
+    _, mail = desk.one_sent()
+    assert (mail["From"], mail["To"], mail["Cc"]) == (f"Mara Lindqvist <{OWNER}>", BEN, "cleo@example.com")
+    assert mail["Subject"] == "Read this"
+    body = mail.get_body(("html",))
+    assert body is not None
+    assert "<p>Fine <b>news</b></p>" in body.get_content()
+    assert "Plain news" in text_of(mail)
+    (delivery,) = await desk.database.run(outbound.list_deliveries(10))
+    assert delivery.recipients == (BEN, "cleo@example.com")
+
+
+async def test_a_job_that_says_anything_else_than_its_action_sends_nothing(desk: Desk) -> None:
+    _, id = await desk.receive(letter("Hello", ADA))
+    await desk.database.run(pauses.pause(pauses.ALL, "to look around", desk.signed(), wall_clock()))
+    action = await desk.ask(id, "forward", to=BEN)
+    loaded = await desk.database.run(actions.load_action(action))
+    payload = {
+        "account_id": str(loaded.account_id),
+        "action_id": str(action),
+        "message_type": "forward",
+        "original_message_id": str(id),
+        "cc": ["evil@example.com"],
+    }
+    job = new_job(CATALOGUE, "outbound.send", payload)
+    await desk.database.run(jobs.enqueue_many([job], wall_clock()))
+
+    async def look() -> str | None:
+        shown = await desk.database.run(jobs.show_job(job.id))
+        return shown.last_error if shown is not None and shown.state == "failed" else None
+
+    assert "another cc" in await desk._until(look)
+    assert desk.sent() == []
 
 
 def with_attachment(subject: str, name: str, content: bytes) -> bytes:

@@ -21,6 +21,7 @@ class SendAs:
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
+        self.own_name = ""
         self._aliases: dict[str, Alias] = {}
         self._default = owner
 
@@ -45,7 +46,13 @@ class SendAs:
 
     def as_json(self) -> list[dict[str, Any]]:
         """The mailbox's own first. Google leaves out what is false, and says nothing of verification there."""
-        own = {"sendAsEmail": self._owner, "displayName": "", "replyToAddress": "", "signature": "", "isPrimary": True}
+        own = {
+            "sendAsEmail": self._owner,
+            "displayName": self.own_name,
+            "replyToAddress": "",
+            "signature": "",
+            "isPrimary": True,
+        }
         return [self._marked(own), *(self._marked(_shown(alias)) for alias in self._aliases.values())]
 
     def _marked(self, shown: dict[str, Any]) -> dict[str, Any]:
