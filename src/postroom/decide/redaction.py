@@ -41,7 +41,7 @@ _PHONES = (
     re2.compile(rf"\(?\b[0-9]{{3}}\)?{_GAP}[0-9]{{3}}{_GAP}[0-9]{{4}}\b", _OPTIONS),
 )
 _NUMBER = re2.compile(rf"[0-9](?:{_GAP}[0-9]){{5,}}", _OPTIONS)
-_AMOUNT = re2.compile(r"[0-9]{1,5}\.[0-9]{1,2}", _OPTIONS)
+_AMOUNT = re2.compile(r"^[0-9]{1,5}\.[0-9]{1,2}$", _OPTIONS)
 
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u20e3\u3164\uffa0")
 _QUOTES = dict.fromkeys("“”„‟″〝〞", '"') | dict.fromkeys("‘’‚‛′", "'")
@@ -114,4 +114,4 @@ def _plain_link(match: Found) -> str:
 def _number(match: Found) -> str:
     """An amount such as 1299.00 has six digits and identifies nobody."""
     text = match[0] or ""
-    return text if _AMOUNT.fullmatch(text) else "[number]"
+    return text if _AMOUNT.search(text) else "[number]"
