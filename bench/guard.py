@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 import uvicorn
+from uvicorn.server import ServerState
 from starlette.types import Receive, Scope, Send
 
 from postroom.http_server.guard import ConnectionGuard
@@ -49,7 +50,7 @@ async def rate(config: uvicorn.Config) -> float:
     """Requests a second of one round, on a server of its own."""
     config.load()
     loop = asyncio.get_running_loop()
-    state = uvicorn.server.ServerState()
+    state = ServerState()
     server = await loop.create_server(
         lambda: config.http_protocol_class(config=config, server_state=state, app_state={}),  # type: ignore[call-arg]
         "127.0.0.1",
