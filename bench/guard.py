@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 
 import uvicorn
-from uvicorn.server import ServerState
 from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
 
 from postroom.http_server.guard import ConnectionGuard
 from postroom.http_server.limits import ConnectionLimits
