@@ -18,6 +18,7 @@ from postroom.act.wishes import Wishes
 from postroom.approval_desk import ApprovalDesk, approval_routes, run_discord_bot
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.job_types import CATALOGUE
+from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges, Tally
 from postroom.dashboard.serve import serving
@@ -30,6 +31,8 @@ from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.quota import Quota
 from postroom.gmail_source import watch_within
 from postroom.google import google_app, vault_of
+from postroom.http_server.limits import limits_of
+from postroom.http_server.listening import is_own_machine
 from postroom.job_handlers import job_handlers, policy_of, sender
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
@@ -255,8 +258,16 @@ async def _serving(
         switch=StoreSwitch(services.database),
         may_resume=_is_own_machine(settings),
     )
-    web = settings.web
-    async with serving(dashboard, host=web.host, port=web.port, before_stop=mcp.stop_waiting) as address:
+    web, tally = settings.web, services.tally
+    async with serving(
+        dashboard,
+        host=web.host,
+        port=web.port,
+        before_stop=mcp.stop_waiting,
+        limits=limits_of(web),
+        allow_exposed=web.allow_unprotected_bind,
+        on_refused=lambda reason: tally.count(CONNECTION_REFUSED, reason),
+    ) as address:
         yield address
 
 
@@ -267,7 +278,7 @@ def _feed(settings: Settings, database: Database) -> StoreFeed:
 
 def _is_own_machine(settings: Settings) -> bool:
     """Whether the page is served to this machine alone."""
-    return settings.web.host in ("127.0.0.1", "::1", "localhost")
+    return is_own_machine(settings.web.host)
 
 
 def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> list[Route]:

@@ -59,6 +59,36 @@ class WebSettings(Section):
         min_length=1,
         description="Host names the pages answer to; a request for any other name is refused.",
     )
+    allow_unprotected_bind: bool = Field(
+        False,
+        description="Serve on an address that other machines reach, without a sign-in: they can read your mail.",
+    )
+    max_connections: Whole = Field(
+        512, ge=4, le=65_536, description="Connections at the same time; fewer where the process may open few files."
+    )
+    max_connections_per_address: Whole = Field(
+        256, ge=2, le=65_536, description="Of these, connections from one address (of IPv6, one /64)."
+    )
+    max_headers: Whole = Field(100, ge=10, le=1000, description="Headers one request may have.")
+    max_header_kib: Whole = Field(
+        32, ge=4, le=1024, description="Size of a request's address and headers together, in KiB."
+    )
+    first_byte_s: Seconds = Field(
+        10.0, gt=0, le=3600, description="Seconds until a new connection has sent its first byte."
+    )
+    headers_s: Seconds = Field(
+        10.0, gt=0, le=3600, description="Seconds from the first byte of a request to the end of its headers."
+    )
+    body_s: Seconds = Field(60.0, gt=0, le=3600, description="Seconds from there to the end of the request's body.")
+    keep_alive_s: Seconds = Field(
+        15.0, gt=0, le=3600, description="Seconds a connection may be idle between two requests."
+    )
+    answer_s: Seconds = Field(
+        60.0,
+        gt=0,
+        le=3600,
+        description="Seconds a client may leave what was sent to it unread, event streams included.",
+    )
 
 
 class WorkerSettings(Section):

@@ -56,11 +56,13 @@ def postroom(folder: Path, *arguments: str, database_url: str | None = None) -> 
 
 
 @contextmanager
-def running(folder: Path, *arguments: str, database_url: str | None = None) -> Generator[subprocess.Popen[str]]:
+def running(
+    folder: Path, *arguments: str, database_url: str | None = None, more: dict[str, str] | None = None
+) -> Generator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [*POSTROOM, *arguments],
         cwd=folder,
-        env=environment(folder, database_url),
+        env=environment(folder, database_url) | (more or {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

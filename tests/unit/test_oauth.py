@@ -356,6 +356,24 @@ async def _ended(reader: asyncio.StreamReader) -> bool:
 async def test_a_request_without_end_is_shown_out() -> None:
     async with listening() as loopback:
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(loopback.redirect_uri).port)
-        writer.write(b"GET /?" + b"x" * 100_000)
-        assert await _ended(reader)
+        writer.write(b"GET /?" + b"x" * 20_000)
+        assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
         writer.close()
+
+
+async def test_a_request_that_does_not_come_to_its_end_is_answered_408() -> None:
+    async with listening(slowest_s=0.2) as loopback:
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(loopback.redirect_uri).port)
+        writer.write(b"GET / HTTP/1.1\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+        writer.close()
+
+
+async def test_a_crowd_of_silent_visitors_does_not_keep_the_browser_out() -> None:
+    async with listening() as loopback:
+        port = urlsplit(loopback.redirect_uri).port
+        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(100)]
+        assert (await visit(loopback.redirect_uri, "favicon.ico")).status_code == 404
+        assert len(loopback.silent) <= 16
+        for _reader, writer in crowd:
+            writer.close()

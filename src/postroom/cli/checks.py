@@ -62,6 +62,19 @@ def disk_space(folder: Path, reserve_mib: int) -> Check:
     return judged("disk space", free_mib >= 2 * reserve_mib, found, remedy, verdict)
 
 
+def bind(host: str, exposed: Sequence[str], allowed: bool) -> Check:
+    """Whether other machines reach the pages, which have no sign-in."""
+    if not exposed:
+        return Check("bind", "ok", f"{host} is reached from this machine only")
+    found = f"{host} is reached by other machines ({', '.join(exposed)}), and there is no sign-in"
+    remedy = "set web.host to 127.0.0.1 and use a tunnel such as `ssh -L`"
+    if allowed:
+        return Check("bind", "warn", found, f"{remedy}; as it is, whoever reaches this machine reads your mail")
+    return Check(
+        "bind", "fail", found, f"{remedy}, or set web.allow_unprotected_bind to true; until then nothing starts"
+    )
+
+
 def schema(pending: list[str]) -> Check:
     found = f"{len(pending)} migrations pending: {', '.join(pending)}" if pending else "up to date"
     return judged("schema", not pending, found, "run `postroom migrate`")

@@ -34,6 +34,7 @@ def doctor(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = F
         checks.interpreter(),
         checks.data_dir(settings.data_dir),
         checks.disk_space(settings.data_dir, settings.disk_reserve_mib),
+        bind_check(settings),
         *account_checks.google_checks(settings),
         *hint_checks(settings),
         *database_checks(application_of(context), settings),
@@ -51,6 +52,17 @@ def show(found: Sequence[Check], as_json: bool) -> None:
         typer.echo(f"{check.verdict:<4}  {check.name:<{max(len(each.name) for each in found)}}  {cell(check.found)}")
         if check.remedy:
             typer.echo(f"      -> {check.remedy}")
+
+
+def bind_check(settings: "Settings") -> Check:
+    from postroom.http_server.listening import addresses_of, exposed_addresses
+
+    web = settings.web
+    try:
+        return checks.bind(web.host, exposed_addresses(addresses_of(web.host)), web.allow_unprotected_bind)
+    except SettingsError as error:
+        problem, _, remedy = str(error).partition("; ")
+        return Check("bind", "fail", problem, remedy)
 
 
 def hint_checks(settings: "Settings") -> Sequence[Check]:

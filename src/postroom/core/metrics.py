@@ -151,6 +151,31 @@ ACCESS_REFUSED = Metric(
     ("reason",),
     known=(("no_token",), ("bad_token",), ("expired",), ("revoked",), ("role",), ("identity",)),
 )
+CONNECTION_REFUSED = Metric(
+    "butlers.http.refused",
+    "counter",
+    "{connection}",
+    "Connections and requests that the limits of `web` ended, by reason: `headers_too_late`, `body_too_late`, "
+    "`body_too_large`, `url_too_long`, `headers_too_large`, `address_crowded`, `crowded`, `silent`, `slow_reader`, "
+    "`pipelined` or `bad_request`.",
+    ("reason",),
+    known=tuple(
+        (reason,)
+        for reason in (
+            "headers_too_late",
+            "body_too_late",
+            "body_too_large",
+            "url_too_long",
+            "headers_too_large",
+            "address_crowded",
+            "crowded",
+            "silent",
+            "slow_reader",
+            "pipelined",
+            "bad_request",
+        )
+    ),
+)
 
 LOG_SIZE = Metric(
     "butlers.store.write_ahead_log_size",
@@ -178,4 +203,5 @@ METRICS = (
     KNOWN_CONTACT_DEGRADED,
     ACCESS_REFUSED,
     LOG_SIZE,
+    CONNECTION_REFUSED,
 )

@@ -16,16 +16,18 @@ from postroom.gmail.oauth import ConsentRequest, answer_in
 
 LARGEST_REQUEST = 16_384
 SLOWEST_S = 10.0
+MOST_VISITS = 16
 FINISHED = "Postroom has the consent. You can close this page."
 
 
 class Loopback:
     """The address to come back to, and the code that comes."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, slowest_s: float = SLOWEST_S) -> None:
+        self._slowest_s = slowest_s
         self.redirect_uri = f"http://127.0.0.1:{port}/"
         # Browsers connect ahead and then say nothing for a long time.
-        self.silent: set[asyncio.Task[object]] = set()
+        self.silent: dict[asyncio.Task[object], None] = {}
         self._request: ConsentRequest | None = None
         self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -39,23 +41,32 @@ class Loopback:
 
     async def visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(SLOWEST_S):
-                head = await self._request_of(reader)
-                writer.write(_page(*self._answer(head.partition(b"\r\n")[0].decode("latin-1"))))
+            async with asyncio.timeout(self._slowest_s):
+                writer.write(_page(*await self._answered(reader)))
                 await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError):
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
             writer.transport.abort()
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
 
+    async def _answered(self, reader: asyncio.StreamReader) -> tuple[int, str]:
+        try:
+            async with asyncio.timeout(self._slowest_s / 2):
+                head = await self._request_of(reader)
+        except TimeoutError:
+            return 408, "The request did not arrive in time."
+        except asyncio.LimitOverrunError:
+            return 431, "The request is too large."
+        return self._answer(head.partition(b"\r\n")[0].decode("latin-1"))
+
     async def _request_of(self, reader: asyncio.StreamReader) -> bytes:
         visit = cast("asyncio.Task[object]", asyncio.current_task())
-        self.silent.add(visit)
+        self.silent[visit] = None
         try:
             return await reader.readuntil(b"\r\n\r\n")
         finally:
-            self.silent.discard(visit)
+            self.silent.pop(visit, None)
 
     def _answer(self, line: str) -> tuple[int, str]:
         verb, _, rest = line.partition(" ")
@@ -79,23 +90,30 @@ class Loopback:
 
 
 @contextlib.asynccontextmanager
-async def listening() -> AsyncGenerator[Loopback]:
-    """The server, while the block runs."""
+async def listening(slowest_s: float = SLOWEST_S) -> AsyncGenerator[Loopback]:
+    """The server, while the block runs. Of too many visitors, the one silent for longest is shown out."""
     visits: set[asyncio.Task[None]] = set()
 
     async def visited(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(visits) >= MOST_VISITS:
+            longest = next(iter(loopback.silent), None)
+            if longest is None:
+                writer.transport.abort()
+                return
+            loopback.silent.pop(longest)
+            longest.cancel()
         visit = asyncio.ensure_future(loopback.visited(reader, writer))
         visits.add(visit)
         await asyncio.wait({visit})
         visits.discard(visit)
 
     server = await asyncio.start_server(visited, "127.0.0.1", 0, limit=LARGEST_REQUEST)
-    loopback = Loopback(server.sockets[0].getsockname()[1])
+    loopback = Loopback(server.sockets[0].getsockname()[1], slowest_s)
     try:
         yield loopback
     finally:
         server.close()
-        for visit in loopback.silent:
+        for visit in tuple(loopback.silent):
             visit.cancel()
         if visits:
             await asyncio.wait(visits)
@@ -104,7 +122,8 @@ async def listening() -> AsyncGenerator[Loopback]:
 
 def _page(status: int, text: str) -> bytes:
     body = f"<!doctype html><meta charset=utf-8><title>Postroom</title><p>{escape(text)}</p>\n".encode()
-    words = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+    words = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout"}
+    words[431] = "Request Header Fields Too Large"
     headers = {
         "Content-Type": "text/html; charset=utf-8",
         "Content-Length": str(len(body)),

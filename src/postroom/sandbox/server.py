@@ -9,15 +9,19 @@ from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from postroom.core.errors import BadInput
+from postroom.http_server.guard import ConnectionGuard
+from postroom.http_server.limits import ConnectionLimits, within_open_files
+from postroom.http_server.protocol import GuardedConfig, GuardedProtocol
 from postroom.sandbox.connection import TRANSPORT
 from postroom.sandbox.emulator import Emulator
 
 LOOPBACK = "127.0.0.1"
 # How long a request that is still being answered may take when the server stops.
 GRACE_S = 1.0
+# A stand-in serves programs of this machine, of which one may open many connections; uploads may be of Gmail's size.
+LIMITS = ConnectionLimits(max_connections=4096, max_per_address=4096, max_body_bytes=64 * 1024 * 1024)
 
 
 class LoopbackServer(uvicorn.Server):
@@ -63,7 +67,7 @@ class LoopbackServer(uvicorn.Server):
         yield
 
 
-class _OpenProtocol(HttpToolsProtocol):
+class _OpenProtocol(GuardedProtocol):
     """Lets the application reach the connection itself, so that it can break it on order."""
 
     def on_message_begin(self) -> None:
@@ -88,17 +92,9 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
 async def running(app: ASGIApp, port: int = 0) -> AsyncGenerator[str]:
     """Yields the base URL while the application is served."""
     with listening(port) as listener:
-        config = uvicorn.Config(
-            app,
-            http=_OpenProtocol,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            # The emulator's answers carry the time of its own clock.
-            date_header=False,
-        )
-        server = LoopbackServer(config)
+        guard = ConnectionGuard(within_open_files(LIMITS))
+        # The emulator's answers carry the time of its own clock.
+        server = LoopbackServer(GuardedConfig(app, guard, _OpenProtocol, date_header=False))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         ready = asyncio.create_task(server.ready.wait())
         try:
@@ -110,6 +106,7 @@ async def running(app: ASGIApp, port: int = 0) -> AsyncGenerator[str]:
             ready.cancel()
             server.stop()
             await serving
+            guard.close()
 
 
 def listening(port: int) -> socket.socket:

@@ -1,0 +1,83 @@
+"""Where a listener binds: every address that its host name stands for is looked at before the first is used.
+
+The pages and the doors beside them have no sign-in yet: whoever reaches them reads mail. So a bind beyond loopback is
+refused unless a setting allows it by name. The address that was judged is the one that is bound; the name is not
+looked up a second time.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Sequence
+
+import structlog
+
+from postroom.core.errors import SettingsError
+
+log = structlog.stdlib.get_logger(__name__)
+
+BACKLOG = 128
+
+
+def addresses_of(host: str, setting: str = "web.host") -> list[str]:
+    """Every address that the host stands for, IPv4 first. Raises SettingsError when it stands for none."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise SettingsError(f"{setting}: {host!r} is no address of this machine; use 127.0.0.1") from None
+    ordered = sorted(found, key=lambda each: each[0] != socket.AF_INET)
+    return list(dict.fromkeys(str(each[4][0]) for each in ordered))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches the address. IPv4 inside IPv6 counts as the IPv4 it is."""
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    return parsed.is_loopback
+
+
+def exposed_addresses(addresses: Sequence[str]) -> list[str]:
+    """Those of the addresses that other machines may reach."""
+    return [address for address in addresses if not is_loopback(address)]
+
+
+def is_own_machine(host: str) -> bool:
+    """Whether everything the host stands for is reached from this machine alone."""
+    return not exposed_addresses(addresses_of(host))
+
+
+def open_listener(
+    host: str,
+    port: int,
+    *,
+    allow_exposed: bool,
+    what: str = "the dashboard",
+    setting: str = "web.host",
+    allowed_by: str = "web.allow_unprotected_bind",
+) -> socket.socket:
+    """A listening socket at the first address of the host. Raises SettingsError, which says what to do."""
+    addresses = addresses_of(host, setting)
+    exposed = exposed_addresses(addresses)
+    if exposed and not allow_exposed:
+        raise SettingsError(refusal(host, exposed, what, setting, allowed_by))
+    if exposed:
+        log.warning("http.unprotected_bind", host=host, addresses=exposed, what=what)
+    address = addresses[0]
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        listener = socket.create_server((address, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise SettingsError(
+            f"{what} cannot listen on {host}:{port} ({error.strerror}); choose a free port, or 0 for any"
+        ) from error
+    # Small answers go out at once, also where the event loop does not see to it.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def refusal(host: str, exposed: Sequence[str], what: str, setting: str, allowed_by: str) -> str:
+    named = "" if list(exposed) == [host] else f" ({', '.join(exposed)})"
+    return (
+        f"{setting}: {host}{named} is reached by other machines, and there is no sign-in: whoever reaches {what} would "
+        f"read your mail; use 127.0.0.1 and a tunnel such as `ssh -L`, or set {allowed_by} to true"
+    )

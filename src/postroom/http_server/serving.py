@@ -1,0 +1,86 @@
+"""Serves an application on a listening socket, under a guard, inside an event loop that others run and stop."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, Callable, Generator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from postroom.core.errors import SettingsError
+from postroom.http_server.guard import ConnectionGuard
+from postroom.http_server.limits import ConnectionLimits, within_open_files
+from postroom.http_server.protocol import GuardedConfig, GuardedProtocol
+
+GRACE_S = 5
+
+
+@contextlib.asynccontextmanager
+async def serving_on(
+    listener: socket.socket,
+    app: ASGIApp,
+    *,
+    limits: ConnectionLimits | None = None,
+    before_stop: Callable[[], None] = lambda: None,
+    on_refused: Callable[[str], None] = lambda _reason: None,
+    what: str = "the dashboard",
+    host: str | None = None,
+) -> AsyncGenerator[str]:
+    """Serve until the block ends; yields the address, `http://host:port`, with the host as it was named.
+
+    `before_stop` ends what would keep a request open, before the server waits for its requests. `on_refused` is called
+    with the reason whenever the guard refuses a connection or a request.
+    """
+    place = _place(listener, host)
+    guard = ConnectionGuard(within_open_files(limits or ConnectionLimits()), on_refused)
+    server = _Server(app, guard, before_stop)
+    running = asyncio.create_task(server.serve(sockets=[listener]), name="postroom-http-server")
+    ready = asyncio.create_task(server.ready.wait())
+    try:
+        await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+            raise SettingsError(f"{what} could not be started on {place}; its log says why")
+        yield f"http://{place}"
+    finally:
+        ready.cancel()
+        server.should_exit = True
+        await running
+        guard.close()
+        listener.close()
+
+
+def _place(listener: socket.socket, named: str | None) -> str:
+    address, port = listener.getsockname()[:2]
+    host = (named or address).strip("[]")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it is ready, leaves signals to its owner, and ends long answers before it waits."""
+
+    def __init__(self, app: ASGIApp, guard: ConnectionGuard, before_stop: Callable[[], None]) -> None:
+        super().__init__(
+            GuardedConfig(
+                app,
+                guard,
+                GuardedProtocol,
+                timeout_keep_alive=guard.limits.keep_alive_s,
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
+        self.ready = asyncio.Event()
+        self._before_stop = before_stop
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._before_stop()
+        await super().shutdown(sockets)
