@@ -8,7 +8,7 @@ import apsw
 from postroom.backup.archive import Progress, silent
 from postroom.core.errors import BackupError, DatabaseInUse
 from postroom.private_files import open_private
-from postroom.store.sqlite import connect
+from postroom.store.sqlite_connection import connect
 
 PAGES_AT_ONCE = 2048
 _MAGIC = b"SQLite format 3\0"

@@ -6,7 +6,7 @@ canceled with the reason, and nothing has failed.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import cast
 from uuid import UUID
@@ -93,7 +93,7 @@ class OutboundSend:
             found = message.subject
             files, html = attached_to(raw), html_of(raw)
             original = Original(found.sender, found.subject, letter.headers, letter.text, files, html)
-            return build_forward(id, author, original, action.parameters, now)
+            return build_forward(id, author, original, action.parameters, now, source)
 
         # Twenty-five megabytes of attachments take their time, in which others shall not wait.
         built = await asyncio.to_thread(build)
@@ -107,7 +107,8 @@ class OutboundSend:
         for address in dict.fromkeys((found.sender, answer_address(original))):
             if (reason := why_not_answered(address, found.headers, message.own_addresses)) is not None:
                 return outbound.refuse_delivery(run.job, action.id, f"it is not answered: {reason}", now)
-        built = build_reply(id, await self._author(message), original, action.parameters, now)
+        source = await self._source(action, message, (answer_address(original),))
+        built = build_reply(id, await self._author(message), original, action.parameters, now, source)
         guard = outbound.Guard(found.sender, found.labels, once_since=now - self._answer_again)
         new = _new(id, action, built, source, message.provider_thread_id or None)
         return outbound.admit_delivery(run.job, new, guard, now)

@@ -65,15 +65,11 @@ class Sender:
         pace: Pace | None = None,
         clock: Clock = wall_clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-<<<<<<< HEAD
         sleep_between_beats: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._sleep_between_beats = sleep_between_beats
-=======
         before_sending: BeforeSending | None = None,
     ) -> None:
+        self._sleep_between_beats = sleep_between_beats
         self._before_sending = before_sending
->>>>>>> 8f3621b (A restored database sent mail again: it knows that it was restored, and compares sent mail before anything leaves; backup and restore are commands, files their owner's alone)
         self._database = database
         self._carrier_of = carrier_of
         self._pace = pace or Pace()

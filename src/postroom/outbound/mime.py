@@ -89,24 +89,17 @@ def answer_address(original: Original) -> str:
     return answer_goes_to(original.sender, original.headers)
 
 
-<<<<<<< HEAD
-def build_reply(mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
-=======
 def build_reply(
-    mark: UUID, own: str, original: Original, parameters: Mapping[str, Any], now: datetime, source: str = ""
+    mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime, source: str = ""
 ) -> Built:
->>>>>>> 8f3621b (A restored database sent mail again: it knows that it was restored, and compares sent mail before anything leaves; backup and restore are commands, files their owner's alone)
     """An automatic answer, in the original's conversation, marked so that no other machine answers it."""
     to, cc = (_address(answer_address(original)),), tuple(_address(each) for each in copies_of(parameters))
     subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Re", original.subject)
     ids = [id for value in values(original.headers, "message-id") for id in _usable_ids(value)][:1]
     thread = {} if not ids else {"In-Reply-To": ids[0], "References": " ".join(_references(original.headers, ids[0]))}
     head = {
-<<<<<<< HEAD
         **_head(mark, own, to, cc, subject, now),
-=======
-        **_head(mark, own, to, subject, now, source),
->>>>>>> 8f3621b (A restored database sent mail again: it knows that it was restored, and compares sent mail before anything leaves; backup and restore are commands, files their owner's alone)
+        **({SOURCE: source} if source else {}),
         **thread,
         "Auto-Submitted": "auto-replied",
         "X-Auto-Response-Suppress": "All",
@@ -115,24 +108,16 @@ def build_reply(
     return _built((*to, *cc), subject, head, _body(mark, str(parameters["text"]), parameters.get("html"), files))
 
 
-<<<<<<< HEAD
-def build_forward(mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
-    """The original, as text and as the HTML that it has, below the user's note, with its files. A new conversation."""
-=======
 def build_forward(
-    mark: UUID, own: str, original: Original, parameters: Mapping[str, Any], now: datetime, source: str = ""
+    mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime, source: str = ""
 ) -> Built:
-    """The original's text below the user's note, its files attached. A conversation of its own."""
->>>>>>> 8f3621b (A restored database sent mail again: it knows that it was restored, and compares sent mail before anything leaves; backup and restore are commands, files their owner's alone)
+    """The original, as text and as the HTML that it has, below the user's note, with its files. A new conversation."""
     to = tuple(_address(each) for each in recipients_of(parameters))
     cc = tuple(_address(each) for each in copies_of(parameters))
     subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Fwd", original.subject)
     head = {
-<<<<<<< HEAD
         **_head(mark, own, to, cc, subject, now),
-=======
-        **_head(mark, own, to, subject, now, source),
->>>>>>> 8f3621b (A restored database sent mail again: it knows that it was restored, and compares sent mail before anything leaves; backup and restore are commands, files their owner's alone)
+        **({SOURCE: source} if source else {}),
         "Auto-Submitted": "auto-generated",
         "X-Loop": ", ".join([*hops(original.headers), own.address][-MOST_HOPS:]),
     }
@@ -163,11 +148,7 @@ def _prefixed(mark: str, subject: str) -> str:
     return plain if plain.lower().startswith(f"{mark.lower()}:") else f"{mark}: {plain}".strip()
 
 
-<<<<<<< HEAD
 def _head(mark: UUID, own: Author, to: Sequence[str], cc: Sequence[str], subject: str, now: datetime) -> dict[str, str]:
-=======
-def _head(mark: UUID, own: str, to: Sequence[str], subject: str, now: datetime, source: str) -> dict[str, str]:
->>>>>>> 8f3621b (A restored database sent mail again: it knows that it was restored, and compares sent mail before anything leaves; backup and restore are commands, files their owner's alone)
     return {
         "From": _named(own),
         "To": ", ".join(to),
@@ -175,7 +156,6 @@ def _head(mark: UUID, own: str, to: Sequence[str], subject: str, now: datetime, 
         "Subject": subject,
         "Date": format_datetime(now),
         MARK: str(mark),
-        **({SOURCE: source} if source else {}),
     }
 
 
