@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Literal
 
