@@ -14,7 +14,7 @@ from postroom.backup.restore import Place, restore_backup
 from postroom.core.errors import BackupError, BadInput, DatabaseInUse
 from postroom.store.opening import open_database
 
-CHANGED = ("timeline", "restores", "restore_checks", "audit", "sqlite_sequence")
+CHANGED = ("schema_migrations", "timeline", "restores", "restore_checks", "audit", "sqlite_sequence")
 
 
 async def filled(folder: Path, url: str | None, clock: ManualClock) -> Desk:

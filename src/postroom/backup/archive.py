@@ -162,12 +162,19 @@ class ArchiveReader:
         self.path = path
         try:
             self._tar = tarfile.open(path, mode="r:")  # noqa: SIM115
-            self._infos = {info.name: info for info in self._tar.getmembers()}
-            self.manifest = self._checked(progress)
         except FileNotFoundError:
             raise BackupError(f"there is no file {path}; give the name of a backup") from None
         except (tarfile.TarError, OSError, EOFError) as error:
             raise BackupError(f"{path} is no backup, or was cut off ({type(error).__name__}); use another") from None
+        try:
+            self._infos = {info.name: info for info in self._tar.getmembers()}
+            self.manifest = self._checked(progress)
+        except (tarfile.TarError, OSError, EOFError) as error:
+            self._tar.close()
+            raise BackupError(f"{path} is no backup, or was cut off ({type(error).__name__}); use another") from None
+        except BackupError:
+            self._tar.close()
+            raise
 
     def read(self, name: str) -> bytes:
         return b"".join(self._chunks(name, silent))
