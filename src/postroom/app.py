@@ -31,7 +31,9 @@ Ready = Callable[[str], None]
 def main() -> None:
     """What the command `postroom` runs."""
     from postroom.cli import run
+    from postroom.private_files import keep_private
 
+    keep_private()
     run(PostroomApplication())
 
 

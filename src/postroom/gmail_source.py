@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import os
 import platform
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from postroom import __version__
 from postroom.connector_process import connector_token, introduce, until_stopped
 from postroom.core.accounts import gmail_endpoint, mailbox_name
 from postroom.core.errors import BadInput, PostroomError
+from postroom.private_files import open_private, private_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,8 +133,8 @@ def held_folder(folder: Path) -> Generator[Path]:
     email = folder.name.removeprefix("gmail-")
     locked = folder.with_name(f"gmail-{mailbox_name(email)}")
     for each in {folder, locked}:
-        each.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (locked / "lock").open("w") as lock:
+        private_folder(each)
+    with open(open_private(locked / "lock", os.O_WRONLY | os.O_CREAT), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

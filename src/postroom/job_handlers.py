@@ -1,7 +1,8 @@
 """The handler of each type of job, put together from the settings."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from uuid import UUID
 
 from postroom.act.approvals import Channel
 from postroom.act.executor import Executor
@@ -22,6 +23,7 @@ from postroom.mailboxes import Mailboxes
 from postroom.outbound.carrier import GmailCarrier
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
+from postroom.outbound.restored import RestorePace, RestoreWatch
 from postroom.sections import SafetySettings
 from postroom.settings import Settings
 from postroom.store.clock import wall_clock
@@ -75,8 +77,18 @@ def job_handlers(
     }
 
 
-def sender(settings: Settings, database: Database, mailboxes: Mailboxes) -> Sender:
+def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) -> RestoreWatch:
+    """What notices that the database was restored, and compares it with the mailboxes."""
+    pace = RestorePace(settle=timedelta(seconds=settings.outbound.restore_settle_s))
+    return RestoreWatch(database, settings.data_dir, _carrier_of(mailboxes), pace)
+
+
+def sender(settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch) -> Sender:
     """What delivers the mail that `outbound.send` has admitted."""
     outbound = settings.outbound
     pace = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
-    return Sender(database, lambda account_id: GmailCarrier(mailboxes.client_of(account_id)), pace)
+    return Sender(database, _carrier_of(mailboxes), pace, before_sending=watch.before_sending)
+
+
+def _carrier_of(mailboxes: Mailboxes) -> Callable[[UUID], GmailCarrier]:
+    return lambda account_id: GmailCarrier(mailboxes.client_of(account_id))

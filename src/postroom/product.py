@@ -33,7 +33,7 @@ from postroom.gmail_source import watch_within
 from postroom.google import google_app, vault_of
 from postroom.http_server.limits import limits_of
 from postroom.http_server.listening import is_own_machine
-from postroom.job_handlers import job_handlers, policy_of, sender
+from postroom.job_handlers import job_handlers, policy_of, restore_watch, sender
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
@@ -137,11 +137,14 @@ async def _run_jobs(
         longest=_longest(settings),
     )
     chores = usual_chores(settings.safety.hourly_cap)
-    sending = sender(settings, database, mailboxes).run()
+    watch = restore_watch(settings, database, mailboxes)
+    await watch.observe()
+    sending = sender(settings, database, mailboxes, watch).run()
     async with (
         approval_desk,
         background(tend_forever(database, chores, clock=clock), stop),
         background(sending, stop),
+        background(watch.run(), stop),
         asyncio.TaskGroup() as group,
     ):
         group.create_task(worker.run())

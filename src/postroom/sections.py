@@ -306,6 +306,13 @@ class OutboundSettings(Section):
         5, ge=1, le=30, description="Days after which mail that could not be sent is given up, and its action fails."
     )
     concurrency: Whole = Field(4, ge=1, le=100, description="Mails one process sends at the same time.")
+    restore_settle_s: Whole = Field(
+        30,
+        ge=0,
+        le=3600,
+        description="Seconds after a restore before sent mail is compared with the database: as long as a request of a "
+        "process that has ended may still have its effect.",
+    )
 
 
 class InboxSettings(Section):

@@ -20,6 +20,7 @@ from conformance import (
     fault_cases_model,
     fault_cases_outbound,
     fault_cases_registry,
+    fault_cases_restores,
     fault_cases_rules,
 )
 from conformance.desk import Desk
@@ -41,6 +42,7 @@ SUBJECTS = (
     fault_cases_model,
     fault_cases_outbound,
     fault_cases_registry,
+    fault_cases_restores,
     fault_cases_rules,
 )
 CASES = {case.__name__: case for subject in SUBJECTS for case in subject.CASES}

@@ -8,7 +8,14 @@ import pytest
 from postroom.store.statements import _HEADER, Compiled, _parse, blocks
 
 ONLY_SQLITE = {"quick_check"}
-ONLY_POSTGRES = {"select_last_seq", "select_open_inserts", "lock_marks", "advance_marks"}
+ONLY_POSTGRES = {
+    "select_last_seq",
+    "select_open_inserts",
+    "lock_marks",
+    "advance_marks",
+    "select_place",
+    "select_server_id",
+}
 
 
 def _one(text: str, dialect: Any = "sqlite") -> tuple[Compiled, ...]:

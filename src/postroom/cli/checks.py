@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Literal
 
+from postroom.private_files import loose_files
+
 if TYPE_CHECKING:
     from postroom.store.leaders import Neglected
 
@@ -51,6 +53,19 @@ def data_dir(folder: Path) -> Check:
     except OSError as error:
         remedy = "give the user that runs Postroom the right to write there, or set --data-dir"
         return Check("data folder", "fail", f"{folder} cannot be written: {error.strerror}", remedy)
+
+
+def file_modes(folder: Path, settings_file: Path | None) -> list[Check]:
+    """Whether anybody but the owner can read what Postroom keeps, and the secrets in the settings file."""
+    loose = loose_files(folder)
+    found = ", ".join(f"{each.path.name} ({each.mode:03o})" for each in loose[:5]) or "folders 0700, files 0600"
+    remedy = f"start Postroom, which closes them, or run `chmod -R go= {folder}`"
+    result = [judged("file modes", not loose, f"others can read: {found}" if loose else found, remedy)]
+    if settings_file is not None:
+        problem = f"{settings_file} holds secrets, and others can read it"
+        remedy = f"run `chmod 600 {settings_file}`, and replace the secrets if others could have read them"
+        result.append(Check("settings file", "fail", problem, remedy))
+    return result
 
 
 def disk_space(folder: Path, reserve_mib: int) -> Check:

@@ -16,6 +16,8 @@ from postroom.cli.running import with_database
 from postroom.core.errors import DatabaseUnavailable, PostroomError, SettingsError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from postroom.cli.application import Application
     from postroom.settings import Settings
     from postroom.store.database import Database
@@ -33,6 +35,7 @@ def doctor(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = F
     found = [
         checks.interpreter(),
         checks.data_dir(settings.data_dir),
+        *checks.file_modes(settings.data_dir, open_settings_file(data_dir)),
         checks.disk_space(settings.data_dir, settings.disk_reserve_mib),
         bind_check(settings),
         *account_checks.google_checks(settings),
@@ -42,6 +45,18 @@ def doctor(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = F
     show(found, as_json)
     if any(check.verdict == "fail" for check in found):
         raise typer.Exit(1)
+
+
+def open_settings_file(data_dir: "Path | None") -> "Path | None":
+    """The settings file, if it holds secrets and others than its owner can read it."""
+    from pathlib import Path
+
+    from postroom.private_files import is_open_to_others
+    from postroom.settings import known_settings, trace_settings
+
+    _, origins = trace_settings({"data_dir": data_dir})
+    files = {origins[each.key] for each in known_settings() if each.secret and "/" in origins[each.key]}
+    return next((Path(file) for file in sorted(files) if is_open_to_others(Path(file))), None)
 
 
 def show(found: Sequence[Check], as_json: bool) -> None:

@@ -28,6 +28,8 @@ COMMANDS = {
     "contacts": "Take in address books, and look at whom Postroom knows.",
     "filters": "Look at the rules that say how much of a message is taken in; add some, remove some.",
     "migrate": "Bring the database up to date.",
+    "backup": "Write everything that Postroom keeps into one file, while it runs.",
+    "restore": "Put a backup in place, where no Postroom process runs.",
     "queue": "Look at the queues, and replay what went through them.",
     "jobs": "Look at jobs, retry or cancel them.",
     "rules": "Write rules, look at them, try them on mail, exchange them with Gmail and Sieve.",

@@ -16,6 +16,7 @@ import orjson
 import structlog
 
 from postroom.core.errors import StoreError
+from postroom.private_files import private_folder
 
 log = structlog.get_logger()
 
@@ -28,7 +29,7 @@ class SentIndex(AbstractSet[str]):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         try:
             self._connection = _opened(path)
         except (apsw.NotADBError, apsw.CorruptError):

@@ -1,28 +1,17 @@
 """Small files in a connector's state folder: replaced as a whole, so that a crash leaves the old one or the new one."""
 
-import contextlib
-import os
 from pathlib import Path
 from typing import Any, cast
 
 import orjson
 
+from postroom.private_files import private_folder, replace_private
+
 
 def replace_file(path: Path, content: bytes) -> None:
     """On disk when this returns. Only the owner can read it: it tells whom the user knows."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    with contextlib.suppress(OSError):  # not every file system can sync a folder
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    private_folder(path.parent)
+    replace_private(path, content)
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -25,8 +25,10 @@ PostroomError
 │   ├── ConstraintBroken      a row that the schema forbids
 │   ├── TookTooLong           it was not done in the time it has; ask for less
 │   ├── SchemaMismatch        from the future, changed after it was applied, or not migrated yet
+│   ├── DatabaseInUse         another process works on what is to be replaced
 │   └── UnsafeDurability      the server may lose what it acknowledged
 ├── AlreadyServed         another process serves this database
+├── BackupError           a backup cannot be made, or is not what it should be
 ├── IntakeRefused         nothing new is accepted now; carries when to come back
 ├── SwitchboardUnavailable    the switchboard could not be reached, or not do its work; try again later
 ├── ModelError            the language model decided nothing
@@ -156,6 +158,14 @@ class TookTooLong(StoreError):
 
 class SchemaMismatch(StoreError):
     """The schema is from the future, was changed after it was applied, or is not migrated yet."""
+
+
+class DatabaseInUse(StoreError):
+    """Another process works on the database that is to be replaced."""
+
+
+class BackupError(PostroomError):
+    """A backup cannot be made, or one that was made is damaged, incomplete or of another kind."""
 
 
 class UnsafeDurability(StoreError):

@@ -6,7 +6,7 @@ canceled with the reason, and nothing has failed.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import cast
 from uuid import UUID
@@ -15,6 +15,7 @@ from postroom.core.actions import check_parameters, copies_of, recipients_of
 from postroom.core.auto_reply import why_not_answered
 from postroom.core.errors import BadInput, Fatal, JobError, NotFound
 from postroom.core.mime import read_letter
+from postroom.core.restores import source_key
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import BadAnswer, Forbidden, GmailError, NotThere, job_error_of
 from postroom.handlers.action_gmail import is_the_end, may_begin
@@ -27,6 +28,7 @@ from postroom.store.clock import Clock, wall_clock
 from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id
 from postroom.store.mail import StoredMessage, load_message
+from postroom.store.timeline import load_timeline
 
 Ending = Transaction[str | None]
 
@@ -83,6 +85,7 @@ class OutboundSend:
         fetched = await self._client_of(action.account_id).get_message(action.provider_message_id, "raw")
         author = await self._author(message)
         id, now = new_id(), self._clock()
+        source = await self._source(action, message, recipients_of(action.parameters))
 
         def build() -> Built:
             raw = fetched.raw or b""
@@ -90,12 +93,12 @@ class OutboundSend:
             found = message.subject
             files, html = attached_to(raw), html_of(raw)
             original = Original(found.sender, found.subject, letter.headers, letter.text, files, html)
-            return build_forward(id, author, original, action.parameters, now)
+            return build_forward(id, author, original, action.parameters, now, source)
 
         # Twenty-five megabytes of attachments take their time, in which others shall not wait.
         built = await asyncio.to_thread(build)
         guard = outbound.Guard(message.subject.sender, message.subject.labels)
-        return outbound.admit_delivery(run.job, _new(id, action, built), guard, now)
+        return outbound.admit_delivery(run.job, _new(id, action, built, source), guard, now)
 
     async def _reply(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
         """To whom the message wants its answers; he must be one who may be answered, as its sender must."""
@@ -104,9 +107,10 @@ class OutboundSend:
         for address in dict.fromkeys((found.sender, answer_address(original))):
             if (reason := why_not_answered(address, found.headers, message.own_addresses)) is not None:
                 return outbound.refuse_delivery(run.job, action.id, f"it is not answered: {reason}", now)
-        built = build_reply(id, await self._author(message), original, action.parameters, now)
+        source = await self._source(action, message, (answer_address(original),))
+        built = build_reply(id, await self._author(message), original, action.parameters, now, source)
         guard = outbound.Guard(found.sender, found.labels, once_since=now - self._answer_again)
-        new = _new(id, action, built, message.provider_thread_id or None)
+        new = _new(id, action, built, source, message.provider_thread_id or None)
         return outbound.admit_delivery(run.job, new, guard, now)
 
     async def _author(self, message: StoredMessage) -> Author:
@@ -118,11 +122,23 @@ class OutboundSend:
                     return Author(address, each.name)
         return Author(address)
 
+    async def _source(self, action: actions.Action, message: StoredMessage, recipients: Iterable[str]) -> str:
+        """Names the mail by what it is about; empty in a database that has no identity yet."""
+        timeline = await self._database.run(load_timeline())
+        if timeline is None:
+            return ""
+        kind = MESSAGE_TYPES[action.action_type]
+        return source_key(
+            timeline.instance_id, message.account_email.lower(), action.provider_message_id, kind, recipients
+        )
 
-def _new(id: UUID, action: actions.Action, built: Built, thread_id: str | None = None) -> outbound.NewDelivery:
+
+def _new(
+    id: UUID, action: actions.Action, built: Built, source: str, thread_id: str | None = None
+) -> outbound.NewDelivery:
     kind = "forward" if action.action_type == "forward" else "reply"
     return outbound.NewDelivery(
-        id, action.account_id, action.id, kind, built.recipients, built.subject, built.mime, thread_id
+        id, action.account_id, action.id, kind, built.recipients, built.subject, built.mime, thread_id, source or None
     )
 
 

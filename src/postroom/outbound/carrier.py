@@ -11,16 +11,19 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from postroom.core.addresses import addresses
 from postroom.gmail import calls
 from postroom.gmail.calls import Call
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import DraftNotFound, GmailError, NotThere, ServerError, ThreadNotFound, Unreachable
-from postroom.gmail.resources import Message
-from postroom.outbound.mime import MARK
+from postroom.gmail.resources import Message, MessageRef
+from postroom.outbound.mime import MARK, SOURCE
+from postroom.store.restores import MarkedDraft, SentMail
 
 T = TypeVar("T")
 
 SENT = "SENT"
+HEADERS = (MARK, SOURCE, "To", "Auto-Submitted")
 PAGE = 50
 # How far back drafts and sent mail are looked through, and how often each question is asked.
 MOST_PAGES = 10
@@ -57,6 +60,22 @@ class Carrier(Protocol):
 
     async def find_sent(self, mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
         """The id of the sent message that carries the mark: in one of these conversations, or elsewhere since then."""
+        ...
+
+
+class SentMailbox(Protocol):
+    """What a mailbox tells of our mail in it, completely or not at all."""
+
+    async def newest_sent(self) -> list[SentMail]:
+        """Our mail among the newest of what was sent."""
+        ...
+
+    async def sent_since(self, since: datetime) -> list[SentMail]:
+        """All of our mail that was sent since then, in the trash too."""
+        ...
+
+    async def marked_drafts(self) -> list[MarkedDraft]:
+        """All of our mail that is still a draft."""
         ...
 
 
@@ -108,6 +127,37 @@ class GmailCarrier:
                 return found
         return await self._among_sent(mark, since - EARLIER)
 
+    async def newest_sent(self) -> list[SentMail]:
+        page = await self._asked(calls.list_messages("", [SENT], None, PAGE, include_spam_trash=True))
+        return _ours(await self._headers_of(page.messages))
+
+    async def sent_since(self, since: datetime) -> list[SentMail]:
+        found: list[SentMail] = []
+        token: str | None = None
+        while True:
+            page = await self._asked(calls.list_messages("", [SENT], token, PAGE, include_spam_trash=True))
+            messages = await self._headers_of(page.messages)
+            found += _ours(messages)
+            token = page.next_page_token
+            if token is None or any(each.internal_date < since for each in messages):
+                return found
+
+    async def marked_drafts(self) -> list[MarkedDraft]:
+        found: list[MarkedDraft] = []
+        token: str | None = None
+        while True:
+            page = await self._asked(calls.list_drafts("", token, PAGE))
+            drafts = await self._all_asked([calls.get_draft(each.id, "metadata") for each in page.drafts])
+            for each in drafts:
+                if (mark := _mark(each.message)) is not None:
+                    found.append(MarkedDraft(each.id, each.message.id, mark))
+            token = page.next_page_token
+            if token is None:
+                return found
+
+    async def _headers_of(self, listed: Iterable[MessageRef]) -> list[Message]:
+        return await self._all_asked([calls.get_message(each.id, "metadata", HEADERS) for each in listed])
+
     async def _in_thread(self, mark: UUID, thread_id: str) -> str | None:
         try:
             thread = await self._asked(calls.get_thread(thread_id, "metadata", [MARK]))
@@ -150,6 +200,25 @@ def _there(outcomes: Sequence[T | GmailError]) -> Iterable[T]:
         if isinstance(outcome, GmailError):
             raise outcome
         yield outcome
+
+
+def _ours(messages: Iterable[Message]) -> list[SentMail]:
+    """Those of the sent messages that Postroom has sent."""
+    found: list[SentMail] = []
+    for each in messages:
+        if SENT in each.label_ids and (mark := _mark(each)) is not None:
+            to = addresses(each.header("To") or "")
+            answered = to[0] if to and (each.header("Auto-Submitted") or "").strip() == "auto-replied" else None
+            source = (each.header(SOURCE) or "").strip() or None
+            found.append(SentMail(each.id, mark, source, each.internal_date, answered))
+    return found
+
+
+def _mark(message: Message) -> UUID | None:
+    try:
+        return UUID((message.header(MARK) or "").strip())
+    except ValueError:
+        return None
 
 
 def _carries(message: Message, mark: UUID) -> bool:

@@ -29,10 +29,14 @@ from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.jobs import PAUSE
 from postroom.store.listeners import signalled
+from postroom.store.outbound_ends import CHANNEL
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
+
+BeforeSending = Callable[[UUID], Awaitable[None]]
+"""Called with the account before anything leaves it. Raises RestoreSuspected when the database may have gone back."""
 
 EXPIRED = "it could not be sent in {days:g} days, and nobody waits for it any more: {why}"
 NO_LONGER_WANTED = "its action was ended before it was sent"
@@ -47,6 +51,10 @@ class MailRefused(PostroomError):
     """The mailbox does not take this mail, now or later."""
 
 
+class RestoreSuspected(PostroomError):
+    """The mailbox holds mail of ours that the database knows nothing of: they are compared before mail leaves."""
+
+
 class Sender:
     """Takes what is due and delivers it, a few at once, until it is canceled."""
 
@@ -58,8 +66,10 @@ class Sender:
         clock: Clock = wall_clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         sleep_between_beats: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        before_sending: BeforeSending | None = None,
     ) -> None:
         self._sleep_between_beats = sleep_between_beats
+        self._before_sending = before_sending
         self._database = database
         self._carrier_of = carrier_of
         self._pace = pace or Pace()
@@ -70,7 +80,7 @@ class Sender:
 
     async def run(self) -> None:
         """Until canceled. What is under way then is interrupted: whoever comes next asks what became of it."""
-        channels = (store.CHANNEL, pauses.CHANNEL, accounts.CHANNEL)
+        channels = (CHANNEL, pauses.CHANNEL, accounts.CHANNEL)
         subscriptions = [self._database.subscribe(each, lambda _message: self._wake.set()) for each in channels]
         try:
             while True:
@@ -105,6 +115,7 @@ class Sender:
 
     async def _deliver(self, leased: store.Leased) -> None:
         delivery = Delivery(self._database, leased, self._carrier_of, self._pace, self._clock, self._sleep)
+        delivery.before_sending = self._before_sending
         try:
             await while_renewed(delivery.attempt(), delivery.renew, self._pace, self._sleep_between_beats)
         except LeaseLost:
@@ -137,6 +148,7 @@ class Delivery:
         self._clock = clock
         self._sleep = sleep
         self._draft_id = leased.draft_id
+        self.before_sending: BeforeSending | None = None
         self.draft: DraftKept | None = None
         """The draft that this attempt has made or found, whose id may not be stored yet."""
 
@@ -146,6 +158,8 @@ class Delivery:
             await self._go_on()
         except (LeaseLost, StoreError):
             raise
+        except RestoreSuspected:
+            await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
         except Parked as paused:
             if paused.key.startswith(PAUSE):
                 await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
@@ -162,6 +176,8 @@ class Delivery:
         if leased.account_state == "removed":
             await self._account_removed()
             return
+        if self.before_sending is not None:
+            await self._ask(self.before_sending(leased.account_id))
         carrier = self._carrier_of(leased.account_id)
         if self._draft_id is not None and not await self._ask(carrier.has_draft(self._draft_id)):
             await self._look_for_it(carrier)

@@ -2,7 +2,8 @@
 
 Much of what goes in was written by a stranger, so no value is believed: what could begin another header is taken out
 of what is quoted, and refused where the user gave it; and the finished head is read again and compared with what was
-meant. Gmail puts its own Message-ID on everything, so none is given; X-Postroom-Delivery is what we know our mail by.
+meant. Gmail puts its own Message-ID on everything, so none is given; X-Postroom-Delivery is what we know our mail by,
+and X-Postroom-Source what it is about, also after a restore, when the first was forgotten.
 """
 
 import re
@@ -31,6 +32,7 @@ from postroom.core.tiers import Headers, message_ids, values
 from postroom.outbound.attachments import Attached, Attachment, given_attachments
 
 MARK = "X-Postroom-Delivery"
+SOURCE = "X-Postroom-Source"
 LONGEST_ID = 250
 MOST_REFERENCES = 20
 MOST_HOPS = 20
@@ -87,7 +89,9 @@ def answer_address(original: Original) -> str:
     return answer_goes_to(original.sender, original.headers)
 
 
-def build_reply(mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
+def build_reply(
+    mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime, source: str = ""
+) -> Built:
     """An automatic answer, in the original's conversation, marked so that no other machine answers it."""
     to, cc = (_address(answer_address(original)),), tuple(_address(each) for each in copies_of(parameters))
     subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Re", original.subject)
@@ -95,6 +99,7 @@ def build_reply(mark: UUID, own: Author, original: Original, parameters: Mapping
     thread = {} if not ids else {"In-Reply-To": ids[0], "References": " ".join(_references(original.headers, ids[0]))}
     head = {
         **_head(mark, own, to, cc, subject, now),
+        **({SOURCE: source} if source else {}),
         **thread,
         "Auto-Submitted": "auto-replied",
         "X-Auto-Response-Suppress": "All",
@@ -103,13 +108,16 @@ def build_reply(mark: UUID, own: Author, original: Original, parameters: Mapping
     return _built((*to, *cc), subject, head, _body(mark, str(parameters["text"]), parameters.get("html"), files))
 
 
-def build_forward(mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime) -> Built:
+def build_forward(
+    mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime, source: str = ""
+) -> Built:
     """The original, as text and as the HTML that it has, below the user's note, with its files. A new conversation."""
     to = tuple(_address(each) for each in recipients_of(parameters))
     cc = tuple(_address(each) for each in copies_of(parameters))
     subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Fwd", original.subject)
     head = {
         **_head(mark, own, to, cc, subject, now),
+        **({SOURCE: source} if source else {}),
         "Auto-Submitted": "auto-generated",
         "X-Loop": ", ".join([*hops(original.headers), own.address][-MOST_HOPS:]),
     }

@@ -7,6 +7,8 @@ the work that is already here can still be finished and recorded.
 import os
 from pathlib import Path
 
+from postroom.private_files import open_private
+
 SIZE = 16 * 1024 * 1024
 _CHUNK = b"\0" * 1024 * 1024
 
@@ -23,7 +25,7 @@ class Ballast:
         if self.path.exists() and self.path.stat().st_size == self.size:
             return True
         try:
-            with self.path.open("wb") as file:
+            with os.fdopen(open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
                 for start in range(0, self.size, len(_CHUNK)):
                     file.write(_CHUNK[: self.size - start])
                 file.flush()

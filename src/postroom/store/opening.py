@@ -4,7 +4,10 @@ import contextlib
 import os
 from pathlib import Path
 
+import structlog
+
 from postroom.core.errors import BadInput, DatabaseReadOnly
+from postroom.private_files import DATABASE, open_private, private_folder, tighten
 from postroom.store.ballast import Ballast
 from postroom.store.database import Database
 from postroom.store.health import refuse_unsafe
@@ -12,13 +15,17 @@ from postroom.store.migrate import migrate
 from postroom.store.postgres import PostgresDatabase
 from postroom.store.sqlite import SqliteDatabase
 
-FILE = "postroom.sqlite3"
+log = structlog.get_logger()
+
+FILE = DATABASE
 
 
 async def open_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False) -> Database:
     """The database, ready for work: durable, and with the schema that this Postroom knows."""
     database = connect_database(data_dir, url, allow_unsafe=allow_unsafe)
     try:
+        for loose in tighten(data_dir):
+            log.warning("files.closed_to_others", path=str(loose.path), mode=f"{loose.mode:03o}")
         await refuse_unsafe(database, allow_unsafe)
         await migrate(database)
         if url is None:
@@ -42,7 +49,7 @@ def connect_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bo
 
 def _make_folder(data_dir: Path) -> None:
     try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(data_dir)
     except OSError as error:
         raise DatabaseReadOnly(
             f"the data folder {data_dir} cannot be made ({error.strerror}); make it, or name another with --data-dir"
@@ -53,4 +60,4 @@ def _keep_private(file: Path) -> None:
     """Mail is nobody else's business: the file is made for its owner alone, and SQLite's own files follow it."""
     with contextlib.suppress(OSError):  # what is wrong here, opening it will say better
         # Only one that is new: to open and close one that is in use would drop every lock that this process has on it.
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        os.close(open_private(file, os.O_CREAT | os.O_EXCL | os.O_RDWR))

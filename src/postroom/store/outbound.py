@@ -18,15 +18,15 @@ from uuid import UUID
 
 from postroom.core.errors import Fatal, LeaseLost, NotFound
 from postroom.core.jobs import Job
-from postroom.core.undo import no_way_back
 from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
 from postroom.store.database import Notify, Rows, Script, query, sql, transaction
 from postroom.store.decisions import CHANNEL as DECISIONS
 from postroom.store.jobs import completing_one
+from postroom.store.outbound_ends import CHANNEL as CHANNEL
+from postroom.store.outbound_ends import canceling, completing
 from postroom.store.pauses import unless_paused
 from postroom.store.protection import protected_now
-
-CHANNEL = "outbound"
+from postroom.store.restores import sent_before_restore, settling_at_admission
 
 Kind = Literal["forward", "reply"]
 Withdrawn = Literal["canceled", "expired"]
@@ -36,7 +36,7 @@ DraftIds = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class NewDelivery:
-    """A finished mail. `thread_id` is the conversation of a reply."""
+    """A finished mail. `thread_id` is the conversation of a reply; `source_key` names what it is about."""
 
     id: UUID
     account_id: UUID
@@ -46,6 +46,7 @@ class NewDelivery:
     subject: str
     mime: str = field(repr=False)
     thread_id: str | None = None
+    source_key: str | None = None
 
 
 class Guard(NamedTuple):
@@ -97,7 +98,8 @@ def admit_delivery(job: Job, new: NewDelivery, guard: Guard, now: datetime) -> S
             raise Fatal("the account was removed; connect it with `postroom account add gmail`")
     yield from unless_paused(new.account_id)
     refused = (yield from protected_now()).reason(guard.sender, guard.labels)
-    if refused is None and guard.once_since is not None:
+    was_sent = yield from sent_before_restore(new.account_id, new.source_key)
+    if refused is None and guard.once_since is not None and not was_sent:
         refused = yield from _answer_once(new, guard.once_since, now)
     if refused is not None:
         yield from canceling(new.action_id, refused, now)
@@ -112,8 +114,10 @@ def admit_delivery(job: Job, new: NewDelivery, guard: Guard, now: datetime) -> S
         new.subject,
         new.mime,
         new.thread_id,
+        new.source_key,
         now,
     )
+    yield from settling_at_admission(new.id, new.account_id, new.action_id, new.source_key, new.id, now)
     yield Notify(CHANNEL, "queued")
     return None
 
@@ -259,29 +263,11 @@ def _ours(hold: Hold, rows: Rows) -> Sequence[Any]:
     return rows[0]
 
 
-def completing(action_id: UUID, sent_message_id: str | None, now: datetime) -> Script[None]:
-    """Part of a transaction. An action that somebody has ended meanwhile stays as it is: the mail is out all the same,
-    and says so itself."""
-    for _, action_type, *_ in (yield sql("lock_action", action_id)):
-        yield sql("note_on_action", action_id, None, now)
-        hint = no_way_back(action_type, sent_message_id=sent_message_id)
-        yield sql("complete_action", action_id, json_text(hint), now)
-    yield Notify(CHANNEL, "delivered")
-    yield Notify(DECISIONS, "completed")
-
-
 def _failed(action_id: UUID, error: str, now: datetime) -> Script[None]:
     yield sql("delete_auto_reply", action_id)
     yield sql("fail_action", action_id, error, now)
     yield Notify(CHANNEL, "failed")
     yield Notify(DECISIONS, "failed")
-
-
-def canceling(action_id: UUID, reason: str, now: datetime) -> Script[None]:
-    """Part of a transaction: the action ends as canceled, unless it has ended before."""
-    yield sql("cancel_action", action_id, reason, now)
-    yield Notify(CHANNEL, "canceled")
-    yield Notify(DECISIONS, "canceled")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from postroom.core.lifecycle import DELIVERY
 from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_uuid
 from postroom.store.database import Notify, Script, sql, transaction
-from postroom.store.outbound import CHANNEL, canceling, completing
+from postroom.store.outbound_ends import CHANNEL, canceling, completing
 
 LONGEST_REASON = 300
 

@@ -5,9 +5,12 @@ it, since the switchboard recognises what it has. So the file is only appended t
 of the machine takes from its end is read once more.
 """
 
+import os
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+
+from postroom.private_files import open_private, private_folder, replace_private
 
 # More than a week's mail of a busy mailbox, and about 3 MiB of memory.
 MOST = 20_000
@@ -45,11 +48,11 @@ class HandedIn:
         return len(new)
 
     def _write(self, path: Path, new: Iterable[str]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         if self._lines > 2 * self._most:
             self._rewrite(path)
             return
-        with path.open("a", encoding="utf-8") as file:
+        with open(open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8") as file:
             file.write("".join(f"{id}\n" for id in new))
 
     def _keep(self, ids: Iterable[str]) -> None:
@@ -68,7 +71,5 @@ class HandedIn:
         self._keep(lines)
 
     def _rewrite(self, path: Path) -> None:
-        partial = path.with_suffix(".partial")
-        partial.write_text("".join(f"{id}\n" for id in self._ids), encoding="utf-8")
-        partial.replace(path)
+        replace_private(path, "".join(f"{id}\n" for id in self._ids).encode())
         self._lines = len(self._ids)

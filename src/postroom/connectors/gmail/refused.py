@@ -15,6 +15,7 @@ import orjson
 from postroom.connectors.state_file import replace_file
 from postroom.core.errors import BadInput
 from postroom.gmail.errors import ServerError
+from postroom.private_files import open_private, private_folder
 
 LONGEST_REASON = 120
 LARGEST_FILE = 4 * 1024 * 1024
@@ -49,7 +50,7 @@ class RefusedMail:
         if self._folder is None:
             return
         path, old = self._folder / FILE, self._folder / OLD_FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         if path.exists() and path.stat().st_size > LARGEST_FILE:
             path.replace(old)
             self._ids = {id, *(each.id for each in refused_in(self._folder))}
@@ -58,7 +59,7 @@ class RefusedMail:
             replace_file(path, _written(*(each for each in _lines(path) if each.id != id), line))
             _strike_off(old, {id})
         else:
-            with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as file:
+            with open(open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as file:
                 file.write(_written(line))
 
     def forget(self, ids: Iterable[str]) -> bool:

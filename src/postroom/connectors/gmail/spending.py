@@ -14,6 +14,7 @@ from typing import Any
 
 from postroom.gmail.quota import MINUTE, Quota, Ticket
 from postroom.gmail.terms import NEW_PROJECT, Terms, Use
+from postroom.private_files import open_private, private_folder
 
 # A call that was on its way when the process died may have arrived a little later.
 ON_ITS_WAY = 10.0
@@ -29,8 +30,8 @@ class RememberedQuota(Quota):
         super().__init__(terms, **options)
         self._wall = wall
         self._recalled = _read(path, wall())
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        private_folder(path.parent)
+        self._file = open_private(path, os.O_WRONLY | os.O_CREAT)
 
     @asynccontextmanager
     async def admitted(self, call: str, units: int, use: Use = "live") -> AsyncGenerator[Ticket]:

@@ -1,7 +1,8 @@
--- name: insert_outbound(id, account_id, action_id, kind, recipients_json, subject, mime, thread_id, now)
-INSERT INTO outbound (id, account_id, action_id, kind, recipients_json, subject, mime, thread_id, state, not_before,
-    created_at, updated_at)
-VALUES (:id, :account_id, :action_id, :kind, :recipients_json, :subject, :mime, :thread_id, 'queued', :now, :now, :now)
+-- name: insert_outbound(id, account_id, action_id, kind, recipients_json, subject, mime, thread_id, source_key, now)
+INSERT INTO outbound (id, account_id, action_id, kind, recipients_json, subject, mime, thread_id, source_key, state,
+    not_before, created_at, updated_at)
+VALUES (:id, :account_id, :action_id, :kind, :recipients_json, :subject, :mime, :thread_id, :source_key, 'queued',
+    :now, :now, :now)
 
 -- name: select_auto_reply(account_id, sender)
 SELECT action_id, replied_at FROM auto_replies WHERE account_id = :account_id AND sender = :sender
@@ -16,6 +17,8 @@ SELECT 1 FROM outbound o JOIN accounts a ON a.id = o.account_id
 WHERE ((o.state IN ('queued', 'deferred') AND o.not_before <= :now) OR (o.state = 'sending' AND o.lease_until <= :now))
     AND a.state IN ('active', 'removed')
     AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope IN ('all', CAST(o.account_id AS text)))
+    AND (a.state = 'removed'
+        OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = o.account_id AND r.checked_at IS NULL))
 LIMIT 1
 
 -- name: return_deliveries(now)

@@ -5,6 +5,8 @@ WHERE id IN (
     SELECT o.id FROM outbound o JOIN accounts a ON a.id = o.account_id
     WHERE o.state IN ('queued', 'deferred') AND o.not_before <= :now AND a.state IN ('active', 'removed')
         AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope IN ('all', CAST(o.account_id AS text)))
+        AND (a.state = 'removed'
+            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = o.account_id AND r.checked_at IS NULL))
     ORDER BY o.not_before, o.id LIMIT :most FOR UPDATE OF o SKIP LOCKED
 )
 

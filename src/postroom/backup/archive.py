@@ -1,0 +1,239 @@
+"""The file that holds a backup: a tar archive whose last member, the manifest, names every other with its checksum.
+
+    database/…       the SQLite file, or one file of rows for each table of PostgreSQL
+    connectors/…     how far each connector has read
+    keys.json        the keys that open the accounts' secrets, only where they were asked for
+    manifest.json    what is in it, from when, and what is needed besides
+
+An archive without a manifest was cut off; one whose checksums differ was damaged. Both are refused before anything is
+touched.
+"""
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from postroom.core.errors import BackupError
+from postroom.private_files import FILE_MODE, open_private, sync_folder
+from postroom.store.database import Dialect
+
+FORMAT = "postroom-backup/1"
+MANIFEST = "manifest.json"
+KEYS = "keys.json"
+DATABASE = "database/"
+CONNECTORS = "connectors/"
+CHUNK = 1 << 20
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, and how much of it is done."""
+
+
+def silent(_what: str, _done: int, _total: int) -> None:
+    """For those whom progress does not interest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file in the archive."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What a backup says of itself. `keys_needed` are the keys without which the accounts' secrets stay closed."""
+
+    dialect: Dialect
+    created_at: datetime
+    postroom: str
+    migrations: dict[int, str]
+    rows: dict[str, int]
+    keys_needed: list[str]
+    keys_included: bool
+    sequences: dict[str, int] = field(default_factory=dict[str, int])
+    members: dict[str, Member] = field(default_factory=dict[str, Member])
+
+    def as_json(self) -> bytes:
+        content = {"format": FORMAT, **asdict(self), "created_at": self.created_at.isoformat()}
+        return json.dumps(content, indent=1).encode() + b"\n"
+
+
+def read_manifest(content: bytes) -> Manifest:
+    """Raises BackupError when it is none that this Postroom understands."""
+    try:
+        found: dict[str, Any] = json.loads(content)
+        if found.pop("format") != FORMAT:
+            raise BackupError(
+                "the backup is of a kind that this Postroom does not know; use the newer one that made it"
+            )
+        found["created_at"] = datetime.fromisoformat(found["created_at"])
+        found["migrations"] = {int(number): checksum for number, checksum in found["migrations"].items()}
+        found["members"] = {name: Member(**each) for name, each in found["members"].items()}
+        return Manifest(**found)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BackupError(
+            f"the backup's manifest cannot be read ({type(error).__name__}); use another backup"
+        ) from None
+
+
+class ArchiveWriter:
+    """Writes an archive beside its place, and puts it there when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._partial = path.with_name(f".{path.name}.partial")
+        handle = open_private(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        self._file: IO[bytes] = os.fdopen(handle, "wb")
+        self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+        self.members: dict[str, Member] = {}
+
+    def add_file(self, name: str, source: Path, progress: Progress = silent) -> None:
+        with source.open("rb") as file:
+            self._add(name, _Hashed(file, os.fstat(file.fileno()).st_size, name, progress))
+
+    def add_bytes(self, name: str, content: bytes) -> None:
+        self._add(name, _Hashed(io.BytesIO(content), len(content), name, silent))
+
+    def finish(self, manifest: Manifest) -> None:
+        """On disk, under its name, when this returns."""
+        manifest.members = self.members
+        content = manifest.as_json()
+        self._tar.addfile(_info(MANIFEST, len(content)), io.BytesIO(content))
+        self._tar.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        os.link(self._partial, self.path)  # unlike a rename, this does not replace what has come there meanwhile
+        self._partial.unlink()
+        sync_folder(self.path.parent)
+
+    def discard(self) -> None:
+        self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+    def _add(self, name: str, source: "_Hashed") -> None:
+        self._tar.addfile(_info(name, source.size), source)
+        self.members[name] = Member(source.size, source.digest())
+
+
+class _Hashed(io.RawIOBase):
+    """A file that is hashed as it is read."""
+
+    def __init__(self, file: IO[bytes], size: int, what: str, progress: Progress) -> None:
+        self._file = file
+        self.size = size
+        self._what = what
+        self._progress = progress
+        self._done = 0
+        self._sha256 = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        found = self._file.read(size)
+        self._sha256.update(found)
+        self._done += len(found)
+        self._progress(self._what, self._done, self.size)
+        return found
+
+    def digest(self) -> str:
+        return self._sha256.hexdigest()
+
+
+def _info(name: str, size: int) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = size, FILE_MODE
+    return info
+
+
+class ArchiveReader:
+    """An archive that was read through once: everything in it is what the manifest says."""
+
+    def __init__(self, path: Path, progress: Progress = silent) -> None:
+        self.path = path
+        try:
+            self._tar = tarfile.open(path, mode="r:")  # noqa: SIM115
+        except FileNotFoundError:
+            raise BackupError(f"there is no file {path}; give the name of a backup") from None
+        except (tarfile.TarError, OSError, EOFError) as error:
+            raise BackupError(f"{path} is no backup, or was cut off ({type(error).__name__}); use another") from None
+        try:
+            self._infos = {info.name: info for info in self._tar.getmembers()}
+            self.manifest = self._checked(progress)
+        except (tarfile.TarError, OSError, EOFError) as error:
+            self._tar.close()
+            raise BackupError(f"{path} is no backup, or was cut off ({type(error).__name__}); use another") from None
+        except BackupError:
+            self._tar.close()
+            raise
+
+    def read(self, name: str) -> bytes:
+        return b"".join(self._chunks(name, silent))
+
+    def extract(self, name: str, target: Path, progress: Progress = silent) -> None:
+        """Onto the disk, closed to others. The file must not be there yet."""
+        with os.fdopen(open_private(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            for chunk in self._chunks(name, progress):
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def names(self, prefix: str) -> list[str]:
+        return sorted(name for name in self.manifest.members if name.startswith(prefix))
+
+    def close(self) -> None:
+        self._tar.close()
+
+    def _checked(self, progress: Progress) -> Manifest:
+        if MANIFEST not in self._infos:
+            raise BackupError(f"{self.path} has no manifest: it was cut off, or is no backup; use another")
+        manifest = read_manifest(self.read(MANIFEST))
+        _check_names(self._infos, manifest.members)
+        for name, member in manifest.members.items():
+            sha256 = hashlib.sha256()
+            for chunk in self._chunks(name, progress):
+                sha256.update(chunk)
+            if self._infos[name].size != member.size or sha256.hexdigest() != member.sha256:
+                raise BackupError(f"{name} in {self.path} is damaged: its checksum is wrong; use another backup")
+        return manifest
+
+    def _chunks(self, name: str, progress: Progress) -> "_Chunks":
+        return _Chunks(self._tar, self._infos[name], progress)
+
+
+class _Chunks:
+    def __init__(self, tar: tarfile.TarFile, info: tarfile.TarInfo, progress: Progress) -> None:
+        self._file = tar.extractfile(info)
+        self._info = info
+        self._progress = progress
+        self._done = 0
+
+    def __iter__(self) -> "_Chunks":
+        return self
+
+    def __next__(self) -> bytes:
+        chunk = self._file.read(CHUNK) if self._file is not None else b""
+        if not chunk:
+            raise StopIteration
+        self._done += len(chunk)
+        self._progress(self._info.name, self._done, self._info.size)
+        return chunk
+
+
+def _check_names(infos: Mapping[str, tarfile.TarInfo], members: Mapping[str, Member]) -> None:
+    """Nothing in it leads out of the data folder, and nothing is there that the manifest does not know."""
+    if set(infos) != {*members, MANIFEST}:
+        raise BackupError("what is in the backup is not what its manifest names; use another backup")
+    for name, info in infos.items():
+        path = PurePosixPath(name)
+        if not info.isfile() or path.is_absolute() or ".." in path.parts:
+            raise BackupError("the backup holds something that is no plain file of its own; use another backup")

@@ -1,0 +1,182 @@
+"""The rows of a PostgreSQL database, out into files and back in: one snapshot, without any program but ours.
+
+`COPY` in its text form is the same from one version of the server to the next. The schema is made by the migrations: a
+backup names those that were applied, and they are applied again before the rows come back.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import asyncpg
+
+from postroom.backup.archive import Progress, silent
+from postroom.core.errors import BackupError, DatabaseInUse, DatabaseUnavailable
+
+SCHEMAS = ("postroom", "switchboard")
+# Which migrations were applied is said by applying them; receipts belong to connections that have ended.
+NOT_COPIED = frozenset({"postroom.schema_migrations", "postroom.receipts"})
+
+_COLUMNS = """
+    SELECT n.nspname, c.relname, array_agg(a.attname::text ORDER BY a.attnum)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE c.relkind = 'r' AND n.nspname IN ('postroom', 'switchboard') AND a.attnum > 0 AND NOT a.attisdropped
+        AND a.attgenerated = ''
+    GROUP BY 1, 2 ORDER BY 1, 2"""
+_REFERENCES = """
+    SELECT n.nspname || '.' || c.relname, rn.nspname || '.' || rc.relname
+    FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN pg_class rc ON rc.oid = k.confrelid JOIN pg_namespace rn ON rn.oid = rc.relnamespace
+    WHERE k.contype = 'f' AND n.nspname IN ('postroom', 'switchboard')"""
+_SEQUENCES = """
+    SELECT schemaname || '.' || sequencename, last_value FROM pg_sequences
+    WHERE schemaname IN ('postroom', 'switchboard') AND last_value IS NOT NULL"""
+_OTHERS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'postroom' AND pid <> pg_backend_pid()"""
+
+
+class Table(NamedTuple):
+    schema: str
+    name: str
+    columns: tuple[str, ...]
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+class Copied(NamedTuple):
+    """What was copied: from when, the rows of each table, where each sequence stood, and the migrations."""
+
+    at: datetime
+    rows: dict[str, int]
+    sequences: dict[str, int]
+    migrations: dict[int, str]
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncGenerator[asyncpg.Connection]:
+    """A connection without any of the limits that work in small steps has: a copy takes as long as it takes."""
+    settings = {"application_name": "postroom-backup", "search_path": "postroom,switchboard", "timezone": "UTC"}
+    try:
+        connection = await asyncpg.connect(url, server_settings=settings, timeout=10)
+    except (OSError, asyncpg.PostgresError) as error:
+        raise DatabaseUnavailable(
+            f"PostgreSQL could not be reached ({type(error).__name__}); check POSTROOM_DATABASE_URL"
+        ) from error
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def copy_out(connection: asyncpg.Connection, folder: Path, progress: Progress = silent) -> Copied:
+    """Every table as a file in the folder, all from one moment. Whoever writes meanwhile is not kept waiting."""
+    await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    at = await connection.fetchval("SELECT clock_timestamp()")
+    tables = await tables_of(connection)
+    if not tables:
+        raise BackupError("there is nothing to back up: the database has no tables of Postroom; run `postroom migrate`")
+    migrations = await connection.fetch("SELECT version, checksum FROM postroom.schema_migrations")
+    rows: dict[str, int] = {}
+    for done, table in enumerate(tables, 1):
+        columns = ", ".join(f'"{each}"' for each in table.columns)
+        target = folder / table.full_name
+        status = await connection.copy_from_query(
+            f"SELECT {columns} FROM {table.full_name}",  # noqa: S608 - names from the catalogue
+            output=str(target),
+        )
+        rows[table.full_name] = int(status.split()[-1])
+        progress("tables", done, len(tables))
+    # Later than the rows, so never behind them: a sequence knows no transactions.
+    sequences = _pairs(await connection.fetch(_SEQUENCES))
+    await connection.execute("COMMIT")
+    return Copied(at, rows, sequences, _pairs(migrations))
+
+
+def _pairs(rows: Sequence[Sequence[Any]]) -> dict[Any, Any]:
+    return {row[0]: row[1] for row in rows}
+
+
+async def tables_of(connection: asyncpg.Connection) -> list[Table]:
+    """Those that are copied, each after those that it refers to."""
+    found = {
+        f"{schema}.{name}": Table(schema, name, tuple(columns))
+        for schema, name, columns in await connection.fetch(_COLUMNS)
+    }
+    needs: dict[str, set[str]] = {name: set() for name in found}
+    for table, other in await connection.fetch(_REFERENCES):
+        if table != other:
+            needs[table].add(other)
+    ordered: list[Table] = []
+    while needs:
+        free = sorted(name for name, others in needs.items() if not others & needs.keys())
+        if not free:
+            raise BackupError("the tables refer to one another in a circle; tell the authors")
+        ordered += [found[name] for name in free if name not in NOT_COPIED]
+        for name in free:
+            del needs[name]
+    return ordered
+
+
+async def refuse_while_used(connection: asyncpg.Connection) -> None:
+    if (others := await connection.fetchval(_OTHERS)) > 0:
+        raise DatabaseInUse(f"{others} connections of Postroom are on this database; stop every process first")
+
+
+async def is_empty(connection: asyncpg.Connection) -> bool:
+    """Whether there is nothing of ours in the database, or only tables without mail, accounts, rules or jobs."""
+    if await connection.fetchval("SELECT to_regclass('postroom.schema_migrations') IS NULL"):
+        return True
+    for table in ("accounts", "job_bodies", "envelopes", "rules", "audit", "tokens", "contacts"):
+        if await connection.fetchval(f"SELECT to_regclass('{table}') IS NOT NULL") and await connection.fetchval(
+            f"SELECT EXISTS (SELECT 1 FROM {table})"  # noqa: S608 - names from above
+        ):
+            return False
+    return True
+
+
+async def set_aside(connection: asyncpg.Connection, suffix: str) -> list[str]:
+    """What is there keeps its rows under other schema names."""
+    moved: list[str] = []
+    for schema in SCHEMAS:
+        if await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", schema):
+            await connection.execute(f"ALTER SCHEMA {schema} RENAME TO {schema}_{suffix}")
+            moved.append(f"{schema}_{suffix}")
+    return moved
+
+
+async def copy_in(
+    connection: asyncpg.Connection,
+    folder: Path,
+    rows: dict[str, int],
+    sequences: dict[str, int],
+    progress: Progress = silent,
+) -> None:
+    """All rows, in one transaction: all of them, as many as the backup counted, or none."""
+    await connection.execute("BEGIN")
+    tables = await tables_of(connection)
+    if unknown := sorted(set(rows) - {table.full_name for table in tables}):
+        raise BackupError(
+            f"the backup has tables that the schema does not: {', '.join(unknown)}; use the Postroom that made it"
+        )
+    for table in reversed(tables):
+        if await connection.fetchval(f"SELECT EXISTS (SELECT 1 FROM {table.full_name})"):  # noqa: S608
+            await connection.execute(f"DELETE FROM {table.full_name}")  # noqa: S608 - what migrations put there
+    for done, table in enumerate(tables, 1):
+        if table.full_name not in rows:
+            continue
+        status = await connection.copy_to_table(
+            table.name, schema_name=table.schema, columns=list(table.columns), source=str(folder / table.full_name)
+        )
+        if (copied := int(status.split()[-1])) != rows[table.full_name]:
+            raise BackupError(
+                f"{table.full_name} has {copied} rows instead of {rows[table.full_name]}; use another backup"
+            )
+        progress("tables", done, len(tables))
+    for name, value in sequences.items():
+        await connection.fetchval("SELECT setval($1::text::regclass, $2)", name, value)
+    await connection.execute("COMMIT")

@@ -1,0 +1,243 @@
+"""Puts a backup back in place, where no process runs; what was there before is set aside, not deleted.
+
+Everything that can be wrong is looked at before anything is touched: the checksums, the integrity of the database and
+the number of its rows, whether its migrations are known here, and whether the place is empty and unused. The restored
+database knows that it was restored: before mail leaves again, sent mail is compared with it (`store.restores`).
+"""
+
+import asyncio
+import fcntl
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+
+from postroom.backup import postgres_copy, sqlite_copy
+from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveReader, Manifest, Progress, silent
+from postroom.core.errors import BackupError, BadInput, DatabaseInUse
+from postroom.outbound.restored import FILE as TIMELINE
+from postroom.outbound.restored import read_seen, write_seen
+from postroom.private_files import DATABASE as FILE
+from postroom.private_files import private_folder, replace_private, sync_folder, tighten
+from postroom.store.audit import Signature
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.migrate import apply, migrate, migrations
+from postroom.store.postgres import PostgresDatabase
+from postroom.store.sqlite import SqliteDatabase
+from postroom.store.timeline import mark_restored, place_of
+
+STAGE = ".restoring"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the backup goes. With `replace`, what is there is set aside."""
+
+    data_dir: Path
+    url: str | None
+    replace: bool = False
+
+
+@dataclass(slots=True)
+class Restored:
+    """What was done. `set_aside` names what was there before."""
+
+    manifest: Manifest
+    epoch: int = 0
+    set_aside: list[str] = field(default_factory=list[str])
+    keys_restored: bool = False
+
+
+async def restore_backup(
+    file: Path, place: Place, signed: Signature, now: datetime, progress: Progress = silent
+) -> Restored:
+    """The backup in place of what is there. Raises before anything is changed when it cannot be."""
+    archive = await asyncio.to_thread(ArchiveReader, file, progress)
+    try:
+        _check_kind(archive.manifest, place)
+        private_folder(place.data_dir)
+        with _unused(place.data_dir):
+            restored = Restored(archive.manifest)
+            stamp = f"{now:%Y%m%dT%H%M%S}"
+            with _stage(place.data_dir) as stage:
+                _extract_connectors(archive, stage)
+                if place.url is None:
+                    await _restore_sqlite(archive, place, stage, restored, stamp, signed, now, progress)
+                else:
+                    await _restore_postgres(archive, place, place.url, stage, restored, stamp, signed, now, progress)
+            restored.keys_restored = _restore_keys(archive, place.data_dir)
+            tighten(place.data_dir)
+        return restored
+    finally:
+        archive.close()
+
+
+def _check_kind(manifest: Manifest, place: Place) -> None:
+    wanted = "sqlite" if place.url is None else "postgres"
+    if manifest.dialect != wanted:
+        remedy = "set POSTROOM_DATABASE_URL" if wanted == "sqlite" else "leave POSTROOM_DATABASE_URL empty"
+        raise BackupError(f"this is a backup of {manifest.dialect}, and the settings name {wanted}; {remedy}")
+    known = {each.version: each.checksum for each in migrations(manifest.dialect)}
+    for version, checksum in manifest.migrations.items():
+        if known.get(version) != checksum:
+            raise BackupError(
+                f"the backup is of a newer or changed Postroom ({manifest.postroom}, migration {version:04}); "
+                "install that version"
+            )
+
+
+@contextmanager
+def _unused(data_dir: Path) -> Generator[None]:
+    """Holds the lock of every connector in the folder, so that none starts meanwhile."""
+    held: list[int] = []
+    try:
+        for path in sorted((data_dir / "connectors").glob("*/lock")):
+            handle = os.open(path, os.O_RDWR)
+            held.append(handle)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise DatabaseInUse(f"a connector runs in {path.parent}; stop every Postroom process first") from None
+        yield
+    finally:
+        for handle in held:
+            os.close(handle)
+
+
+@contextmanager
+def _stage(data_dir: Path) -> Generator[Path]:
+    """A folder beside the data, in which everything is made ready. One left by an interrupted restore is emptied."""
+    stage = data_dir / STAGE
+    shutil.rmtree(stage, ignore_errors=True)
+    private_folder(stage)
+    try:
+        yield stage
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _extract_connectors(archive: ArchiveReader, stage: Path) -> None:
+    private_folder(stage / "connectors")
+    for name in archive.names(CONNECTORS):
+        target = stage.joinpath(*PurePosixPath(name).parts)
+        private_folder(target.parent)
+        archive.extract(name, target)
+
+
+async def _restore_sqlite(
+    archive: ArchiveReader,
+    place: Place,
+    stage: Path,
+    restored: Restored,
+    stamp: str,
+    signed: Signature,
+    now: datetime,
+    progress: Progress,
+) -> None:
+    current = place.data_dir / FILE
+    there = (current.exists() and current.stat().st_size > 0) or _has_state(place.data_dir / "connectors")
+    if there and not place.replace:
+        raise BadInput(
+            "--data-dir", f"{place.data_dir} holds data already", "give an empty folder, or --replace to set it aside"
+        )
+    sqlite_copy.refuse_while_used(current)
+    staged = stage / FILE
+    await asyncio.to_thread(archive.extract, f"{DATABASE}{FILE}", staged, progress)
+    if await asyncio.to_thread(sqlite_copy.check_sqlite, staged) != archive.manifest.rows:
+        raise BackupError("the database in the backup has other rows than its manifest says; use another backup")
+    database = SqliteDatabase(staged)
+    try:
+        restored.epoch = await _mark(database, place.data_dir, archive.manifest.created_at, signed, now)
+    finally:
+        await database.close()
+    sqlite_copy.refuse_while_used(staged)  # leaves no log beside it
+    aside = place.data_dir / f"backup-replaced-{stamp}"
+    _swap_connectors(place.data_dir, stage, aside, restored)
+    _swap_database(current, staged, aside, restored)
+
+
+def _swap_database(current: Path, staged: Path, aside: Path, restored: Restored) -> None:
+    """The old file keeps a second name; then the new one takes its place in one step. There is always one of them."""
+    if current.exists():
+        private_folder(aside)
+        os.link(current, aside / FILE)
+        restored.set_aside.append(str(aside / FILE))
+    for suffix in ("-wal", "-shm", "-journal"):
+        left = current.with_name(f"{FILE}{suffix}")
+        if left.exists():
+            left.rename(private_folder(aside) / left.name)
+    staged.replace(current)
+    sync_folder(current.parent)
+
+
+async def _restore_postgres(
+    archive: ArchiveReader,
+    place: Place,
+    url: str,
+    stage: Path,
+    restored: Restored,
+    stamp: str,
+    signed: Signature,
+    now: datetime,
+    progress: Progress,
+) -> None:
+    manifest = archive.manifest
+    async with postgres_copy.connected(url) as connection:
+        await postgres_copy.refuse_while_used(connection)
+        is_empty = await postgres_copy.is_empty(connection) and not _has_state(place.data_dir / "connectors")
+        if not is_empty and not place.replace:
+            raise BadInput(
+                "database_url", "the database holds data already", "give an empty one, or --replace to set it aside"
+            )
+        for name in archive.names(DATABASE):
+            archive.extract(name, stage / PurePosixPath(name).name, progress)
+        restored.set_aside += await postgres_copy.set_aside(connection, f"replaced_{stamp.lower()}")
+        database = PostgresDatabase(url)
+        try:
+            known = migrations("postgres")
+            for each in known:
+                if each.version in manifest.migrations:
+                    await database.run(apply(each, "postgres", known))
+            await postgres_copy.copy_in(connection, stage, manifest.rows, manifest.sequences, progress)
+            restored.epoch = await _mark(database, place.data_dir, manifest.created_at, signed, now)
+        finally:
+            await database.close()
+        await connection.execute("ANALYZE")
+    _swap_connectors(place.data_dir, stage, place.data_dir / f"backup-replaced-{stamp}", restored)
+
+
+async def _mark(database: Database, data_dir: Path, backup_at: datetime, signed: Signature, now: datetime) -> int:
+    """The restored database knows from its first moment that it was restored."""
+    await migrate(database)
+    seen, place = read_seen(data_dir / TIMELINE), await place_of(database)
+    timeline = await database.run(mark_restored(new_id(), place, seen, backup_at, signed, now))
+    write_seen(data_dir / TIMELINE, timeline.seen)
+    return timeline.epoch
+
+
+def _has_state(connectors: Path) -> bool:
+    return any(path.is_file() and path.name != "lock" for path in connectors.rglob("*"))
+
+
+def _swap_connectors(data_dir: Path, stage: Path, aside: Path, restored: Restored) -> None:
+    """Before the database: a checkpoint that is too old does no harm, one that is too new would lose mail."""
+    current = data_dir / "connectors"
+    if current.exists():
+        private_folder(aside)
+        current.rename(aside / "connectors")
+        restored.set_aside.append(str(aside / "connectors"))
+    (stage / "connectors").rename(current)
+    sync_folder(data_dir)
+
+
+def _restore_keys(archive: ArchiveReader, data_dir: Path) -> bool:
+    """Where there is a key file already it stays: its keys may be needed, and none of them can be made again."""
+    target = data_dir / KEYS
+    if KEYS not in archive.manifest.members or target.exists():
+        return False
+    replace_private(target, archive.read(KEYS))
+    return True

@@ -1,0 +1,83 @@
+"""A copy of a SQLite database that others are writing to: one moment of it, page by page, then checked as a whole."""
+
+import os
+from pathlib import Path
+
+import apsw
+
+from postroom.backup.archive import Progress, silent
+from postroom.core.errors import BackupError, DatabaseInUse
+from postroom.private_files import open_private
+from postroom.store.sqlite_connection import connect
+
+PAGES_AT_ONCE = 2048
+_MAGIC = b"SQLite format 3\0"
+
+
+def is_sqlite(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def copy_sqlite(source: Path, target: Path, progress: Progress = silent) -> None:
+    """The source as it is at this moment. Those who write to it are not kept waiting: the copy holds one snapshot."""
+    os.close(open_private(target, os.O_CREAT | os.O_EXCL | os.O_RDWR))
+    reading, writing = connect(source, read_only=True), apsw.Connection(str(target))
+    try:
+        reading.execute("BEGIN")
+        reading.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the snapshot begins with the first read
+        with writing.backup("main", reading, "main") as backup:
+            while not backup.done:
+                backup.step(PAGES_AT_ONCE)
+                progress(source.name, backup.page_count - backup.remaining, backup.page_count)
+        reading.execute("ROLLBACK")
+        # One file that is whole by itself: no log beside it that could be forgotten.
+        writing.execute("PRAGMA journal_mode = DELETE").fetchall()
+    finally:
+        reading.close()
+        writing.close()
+    with target.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def check_sqlite(path: Path) -> dict[str, int]:
+    """The rows of each table. Raises BackupError when the file is damaged."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        problems = connection.execute("PRAGMA integrity_check(5)").fetchall()
+        if problems != [("ok",)]:
+            raise BackupError(f"{path.name} is damaged ({problems[0][0]}); use an older backup")
+        tables = connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
+        ).fetchall()
+        return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchall()[0][0] for (name,) in tables}  # noqa: S608
+    except apsw.Error as error:
+        raise BackupError(f"{path.name} is damaged ({type(error).__name__}); use an older backup") from None
+    finally:
+        connection.close()
+
+
+def migrations_in(path: Path) -> dict[int, str]:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return dict(connection.execute("SELECT version, checksum FROM schema_migrations").fetchall())
+    finally:
+        connection.close()
+
+
+def refuse_while_used(path: Path) -> None:
+    """Raises DatabaseInUse while any other process has the database open: only the last one can leave WAL mode."""
+    if not path.exists():
+        return
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(0)
+        mode = connection.execute("PRAGMA journal_mode = DELETE").fetchall()[0][0]
+        if mode == "wal":
+            raise DatabaseInUse(f"{path} is in use; stop every Postroom process on it first")
+    except apsw.BusyError:
+        raise DatabaseInUse(f"{path} is in use; stop every Postroom process on it first") from None
+    except (apsw.NotADBError, apsw.CorruptError):
+        return  # it is what is to be replaced
+    finally:
+        connection.close()

@@ -1,0 +1,162 @@
+"""Notices that the database has gone back in time, and compares it with the mailboxes before anything leaves them.
+
+A process calls `observe` before it begins to work, and `run` beside its sender. What the database cannot say about
+itself, the mailbox can: before the first mail leaves, the newest sent mail is compared with the database, and mail of
+ours that it knows nothing of means that it was restored, however that was done.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import structlog
+
+from postroom.core.errors import PostroomError, StoreError
+from postroom.core.restores import is_from
+from postroom.core.roles import Role
+from postroom.outbound.carrier import SentMailbox
+from postroom.outbound.delivery import RestoreSuspected
+from postroom.private_files import private_folder, replace_private
+from postroom.store.audit import Signature
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.listeners import signalled
+from postroom.store.restores import MARGIN, PendingCheck, pending_checks, settle_restored, unknown_deliveries
+from postroom.store.timeline import CHANNEL, Seen, Timeline, observe_timeline, place_of, suspect_restore
+
+log = structlog.get_logger()
+
+FILE = "timeline.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePace:
+    """`settle` is how long after a restore a request of an ended process may still have its effect."""
+
+    settle: timedelta = timedelta(seconds=30)
+    beat: timedelta = timedelta(seconds=30)
+    poll: timedelta = timedelta(seconds=5)
+
+
+class RestoreWatch:
+    """The watch of one process over one database."""
+
+    def __init__(
+        self,
+        database: Database,
+        folder: Path,
+        mailbox_of: Callable[[UUID], SentMailbox],
+        pace: RestorePace | None = None,
+        clock: Clock = wall_clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._database = database
+        self._file = folder / FILE
+        self._mailbox_of = mailbox_of
+        self._pace = pace or RestorePace()
+        self._clock = clock
+        self._sleep = sleep
+        self._timeline: Timeline | None = None
+        self._looked_at: set[UUID] = set()
+        self._looking = asyncio.Lock()
+        self._wake = asyncio.Event()
+
+    async def observe(self) -> Timeline:
+        """Notes that the database is in use, and notices whether it has gone back. Before anything else is done."""
+        seen = self._timeline.seen if self._timeline is not None else read_seen(self._file)
+        place = await place_of(self._database)
+        timeline = await self._database.run(observe_timeline(new_id(), place, seen, _signature(), self._clock()))
+        if timeline.noticed_by is not None:
+            log.warning("database.restored", noticed_by=timeline.noticed_by, epoch=timeline.epoch)
+            self._looked_at.clear()
+        self._timeline = timeline
+        await asyncio.to_thread(write_seen, self._file, timeline.seen)
+        return timeline
+
+    async def run(self) -> None:
+        """Until canceled: observes now and then, and compares the mailboxes that wait for it."""
+        subscription = self._database.subscribe(CHANNEL, lambda _message: self._wake.set())
+        try:
+            while True:
+                self._wake.clear()
+                try:
+                    await self.observe()
+                    waiting = await self.compare_pending()
+                except StoreError as error:
+                    log.warning("restore.interrupted", error=type(error).__name__)
+                    waiting = True
+                await signalled(self._wake, (self._pace.poll if waiting else self._pace.beat).total_seconds())
+        finally:
+            subscription.close()
+
+    async def compare_pending(self) -> bool:
+        """Compares every mailbox that can be read; whether some are left."""
+        left = False
+        for check in await self._database.run(pending_checks()):
+            if check.account_state != "active" or not await self._compared(check):
+                left = True
+        return left
+
+    async def _compared(self, check: PendingCheck) -> bool:
+        ready_at = check.window.restored_at + self._pace.settle
+        if (wait := (ready_at - self._clock()).total_seconds()) > 0:
+            await self._sleep(min(wait, self._pace.settle.total_seconds()))
+        try:
+            mailbox = self._mailbox_of(check.account_id)
+            # Drafts first: one that is sent meanwhile is then in sent mail too, and sent mail counts.
+            drafts = await mailbox.marked_drafts()
+            sent = await mailbox.sent_since(check.window.since - MARGIN)
+        except (PostroomError, TimeoutError, OSError) as error:
+            log.warning("restore.mailbox_unread", account=check.account_id, error=type(error).__name__)
+            return False
+        settling = settle_restored(check, sent, drafts, new_id(), _signature(), self._clock())
+        if (settled := await self._database.run(settling)) is not None:
+            log.warning(
+                "restore.compared",
+                account=check.account_id,
+                found=settled.found,
+                already_sent=settled.already_sent,
+                to_send=settled.to_send,
+                to_ask=settled.to_ask,
+            )
+        return True
+
+    async def before_sending(self, account_id: UUID) -> None:
+        """Once for each account: whether its sent mail holds anything of ours that the database does not know."""
+        async with self._looking:
+            if account_id in self._looked_at:
+                return
+            instance_id = (self._timeline or await self.observe()).instance_id
+            newest = await self._mailbox_of(account_id).newest_sent()
+            ours = [each.delivery_id for each in newest if is_from(instance_id, each.source_key)]
+            if await self._database.run(unknown_deliveries(ours)):
+                timeline = await self._database.run(suspect_restore(_signature(), self._clock()))
+                log.warning("database.restored", noticed_by="sent_mail", epoch=timeline and timeline.epoch)
+                self._timeline = timeline
+                self._looked_at.clear()
+                raise RestoreSuspected("sent mail is ahead of the database; it is compared before anything is sent")
+            self._looked_at.add(account_id)
+
+
+def read_seen(file: Path) -> Seen | None:
+    """What the data folder remembers; None when it remembers nothing."""
+    try:
+        found = json.loads(file.read_bytes())
+        return Seen(UUID(found["instance_id"]), int(found["epoch"]), int(found["ticks"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_seen(file: Path, seen: Seen) -> None:
+    private_folder(file.parent)
+    content = {"instance_id": str(seen.instance_id), "epoch": seen.epoch, "ticks": seen.ticks}
+    replace_private(file, json.dumps(content).encode() + b"\n")
+
+
+def _signature() -> Signature:
+    return Signature(new_id(), "postroom", Role.ADMIN.value)

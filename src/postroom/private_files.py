@@ -1,0 +1,133 @@
+"""The one rule for files: what Postroom keeps is its owner's alone. Folders are 0700, files 0600.
+
+`keep_private` sets the process's umask, so that whatever is made later, by libraries too, follows the rule. Whoever
+writes a file of its own uses `private_folder`, `open_private` and `replace_private`. `tighten` puts right what is there
+already, on every start: files from earlier versions, copied back by hand, or made under another umask.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+OTHERS = 0o077
+
+DATABASE = "postroom.sqlite3"
+# All that Postroom keeps in its data folder, by name. Other files there are none of its business.
+_OWN = (
+    f"{DATABASE}*",
+    "ballast",
+    "keys.json",
+    ".keys.json*",
+    "timeline.json*",
+    "postroom.toml",
+    "backup-*",
+    "*.postroom-backup*",
+)
+_OWN_FOLDERS = ("connectors",)
+
+
+class Loose(NamedTuple):
+    """Something that others than its owner may read or write."""
+
+    path: Path
+    mode: int
+    wanted: int
+
+
+def keep_private() -> None:
+    """From here on everything that this process makes is its owner's alone."""
+    os.umask(OTHERS)
+
+
+def private_folder(path: Path) -> Path:
+    """The folder, made with all above it where it is missing, and closed to others. Raises OSError."""
+    path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    _close(path, FOLDER_MODE)
+    return path
+
+
+def open_private(path: Path, flags: int) -> int:
+    """A file's descriptor, as `os.open` gives it; the file is closed to others, also one that was there before."""
+    handle = os.open(path, flags, FILE_MODE)
+    if stat.S_IMODE(os.fstat(handle).st_mode) & OTHERS:
+        with contextlib.suppress(OSError):
+            os.fchmod(handle, FILE_MODE)
+    return handle
+
+
+def replace_private(path: Path, content: bytes) -> None:
+    """The file as a whole, on disk when this returns: a crash leaves the old one or the new one."""
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    handle = open_private(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system can sync a folder
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def tighten(data_dir: Path) -> list[Loose]:
+    """Closes the data folder and all of ours in it to others; returns what was open and is closed now."""
+    return [loose for loose in loose_files(data_dir) if _close(loose.path, loose.wanted)]
+
+
+def loose_files(data_dir: Path) -> list[Loose]:
+    """What in the data folder, and the folder itself, others than its owner may read or write."""
+    found: list[Loose] = []
+    for path, wanted in _kept(data_dir):
+        with contextlib.suppress(OSError):  # it has just gone
+            status = path.lstat()
+            if not stat.S_ISLNK(status.st_mode) and stat.S_IMODE(status.st_mode) & OTHERS:
+                found.append(Loose(path, stat.S_IMODE(status.st_mode), wanted))
+    return found
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether others than its owner may read the file. One that is not there is not."""
+    try:
+        return bool(stat.S_IMODE(path.stat().st_mode) & OTHERS)
+    except OSError:
+        return False
+
+
+def _kept(data_dir: Path) -> Iterator[tuple[Path, int]]:
+    if not data_dir.is_dir():
+        return
+    yield data_dir, FOLDER_MODE
+    for pattern in _OWN:
+        for path in sorted(data_dir.glob(pattern)):
+            yield path, FOLDER_MODE if path.is_dir() else FILE_MODE
+    for name in _OWN_FOLDERS:
+        for folder, _, files in os.walk(data_dir / name):
+            yield Path(folder), FOLDER_MODE
+            yield from ((Path(folder, each), FILE_MODE) for each in sorted(files))
+
+
+def _close(path: Path, mode: int) -> bool:
+    """False where it is somebody else's, or the file system knows no modes: `doctor` tells of it."""
+    try:
+        if stat.S_IMODE(path.stat().st_mode) & OTHERS:
+            path.chmod(mode)
+        return not stat.S_IMODE(path.stat().st_mode) & OTHERS
+    except OSError:
+        return False

@@ -1,0 +1,29 @@
+"""How the action of a mail ends with it: part of every transaction that ends a delivery."""
+
+from datetime import datetime
+from uuid import UUID
+
+from postroom.core.undo import no_way_back
+from postroom.store.codecs import json_text
+from postroom.store.database import Notify, Script, sql
+from postroom.store.decisions import CHANNEL as DECISIONS
+
+CHANNEL = "outbound"
+
+
+def completing(action_id: UUID, sent_message_id: str | None, now: datetime) -> Script[None]:
+    """Part of a transaction. An action that somebody has ended meanwhile stays as it is: the mail is out all the same,
+    and says so itself."""
+    for _, action_type, *_ in (yield sql("lock_action", action_id)):
+        yield sql("note_on_action", action_id, None, now)
+        hint = no_way_back(action_type, sent_message_id=sent_message_id)
+        yield sql("complete_action", action_id, json_text(hint), now)
+    yield Notify(CHANNEL, "delivered")
+    yield Notify(DECISIONS, "completed")
+
+
+def canceling(action_id: UUID, reason: str, now: datetime) -> Script[None]:
+    """Part of a transaction: the action ends as canceled, unless it has ended before."""
+    yield sql("cancel_action", action_id, reason, now)
+    yield Notify(CHANNEL, "canceled")
+    yield Notify(DECISIONS, "canceled")

@@ -1,0 +1,81 @@
+-- name: insert_timeline(instance_id, epoch, ticks, place, now)
+INSERT INTO timeline (instance_id, epoch, ticks, place, alive_at)
+VALUES (:instance_id, :epoch, :ticks, :place, :now)
+
+-- name: update_timeline(epoch, ticks, place, now)
+UPDATE timeline SET epoch = :epoch, ticks = :ticks, place = :place, alive_at = :now
+
+-- name: select_timeline()
+SELECT instance_id, epoch, ticks, place, alive_at FROM timeline
+
+-- name: insert_restore(epoch, noticed_by, backup_at, restored_at)
+INSERT INTO restores (epoch, noticed_by, backup_at, restored_at)
+VALUES (:epoch, :noticed_by, :backup_at, :restored_at)
+
+-- name: require_restore_checks(epoch, since, restored_at)
+-- A check that was still to be made keeps its earlier beginning.
+INSERT INTO restore_checks (account_id, epoch, since, restored_at)
+SELECT id, :epoch, :since, :restored_at FROM accounts WHERE state <> 'removed'
+ON CONFLICT (account_id) DO UPDATE SET epoch = excluded.epoch, restored_at = excluded.restored_at, checked_at = NULL,
+    since = CASE WHEN restore_checks.checked_at IS NULL AND restore_checks.since < excluded.since
+        THEN restore_checks.since ELSE excluded.since END
+
+-- name: select_pending_checks()
+SELECT r.account_id, a.state, r.epoch, r.since, r.restored_at
+FROM restore_checks r JOIN accounts a ON a.id = r.account_id
+WHERE r.checked_at IS NULL AND a.state <> 'removed' ORDER BY r.account_id
+
+-- name: select_restore_check(account_id)
+SELECT since, restored_at, checked_at FROM restore_checks WHERE account_id = :account_id
+
+-- name: finish_restore_check(account_id, now)
+UPDATE restore_checks SET checked_at = :now WHERE account_id = :account_id
+
+-- name: select_send_request(action_id)
+SELECT x.actor, x.created_at, COALESCE(d.generation, 1), m.sent_at
+FROM actions x JOIN messages m ON m.id = x.message_id LEFT JOIN decisions d ON d.id = x.decision_id
+WHERE x.id = :action_id
+
+-- name: insert_restored_send(account_id, sent_message_id, delivery_id, source_key, sent_at)
+INSERT INTO restored_sends (account_id, sent_message_id, delivery_id, source_key, sent_at)
+VALUES (:account_id, :sent_message_id, :delivery_id, :source_key, :sent_at)
+ON CONFLICT DO NOTHING
+
+-- name: select_restored_send(account_id, source_key)
+SELECT sent_message_id FROM restored_sends
+WHERE account_id = :account_id AND source_key = :source_key AND settled_by IS NULL
+ORDER BY sent_at, sent_message_id LIMIT 1
+
+-- name: settle_restored_send(account_id, sent_message_id, delivery_id)
+UPDATE restored_sends SET settled_by = :delivery_id
+WHERE account_id = :account_id AND sent_message_id = :sent_message_id
+
+-- name: select_open_deliveries(account_id)
+SELECT id, action_id, state, source_key FROM outbound
+WHERE account_id = :account_id AND state IN ('queued', 'sending', 'deferred', 'unknown') ORDER BY created_at, id
+
+-- name: take_over_delivery(id, lease_token, now)
+-- Whoever held it belongs to the time before the restore.
+UPDATE outbound SET state = 'sending', lease_token = :lease_token, lease_until = :now, updated_at = :now
+WHERE id = :id AND state IN ('queued', 'deferred', 'sending')
+
+-- name: settle_unknown_delivery_as_sent(id, sent_message_id, now)
+UPDATE outbound SET state = 'delivered', mime = '', error = NULL, sent_message_id = :sent_message_id, updated_at = :now,
+    ended_at = :now
+WHERE id = :id AND state = 'unknown'
+
+-- name: select_delivery_state(id)
+SELECT state FROM outbound WHERE id = :id
+
+-- name: select_known_send(delivery_id)
+SELECT 1 FROM outbound WHERE id = :delivery_id
+UNION ALL SELECT 1 FROM restored_sends WHERE delivery_id = :delivery_id LIMIT 1
+
+-- name: select_last_sign()
+-- The oldest of the last deliveries of each account, and when the first account was made.
+SELECT (SELECT min(last) FROM (SELECT max(ended_at) AS last FROM outbound WHERE state = 'delivered'
+    GROUP BY account_id) AS deliveries), (SELECT min(created_at) FROM accounts)
+
+-- name: count_restore_checks()
+SELECT (SELECT count(*) FROM restore_checks r JOIN accounts a ON a.id = r.account_id
+    WHERE r.checked_at IS NULL AND a.state <> 'removed'), (SELECT count(*) FROM outbound WHERE state = 'unknown')

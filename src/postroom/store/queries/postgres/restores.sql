@@ -1,0 +1,15 @@
+-- name: lock_timeline()
+LOCK TABLE timeline IN SHARE ROW EXCLUSIVE MODE;
+SELECT instance_id, epoch, ticks, place, alive_at FROM timeline
+
+-- name: lock_restore_check(account_id)
+SELECT epoch, since, restored_at, checked_at FROM restore_checks WHERE account_id = :account_id FOR UPDATE
+
+-- name: select_place()
+-- The database, and the server's history: restoring to a point in time, or promoting a standby, begins a new one.
+SELECT (SELECT oid FROM pg_database WHERE datname = current_database()),
+    CASE WHEN pg_is_in_recovery() THEN '-' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END,
+    has_function_privilege('pg_control_system()', 'execute')
+
+-- name: select_server_id()
+SELECT system_identifier FROM pg_control_system()

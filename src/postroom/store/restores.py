@@ -1,0 +1,232 @@
+"""After a restore: what was sent since the backup is looked up in the mailbox, and what cannot be settled is asked.
+
+    require checks (timeline) ──► pending_checks ──► (the mailbox's sent mail is read) ──► settle_restored
+                                                                                             │
+    each mail that waited:   found in sent mail ──► delivered      still a draft ──► queued  │  neither ──► unknown
+    each mail admitted later: settled_at_admission, from what was found then ◄───────────────┘
+
+While a check is pending nothing of that account is leased (`lease_deliveries`), and so nothing leaves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from postroom.core.restores import Doubt, RestoredWindow, SendRequest, doubt_about
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_optional_time, as_time, as_uuid
+from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.outbound_ends import CHANNEL, completing
+
+# Clocks differ: sent mail is looked through from this long before the backup.
+MARGIN = timedelta(hours=1)
+
+ASK = (
+    "the database was restored from a backup of {since:%Y-%m-%d %H:%M} UTC, and this mail may have been sent since; "
+    "sent mail does not show it; look in the mailbox, then run `postroom outbound resolve {id} --sent` or "
+    "`--not-sent`, or `postroom outbound cancel {id}`"
+)
+
+
+class PendingCheck(NamedTuple):
+    """A mailbox that has to be compared with the restored database."""
+
+    account_id: UUID
+    account_state: str
+    epoch: int
+    window: RestoredWindow
+
+
+class SentMail(NamedTuple):
+    """A mail of ours in the mailbox's sent mail. `answered` is whom it answered, if it is an automatic reply."""
+
+    id: str
+    delivery_id: UUID
+    source_key: str | None
+    sent_at: datetime
+    answered: str | None = None
+
+
+class MarkedDraft(NamedTuple):
+    """A mail of ours that is still a draft, and so was not sent."""
+
+    id: str
+    message_id: str
+    delivery_id: UUID
+
+
+@dataclass(slots=True)
+class Settled:
+    """What a check came to."""
+
+    already_sent: int = 0
+    to_send: int = 0
+    to_ask: int = 0
+    found: int = 0
+    """Mail in sent mail that the database knew nothing of."""
+
+
+@query
+def pending_checks() -> Script[list[PendingCheck]]:
+    rows = yield sql("select_pending_checks")
+    return [
+        PendingCheck(as_uuid(account), state, epoch, RestoredWindow(as_time(since), as_time(restored_at)))
+        for account, state, epoch, since, restored_at in rows
+    ]
+
+
+@query
+def unknown_deliveries(ids: Sequence[UUID]) -> Script[list[UUID]]:
+    """Those of these mails that the database knows nothing of."""
+    found: list[UUID] = []
+    for id in ids:
+        if not (yield sql("select_known_send", id)):
+            found.append(id)
+    return found
+
+
+@query
+def restore_counts() -> Script[tuple[int, int]]:
+    """How many mailboxes wait to be compared, and how many mails wait for a person's word."""
+    ((pending, unknown),) = yield sql("count_restore_checks")
+    return pending, unknown
+
+
+@transaction
+def settle_restored(
+    check: PendingCheck,
+    sent: Sequence[SentMail],
+    drafts: Sequence[MarkedDraft],
+    lease_token: UUID,
+    signed: Signature,
+    now: datetime,
+) -> Script[Settled | None]:
+    """Compares the database with the mailbox; after this, mail may leave it again. None when somebody did it before."""
+    rows = yield sql("lock_restore_check", check.account_id)
+    if not rows or rows[0][0] != check.epoch or rows[0][3] is not None:
+        return None
+    settled = Settled()
+    by_delivery = {each.delivery_id: each for each in sent}
+    for each in sent:
+        settled.found += yield from _remember(check.account_id, each)
+    draft_of = {each.delivery_id: each for each in drafts}
+    for id, action_id, state, key in (yield sql("select_open_deliveries", check.account_id)):
+        waiting = _Waiting(as_uuid(id), as_uuid(action_id), state, key)
+        yield from _settle(waiting, check, by_delivery, draft_of, lease_token, settled, now)
+    yield sql("finish_restore_check", check.account_id, now)
+    counts = {name: getattr(settled, name) for name in ("already_sent", "to_send", "to_ask", "found")}
+    yield from auditing(signed.under("database.compared", "account", str(check.account_id), after=counts), now)
+    yield Notify(CHANNEL, "restored")
+    return settled
+
+
+class _Waiting(NamedTuple):
+    id: UUID
+    action_id: UUID
+    state: str
+    source_key: str | None
+
+
+def _remember(account_id: UUID, sent: SentMail) -> Script[int]:
+    """Keeps a mail that this database did not send, and whom it answered."""
+    if (yield sql("select_delivery_state", sent.delivery_id)):
+        return 0
+    yield sql("insert_restored_send", account_id, sent.id, sent.delivery_id, sent.source_key, sent.sent_at)
+    if sent.answered is not None:
+        known = yield sql("select_auto_reply", account_id, sent.answered)
+        if not known or as_time(known[0][1]) < sent.sent_at:
+            yield sql("upsert_auto_reply", account_id, sent.answered, sent.delivery_id, sent.sent_at)
+    return 1
+
+
+def _settle(
+    waiting: _Waiting,
+    check: PendingCheck,
+    by_delivery: Mapping[UUID, SentMail],
+    draft_of: Mapping[UUID, MarkedDraft],
+    lease_token: UUID,
+    settled: Settled,
+    now: datetime,
+) -> Script[None]:
+    sent = by_delivery.get(waiting.id)
+    sent_id = sent.id if sent is not None else None
+    draft = draft_of.get(waiting.id)
+    if sent_id is None and draft is None:
+        sent_id = yield from _take_restored_send(check.account_id, waiting.source_key, waiting.id)
+    if sent_id is not None:
+        settled.already_sent += 1
+        yield from _delivered(waiting, sent_id, lease_token, now)
+    elif waiting.state == "unknown":
+        settled.to_ask += 1
+    elif draft is None and (yield from _doubt(waiting.action_id, check.window)) is Doubt.LIKELY:
+        settled.to_ask += 1
+        yield from _asked(waiting.id, waiting.action_id, check.window, lease_token, now)
+    else:
+        settled.to_send += 1
+        yield sql("take_over_delivery", waiting.id, lease_token, now)
+        if draft is not None:
+            yield sql("hold_delivery", waiting.id, lease_token, draft.id, draft.message_id, now, now)
+        yield sql("return_delivery", waiting.id, lease_token, now)
+
+
+def _delivered(waiting: _Waiting, sent_message_id: str, lease_token: UUID, now: datetime) -> Script[None]:
+    if waiting.state == "unknown":
+        yield sql("settle_unknown_delivery_as_sent", waiting.id, sent_message_id, now)
+    else:
+        yield sql("take_over_delivery", waiting.id, lease_token, now)
+        yield sql("end_delivery", waiting.id, lease_token, "delivered", sent_message_id, None, now)
+    yield from completing(waiting.action_id, sent_message_id, now)
+
+
+def _asked(id: UUID, action_id: UUID, window: RestoredWindow, lease_token: UUID, now: datetime) -> Script[None]:
+    reason = ASK.format(since=window.since, id=id)
+    yield sql("take_over_delivery", id, lease_token, now)
+    yield sql("doubt_delivery", id, lease_token, reason, now)
+    yield sql("note_on_action", action_id, reason, now)
+    yield Notify(CHANNEL, "unknown")
+
+
+def _take_restored_send(account_id: UUID, source_key: str | None, delivery_id: UUID) -> Script[str | None]:
+    """The mail in sent mail that is this one, from before the restore. It cannot be another one as well."""
+    if source_key is None:
+        return None
+    for (sent_message_id,) in (yield sql("select_restored_send", account_id, source_key)):
+        yield sql("settle_restored_send", account_id, sent_message_id, delivery_id)
+        return sent_message_id
+    return None
+
+
+def sent_before_restore(account_id: UUID, source_key: str | None) -> Script[bool]:
+    """Part of a transaction: whether sent mail from before the restore holds this mail, and nothing else was it yet."""
+    return source_key is not None and bool((yield sql("select_restored_send", account_id, source_key)))
+
+
+def _doubt(action_id: UUID, window: RestoredWindow) -> Script[Doubt]:
+    for actor, asked_at, generation, received_at in (yield sql("select_send_request", action_id)):
+        request = SendRequest(actor, as_time(asked_at), generation == 1, as_time(received_at))
+        return doubt_about(request, window)
+    return Doubt.LIKELY
+
+
+def settling_at_admission(
+    id: UUID, account_id: UUID, action_id: UUID, source_key: str | None, lease_token: UUID, now: datetime
+) -> Script[None]:
+    """Part of the transaction that admits a mail: one that was sent before the restore is not sent again.
+
+    While the mailbox is still to be compared the mail waits, and is settled then.
+    """
+    for since, restored_at, checked_at in (yield sql("select_restore_check", account_id)):
+        if as_optional_time(checked_at) is None:
+            return
+        window = RestoredWindow(as_time(since), as_time(restored_at))
+        doubt = yield from _doubt(action_id, window)
+        if doubt is Doubt.NONE:
+            return
+        waiting = _Waiting(id, action_id, "queued", source_key)
+        sent_id = yield from _take_restored_send(account_id, source_key, id)
+        if sent_id is not None:
+            yield from _delivered(waiting, sent_id, lease_token, now)
+        elif doubt is Doubt.LIKELY:
+            yield from _asked(id, action_id, window, lease_token, now)

@@ -1,0 +1,163 @@
+"""Which installation a database belongs to, and whether it has gone back in time: restored, copied, or rolled back.
+
+`observe_timeline` runs when a process starts and every half minute after that. It compares three things:
+
+    place    the file or the server that the database says it lives in, with the one it is found in: another one means
+             that it was copied there (`cp`, `pg_restore` into a new database, a server restored to a point in time)
+    ticks    a count that grows with every observation, with its copy in the data folder: a database that is behind
+             was overwritten by an older one
+    epoch    the same, for restores that were noticed before
+
+When the database has gone back, the epoch is raised, and every mailbox has to be compared with it (see `restores`).
+"""
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from postroom.store.audit import Signature, auditing
+from postroom.store.codecs import as_time, as_uuid
+from postroom.store.database import Database, Notify, Script, query, sql, transaction
+from postroom.store.sqlite import SqliteDatabase
+
+CHANNEL = "restores"
+
+NoticedBy = Literal["command", "place", "ticks", "sent_mail"]
+
+
+class Seen(NamedTuple):
+    """What the data folder remembers of the database."""
+
+    instance_id: UUID
+    epoch: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The database's own account of itself. `noticed_by` says how a restore was noticed just now."""
+
+    instance_id: UUID
+    epoch: int
+    ticks: int
+    place: str
+    alive_at: datetime
+    noticed_by: NoticedBy | None = None
+
+    @property
+    def seen(self) -> Seen:
+        return Seen(self.instance_id, self.epoch, self.ticks)
+
+
+async def place_of(database: Database) -> str:
+    """Where the database is, in words that change when it is copied to another place."""
+    if isinstance(database, SqliteDatabase):
+        return f"file {os.stat(database.path).st_ino}"
+    return await database.run(_postgres_place())
+
+
+@query
+def _postgres_place() -> Script[str]:
+    ((oid, history, may_ask),) = yield sql("select_place")
+    server = (yield sql("select_server_id"))[0][0] if may_ask else "-"
+    return f"server {server} history {history} database {oid}"
+
+
+@query
+def load_timeline() -> Script[Timeline | None]:
+    for row in (yield sql("select_timeline")):
+        instance_id, epoch, ticks, place, alive_at = row
+        return Timeline(as_uuid(instance_id), epoch, ticks, place, as_time(alive_at))
+    return None
+
+
+@transaction
+def observe_timeline(
+    fresh_id: UUID, place: str, seen: Seen | None, signed: Signature, now: datetime
+) -> Script[Timeline]:
+    """Notes that the database is in use, here and now. A new database gets its identity: `fresh_id`."""
+    known: Timeline | None = None
+    for instance_id, epoch, ticks, its_place, alive_at in (yield sql("lock_timeline")):
+        known = Timeline(as_uuid(instance_id), epoch, ticks, its_place, as_time(alive_at))
+    if known is None:
+        return (yield from _first(fresh_id, place, seen, signed, now))
+    noticed_by = _gone_back(known, place, seen)
+    epoch, ticks = known.epoch, known.ticks
+    if noticed_by is not None:
+        epoch = max(epoch, seen.epoch if seen else 0) + 1
+        ticks = max(ticks, seen.ticks if seen else 0)
+        yield from _requiring_checks(epoch, noticed_by, known.alive_at, signed, now)
+    yield sql("update_timeline", epoch, ticks + 1, place, now)
+    return Timeline(known.instance_id, epoch, ticks + 1, place, now, noticed_by)
+
+
+def _first(fresh_id: UUID, place: str, seen: Seen | None, signed: Signature, now: datetime) -> Script[Timeline]:
+    """A database without an identity in a folder that knows one is a copy from before there were identities."""
+    if seen is None:
+        yield sql("insert_timeline", fresh_id, 1, 1, place, now)
+        return Timeline(fresh_id, 1, 1, place, now)
+    epoch, ticks = seen.epoch + 1, seen.ticks + 1
+    yield sql("insert_timeline", seen.instance_id, epoch, ticks, place, now)
+    yield from _requiring_checks(epoch, "ticks", (yield from _last_delivered(now)), signed, now)
+    return Timeline(seen.instance_id, epoch, ticks, place, now, "ticks")
+
+
+def _gone_back(known: Timeline, place: str, seen: Seen | None) -> NoticedBy | None:
+    if known.place != place:
+        return "place"
+    if seen is None or known.epoch > seen.epoch:
+        return None
+    if seen.instance_id != known.instance_id or known.epoch < seen.epoch or known.ticks < seen.ticks:
+        return "ticks"
+    return None
+
+
+@transaction
+def mark_restored(
+    fresh_id: UUID, place: str, seen: Seen | None, backup_at: datetime, signed: Signature, now: datetime
+) -> Script[Timeline]:
+    """`postroom restore` has put a backup in place: everything after `backup_at` is unknown to this database."""
+    instance_id, epoch, ticks = fresh_id, 0, 0
+    known = yield sql("lock_timeline")
+    for row in known:
+        instance_id, epoch, ticks = as_uuid(row[0]), row[1], row[2]
+    if seen is not None:
+        epoch, ticks = max(epoch, seen.epoch), max(ticks, seen.ticks)
+    epoch, ticks = epoch + 1, ticks + 1
+    if known:
+        yield sql("update_timeline", epoch, ticks, place, now)
+    else:
+        yield sql("insert_timeline", instance_id, epoch, ticks, place, now)
+    yield from _requiring_checks(epoch, "command", backup_at, signed, now)
+    return Timeline(instance_id, epoch, ticks, place, now, "command")
+
+
+@transaction
+def suspect_restore(signed: Signature, now: datetime) -> Script[Timeline | None]:
+    """The mailbox holds mail of ours that the database knows nothing of: it has gone back, unnoticed otherwise."""
+    for instance_id, epoch, ticks, place, _ in (yield sql("lock_timeline")):
+        since = yield from _last_delivered(now)
+        yield from _requiring_checks(epoch + 1, "sent_mail", since, signed, now)
+        yield sql("update_timeline", epoch + 1, ticks + 1, place, now)
+        return Timeline(as_uuid(instance_id), epoch + 1, ticks + 1, place, now, "sent_mail")
+    return None
+
+
+def _last_delivered(now: datetime) -> Script[datetime]:
+    """The last thing that this copy of the database is sure to have seen."""
+    ((delivered, created),) = yield sql("select_last_sign")
+    return min(as_time(delivered or created or now), now)
+
+
+def _requiring_checks(
+    epoch: int, noticed_by: NoticedBy, backup_at: datetime, signed: Signature, now: datetime
+) -> Script[None]:
+    """Part of a transaction: nothing leaves a mailbox from here on before it was compared with the database."""
+    since = min(backup_at, now)
+    yield sql("insert_restore", epoch, noticed_by, since, now)
+    yield sql("require_restore_checks", epoch, since, now)
+    after = {"epoch": epoch, "noticed_by": noticed_by, "backup_at": since.isoformat()}
+    yield from auditing(signed.under("database.restored", "database", str(epoch), after=after), now)
+    yield Notify(CHANNEL, "restored")

@@ -1,0 +1,184 @@
+"""Backups made and restored under load: nothing is sent twice, and nothing that was there is lost.
+
+The product runs as a process of its own and forwards or answers every message. Again and again a backup is made while
+it works, more mail comes and is handled, the process is killed, and the backup is restored. The mailbox counts what
+leaves it. Now and then the user deletes the copy of what was just sent: then only a person can tell whether it was.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+from chaos.evidence import Place
+from chaos.nursery import Nursery, nursery
+from conftest import scale
+from postroom.backup.make import Source, make_backup
+from postroom.backup.restore import Place as Target
+from postroom.backup.restore import restore_backup
+from postroom.outbound.mime import MARK
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.history import Change
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.server import running_emulator
+from postroom.store import outbound, outbound_answers
+from postroom.store.audit import Signature
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.opening import connect_database, open_database
+from postroom.store.rules import NewRule, add_rules
+from support.processes import Child, Family
+
+CHILD = "chaos.product_process"
+OWNER = "mara@lindqvist.example"
+TOKEN = "token-of-the-sandbox"
+DELETED = 0.05
+PATIENCE_S = 600.0
+PER_ROUND = 6
+
+
+@dataclass
+class Ledger:
+    """What has left the mailbox, by the number in its subject."""
+
+    mailbox: Mailbox
+    rng: Random
+    left: Counter[str] = field(default_factory=Counter[str])
+    deleted: set[str] = field(default_factory=set[str])
+
+    def note(self, change: Change) -> None:
+        if change.kind != "messageAdded" or "SENT" not in change.labels:
+            return
+        message = self.mailbox.get(change.message_id)
+        assert message.mail.header(MARK)
+        number = message.mail.header("Subject").rpartition(" ")[2]
+        self.left[number] += 1
+        if self.rng.random() < DELETED:
+            self.deleted.add(number)
+            self.mailbox.delete(message.id)
+
+
+@dataclass
+class Scene:
+    place: Place
+    backups: Path
+    mailbox: Mailbox
+    ledger: Ledger
+    gmail: str
+    nursery: Nursery
+    rng: Random
+    come: int = 0
+    asked: int = 0
+
+    async def start(self) -> Child:
+        words = ("--gmail", self.gmail, "--token", TOKEN, "--email", OWNER)
+        child = await self.nursery.start(CHILD, *self.place.arguments(), *words)
+        await child.hear("ready")
+        return child
+
+    def receive(self, count: int) -> None:
+        for _ in range(count):
+            self.come += 1
+            word = self.rng.choice(("report", "question"))
+            lines = [
+                f"From: p{self.come}@example.com",
+                f"To: {OWNER}",
+                f"Message-ID: <{self.come}@example.com>",
+                f"Subject: A {word} {self.come}",
+            ]
+            self.mailbox.deliver(("\r\n".join(lines) + "\r\n\r\nHello.\r\n").encode())
+
+    async def back_up(self, number: int) -> Path:
+        file = self.backups / f"{number}.postroom-backup"
+        await make_backup(Source(self.place.folder, self.place.url, []), file)
+        return file
+
+    async def restore(self, file: Path) -> None:
+        target = Target(self.place.folder, self.place.url, replace=True)
+        await restore_backup(file, target, signed(), datetime.now(UTC))
+
+    async def until_left(self, count: int) -> None:
+        """Until so many messages were handled. What waits for a person is answered by one who knows the truth."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.ledger.left) < count:
+                await self._answer_all()
+                await asyncio.sleep(0.1)
+
+    async def settle(self) -> None:
+        """Until all that came was handled, and the database knows it."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(await self._answer_all()) < self.come or len(self.ledger.left) < self.come:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+    async def _answer_all(self) -> set[str]:
+        """The numbers of what is delivered, as far as the database knows."""
+        database = connect_database(self.place.folder, self.place.url)
+        try:
+            found = await database.run(outbound.list_deliveries(10_000))
+            for each in found:
+                if each.state == "unknown":
+                    await self._answer(database, each)
+            return {each.subject.rpartition(" ")[2] for each in found if each.state == "delivered"}
+        finally:
+            await database.close()
+
+    async def _answer(self, database: Database, delivery: outbound.DeliveryView) -> None:
+        number = delivery.subject.rpartition(" ")[2]
+        self.asked += 1
+        outcome = "sent" if self.ledger.left[number] else "not_sent"
+        await database.run(outbound_answers.resolve_delivery(delivery.id, outcome, signed(), wall_clock()))
+
+
+def signed() -> Signature:
+    return Signature(new_id(), "test", "admin")
+
+
+@asynccontextmanager
+async def scene(place: Place, family: Family, rng: Random) -> AsyncGenerator[Scene]:
+    mailbox = Mailbox(OWNER, rng)
+    emulator = Emulator(mailbox, TOKEN, seed=rng.randrange(2**32))
+    ledger = Ledger(mailbox, Random(rng.randrange(2**32)))
+    mailbox.observers.append(ledger.note)
+    data = place.folder / "data"
+    backups = place.folder / "backups"
+    data.mkdir()
+    backups.mkdir()
+    place = Place(data, place.server, place.url)
+    database = await open_database(place.folder, place.url)
+    rules = [
+        NewRule(new_id(), "Reports", "", {"subject_contains": "report"}, "forward", {"to": "boss@example.com"}),
+        NewRule(new_id(), "Questions", "", {"subject_contains": "question"}, "auto_reply", {"text": "Soon."}),
+    ]
+    await database.run(add_rules(rules, wall_clock()))
+    await database.close()
+    async with running_emulator(emulator) as gmail, nursery(backups, family, CHILD) as children:
+        yield Scene(place, backups, mailbox, ledger, gmail, children, rng)
+
+
+async def test_mail_sent_after_a_backup_is_not_sent_again_by_the_restored_database(
+    place: Place, children: Family, rng: Random
+) -> None:
+    rounds = scale(2, 50)
+    async with scene(place, children, rng) as stage:
+        process = await stage.start()
+        for number in range(rounds):
+            stage.receive(PER_ROUND)
+            await stage.until_left(stage.come - rng.randrange(PER_ROUND))
+            backup = await stage.back_up(number)
+            stage.receive(PER_ROUND)
+            await stage.until_left(stage.come - rng.randrange(PER_ROUND))
+            await process.kill()
+            await stage.restore(backup)
+            process = await stage.start()
+        await stage.settle()
+        await process.kill()
+    twice = {number: count for number, count in stage.ledger.left.items() if count > 1}
+    deleted = len(stage.ledger.deleted)
+    print(f"{rounds} restores, {stage.come} mails, {deleted} copies deleted, {stage.asked} asked, {twice=}")
+    assert not twice
+    assert len(stage.ledger.left) == stage.come

@@ -1,0 +1,174 @@
+"""A database that has gone back in time notices it, and sends nothing that was sent since."""
+
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from conformance.desk import Desk
+from conformance.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored
+from conformance.fault_cases_registry import signed
+from conformance.fault_cases_restores import observed, restored
+from postroom.core.restores import Doubt, RestoredWindow, SendRequest, doubt_about, is_from, source_key
+from postroom.outbound.restored import RestorePace, RestoreWatch, read_seen
+from postroom.store import actions, outbound, restores, timeline
+from postroom.store.ids import new_id
+
+
+class Mailbox:
+    """What was sent from it, and what is still a draft there."""
+
+    def __init__(self, sent: list[restores.SentMail], drafts: list[restores.MarkedDraft]) -> None:
+        self.sent = sent
+        self.drafts = drafts
+
+    async def newest_sent(self) -> list[restores.SentMail]:
+        return self.sent
+
+    async def sent_since(self, since: object) -> list[restores.SentMail]:
+        return self.sent
+
+    async def marked_drafts(self) -> list[restores.MarkedDraft]:
+        return self.drafts
+
+
+def watch(desk: Desk, folder: Path, mailbox: Mailbox | None = None) -> RestoreWatch:
+    found = mailbox or Mailbox([], [])
+    return RestoreWatch(desk.database, folder, lambda _id: found, RestorePace(settle=timedelta(0)), desk.clock)
+
+
+async def states(desk: Desk) -> dict[UUID, str]:
+    return {each.id: each.state for each in await desk.database.run(outbound.list_deliveries(100))}
+
+
+async def test_nothing_leaves_a_mailbox_before_it_was_compared_with_the_restored_database(desk: Desk) -> None:
+    about = await stored(desk)
+    await admitted(desk, "forward", about)
+    await restored(desk)
+    assert await lease(desk) == []
+    assert not await desk.database.run(outbound.any_delivery_due(desk.clock()))
+
+
+async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(desk: Desk, tmp_path: Path) -> None:
+    about = await stored(desk)
+    sent = await admitted(desk, "forward", about, "b@example.com")
+    draft = await admitted(desk, "forward", about, "c@example.com")
+    unsure = await admitted(desk, "forward", about, "d@example.com")
+    await restored(desk)
+    mailbox = Mailbox(
+        [restores.SentMail("18c1", sent.id, None, desk.clock())], [restores.MarkedDraft("r-1", "18c3", draft.id)]
+    )
+    assert not await watch(desk, tmp_path, mailbox).compare_pending()
+    assert await states(desk) == {sent.id: "delivered", draft.id: "queued", unsure.id: "unknown"}
+    done = {each.id: each for each in await desk.database.run(actions.list_actions(10))}
+    assert done[sent.action_id].state == "completed"
+    assert "postroom outbound resolve" in (done[unsure.action_id].error or "")
+    assert [each.draft_id for each in await lease(desk)] == ["r-1"]
+
+
+async def test_what_a_person_asks_for_after_the_restore_is_sent(desk: Desk, tmp_path: Path) -> None:
+    about = await stored(desk)
+    await restored(desk)
+    mailbox = Mailbox([restores.SentMail("18c1", new_id(), "a-key", desk.clock())], [])
+    await watch(desk, tmp_path, mailbox).compare_pending()
+    desk.clock.forward(1)
+    asked = await _admit_with_key(desk, about)
+    assert await states(desk) == {asked: "queued"}
+
+
+async def test_mail_of_the_backup_that_is_found_under_its_source_key_counts_once(desk: Desk, tmp_path: Path) -> None:
+    about = await stored(desk)
+    first, second = await _admit_with_key(desk, about), await _admit_with_key(desk, about)
+    await restored(desk)
+    mailbox = Mailbox([restores.SentMail("18c1", new_id(), "a-key", desk.clock())], [])
+    await watch(desk, tmp_path, mailbox).compare_pending()
+    assert await states(desk) == {first: "delivered", second: "unknown"}
+
+
+async def _admit_with_key(desk: Desk, about: object) -> UUID:
+    job, new = await sending_job(desk, "forward", about)  # type: ignore[arg-type]
+    keyed = outbound.NewDelivery(
+        new.id, new.account_id, new.action_id, new.kind, new.recipients, new.subject, new.mime, None, "a-key"
+    )
+    await desk.database.run(outbound.admit_delivery(job, keyed, NOBODY, desk.clock()))
+    return new.id
+
+
+async def test_whom_an_automatic_reply_reached_since_the_backup_is_not_answered_again(
+    desk: Desk, tmp_path: Path
+) -> None:
+    about = await stored(desk)
+    await restored(desk)
+    answered = restores.SentMail("18c1", new_id(), None, desk.clock(), "a@example.com")
+    await watch(desk, tmp_path, Mailbox([answered], [])).compare_pending()
+    job, new = await sending_job(desk, "auto_reply", about)
+    guard = NOBODY._replace(once_since=desk.clock() - timedelta(days=7))
+    refused = await desk.database.run(outbound.admit_delivery(job, new, guard, desk.clock()))
+    assert "one answer is enough" in (refused or "")
+
+
+async def test_a_database_that_is_older_than_its_folder_remembers_has_gone_back(desk: Desk, tmp_path: Path) -> None:
+    await stored(desk)
+    first = watch(desk, tmp_path)
+    for _ in range(3):
+        assert (await first.observe()).noticed_by is None
+    seen = read_seen(tmp_path / "timeline.json")
+    assert seen is not None
+    assert seen.ticks == 3
+    older = seen._replace(ticks=9)
+    place = await timeline.place_of(desk.database)
+    found = await desk.database.run(timeline.observe_timeline(new_id(), place, older, signed(), desk.clock()))
+    assert (found.noticed_by, found.epoch, found.ticks) == ("ticks", 2, 10)
+    assert len(await desk.database.run(restores.pending_checks())) == 1
+
+
+async def test_a_database_in_another_place_has_been_copied(desk: Desk) -> None:
+    await observed(desk)
+    assert (await observed(desk)).noticed_by is None
+    found = await observed(desk, "file 2")
+    assert (found.noticed_by, found.epoch) == ("place", 2)
+    assert (await observed(desk, "file 2")).noticed_by is None
+
+
+async def test_a_new_host_and_one_that_slept_through_a_restore_notice_nothing(desk: Desk) -> None:
+    begun = await observed(desk)
+    await observed(desk, "file 2")
+    seen = begun.seen._replace(ticks=1_000)
+    again = timeline.observe_timeline(new_id(), "file 2", seen, signed(), desk.clock())
+    assert (await desk.database.run(again)).noticed_by is None
+
+
+async def test_sent_mail_of_ours_that_the_database_does_not_know_means_that_it_was_restored(
+    desk: Desk, tmp_path: Path
+) -> None:
+    about = await stored(desk)
+    begun = await watch(desk, tmp_path).observe()
+    key = source_key(begun.instance_id, "a@example.com", "18c0", "forward", ["b@example.com"])
+    stranger = source_key(new_id(), "a@example.com", "18c0", "forward", ["b@example.com"])
+    assert is_from(begun.instance_id, key)
+    other = Mailbox([restores.SentMail("18c1", new_id(), stranger, desk.clock())], [])
+    await watch(desk, tmp_path, other).before_sending(about.account_id)
+    ours = Mailbox([restores.SentMail("18c1", new_id(), key, desk.clock())], [])
+    with pytest.raises(Exception, match="ahead of the database"):
+        await watch(desk, tmp_path, ours).before_sending(about.account_id)
+    assert len(await desk.database.run(restores.pending_checks())) == 1
+    await watch(desk, tmp_path, ours).compare_pending()
+    await watch(desk, tmp_path, ours).before_sending(about.account_id)
+
+
+async def test_doubt_depends_on_who_asked_when_and_when_the_message_came(desk: Desk) -> None:
+    since = desk.clock()
+    window = RestoredWindow(since, since + timedelta(hours=2))
+    before, within, after = since - timedelta(days=1), since + timedelta(hours=1), since + timedelta(hours=3)
+
+    def doubt(actor: str, asked_at: object, received_at: object, first: bool = True) -> Doubt:
+        return doubt_about(SendRequest(actor, asked_at, first, received_at), window)  # type: ignore[arg-type]
+
+    assert doubt("user", before, before) is Doubt.LIKELY
+    assert doubt("user", after, before) is Doubt.NONE
+    assert doubt("rule", after, after) is Doubt.NONE
+    assert doubt("rule", after, within) is Doubt.LIKELY
+    assert doubt("rule", after, before) is Doubt.LIKELY
+    assert doubt("rule", after, before, first=False) is Doubt.POSSIBLE
+    assert doubt("agent", after, within) is Doubt.LIKELY

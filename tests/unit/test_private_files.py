@@ -1,0 +1,46 @@
+"""One rule for files: folders 0700, files 0600, made so on start and kept."""
+
+import os
+import stat
+from pathlib import Path
+
+from postroom.private_files import loose_files, replace_private, tighten
+from postroom.store.opening import open_database
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_what_was_open_to_others_is_closed_when_the_database_is_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    (folder / "connectors" / "gmail-a").mkdir(parents=True)
+    state = folder / "connectors" / "gmail-a" / "checkpoint.json"
+    for path in (state, folder / "ballast"):
+        path.write_text("{}")
+        path.chmod(0o644)
+    folder.chmod(0o755)
+    database = await open_database(folder)
+    try:
+        for path in [folder, *folder.rglob("*")]:
+            assert mode(path) == (0o700 if path.is_dir() else 0o600), path
+    finally:
+        await database.close()
+
+
+def test_files_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("x")
+    other.chmod(0o644)
+    tighten(tmp_path)
+    assert mode(other) == 0o644
+    assert loose_files(tmp_path) == []
+
+
+def test_a_replaced_file_is_private_under_any_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        replace_private(tmp_path / "timeline.json", b"{}")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "timeline.json") == 0o600
