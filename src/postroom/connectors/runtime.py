@@ -91,15 +91,17 @@ class Heart:
         }
         if vitals.error_message is not None:
             status["error_message"] = vitals.error_message
-        checkpoint = None
+        checkpoint: dict[str, str] = {}
         if vitals.cursor is not None and vitals.cursor_at is not None:
             checkpoint = {"cursor": vitals.cursor, "updated_at": vitals.cursor_at.isoformat()}
+        if (generated_at := vitals.contacts_generated_at()) is not None:
+            checkpoint["contacts_generated_at"] = generated_at.isoformat()
         return {
             "schema_version": SCHEMA,
             "connector": self._connector._asdict(),
             "status": status,
             "counters": dict(vitals.counters),
-            "checkpoint": checkpoint,
+            "checkpoint": checkpoint or None,
             "sent_at": now.isoformat(),
         }
 
