@@ -10,7 +10,7 @@ SOURCES := requirements-tools.lock requirements-dev.lock pyproject.toml package.
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 
-.PHONY: help setup run test lint bench soak sample audit lock clean
+.PHONY: help setup run test lint bench mutants soak sample audit lock clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ soak: $(STAMP) ## The big counts: hundreds of kills, thousands of seeds
 sample: $(STAMP) ## Checks that want real mail: make sample MAIL=folder
 	@test -n "$(MAIL)" || { echo "usage: make sample MAIL=folder-of-eml-files"; exit 2; }
 	@POSTROOM_SAMPLE_MAIL="$(MAIL)" $(BIN)/python -m pytest -s tests/sample
+
+mutants: $(STAMP) ## Small wrong changes that no test notices: make mutants [ONLY="core/retry --all"]
+	@$(BIN)/python tests/mutants.py $(ONLY)
 
 bench: $(STAMP) ## Every speed claim, beside its peers, as one table
 	@$(BIN)/python -m bench

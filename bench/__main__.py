@@ -1,7 +1,8 @@
 """`python -m bench`: install the peers, measure every claim beside them, print one table.
 
 Ends with 0 when every goal is met, 1 when one is not or a subject could not be measured. Quick runs are smoke runs:
-their figures prove nothing, so a missed goal does not fail them.
+their figures prove nothing, so a missed goal does not fail them. Whatever happens, it ends with its table: who crashed,
+hung or said nothing that can be read has a line without a figure, and the reason follows.
 """
 
 import argparse
@@ -10,14 +11,18 @@ import os
 import platform
 import signal
 import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 
 from . import ground, install, table
 from .claims import CLAIMS
-from .rounds import Run
+from .rounds import EVERYBODY, Run, reason
 from .sizes import FULL, QUICK
 from .subjects import field_of
+
+Claims = Mapping[str, Callable[[Run], list[table.Line]]]
 
 
 def main() -> int:
@@ -26,13 +31,7 @@ def main() -> int:
     if not chosen:
         sys.exit(f"no claim is named {', '.join(options.only)}; there are {', '.join(CLAIMS)}")
     signal.signal(signal.SIGTERM, _end)
-    field = field_of(install.install())
-    lines: list[table.Line] = []
-    with ground.prepared() as here:
-        run = Run(here, field, QUICK if options.quick else FULL, options.rounds, frozenset(options.subject))
-        print(_circumstances(options), file=sys.stderr, flush=True)
-        for name in chosen:
-            lines += CLAIMS[name](run)
+    lines = measured(chosen, lambda: _running(options))
     print(_circumstances(options), end="\n\n")
     table.show(lines)
     for complaint in table.complaints(lines):
@@ -41,6 +40,31 @@ def main() -> int:
         record = {"circumstances": _circumstances(options), "lines": table.as_json(lines)}
         options.json.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     return _verdict(lines, quick=options.quick)
+
+
+def measured(
+    chosen: list[str], running: Callable[[], AbstractContextManager[Run]], claims: Claims = CLAIMS
+) -> list[table.Line]:
+    """The lines of all claims. However the run ends, by Ctrl-C too, those that are missing say why."""
+    lines: list[table.Line] = []
+    left = list(chosen)
+    try:
+        with running() as run:
+            while left:
+                lines += run.claim(left[0], claims[left[0]])
+                del left[0]
+    except BaseException as error:
+        print(f"the run ended early: {reason(error)}", file=sys.stderr, flush=True)
+        lines += [table.Line(name, EVERYBODY, error=f"{name}: {reason(error)}") for name in left]
+    return lines
+
+
+@contextmanager
+def _running(options: argparse.Namespace) -> Generator[Run]:
+    field = field_of(install.install())
+    with ground.prepared() as here:
+        print(_circumstances(options), file=sys.stderr, flush=True)
+        yield Run(here, field, QUICK if options.quick else FULL, options.rounds, frozenset(options.subject))
 
 
 def _options() -> argparse.Namespace:

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,14 +33,20 @@ def install() -> Peers:
     node = FOLDER / "node"
     FOLDER.mkdir(exist_ok=True)
     if _is_stale(python, "requirements.lock"):
-        _say("installing the Python peers into .peers/python")
-        _install_python(python)
-        _stamp(python, "requirements.lock")
+        _try("the Python peers", _install_python, python, "requirements.lock")
     if _is_stale(node, "package-lock.json"):
-        _say("installing the Node.js peer into .peers/node")
-        _install_node(node)
-        _stamp(node, "package-lock.json")
+        _try("the Node.js peer", _install_node, node, "package-lock.json")
     return Peers(python=_interpreter(python), node=_node_wheel() / "bin" / "node", node_modules_parent=node)
+
+
+def _try(peers: str, install: Callable[[Path], None], folder: Path, lock: str) -> None:
+    """Without them the others are measured all the same, and the table says who could not be."""
+    _say(f"installing {peers} into {folder.relative_to(ROOT)}")
+    try:
+        install(folder)
+        _stamp(folder, lock)
+    except (OSError, subprocess.SubprocessError) as error:
+        _say(f"{peers} could not be installed: {error}")
 
 
 def _install_python(folder: Path) -> None:

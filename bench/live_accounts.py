@@ -37,6 +37,7 @@ from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
 
 from .live_mail import Measured, services_on
+from .order import answer
 from .tiering import CONTACT, messages
 from .told_emulator import ToldEmulator, Words, serve, told_emulator
 
@@ -165,4 +166,4 @@ if __name__ == "__main__":
             runner.run(emulate(*numbers))
         else:
             measured = runner.run(connect(*numbers))
-            sys.stdout.write(measured.to_json() + "\n")
+            answer(measured.to_json())

@@ -44,6 +44,7 @@ from postroom.switchboard.intake import Intake
 from postroom.switchboard.mcp_server import build_server
 
 from .live_mail import ENDPOINT, TOKEN, services_on
+from .order import answer
 from .tiering import CONTACT, USER, messages
 from .told_emulator import ToldEmulator, Words, serve, told_emulator
 
@@ -203,4 +204,4 @@ if __name__ == "__main__":
             runner.run(emulate())
         else:
             outcome = runner.run(connect(int(sys.argv[2]), int(sys.argv[3])))
-            sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
+            answer(json.dumps(asdict(outcome)))

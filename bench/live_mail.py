@@ -47,6 +47,7 @@ from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
 from postroom.switchboard.token_check import TokenCheck
 
+from .order import answer
 from .tiering import CONTACT, USER, messages
 
 TOKEN = "bench"
@@ -158,4 +159,4 @@ if __name__ == "__main__":
             runner.run(emulate(int(sys.argv[2])))
         else:
             measured = runner.run(connect(int(sys.argv[2]), json.loads(sys.argv[3])))
-            sys.stdout.write(measured.to_json() + "\n")
+            answer(measured.to_json())

@@ -4,11 +4,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .answers import SubjectFailedError
 from .ground import Ground
 from .order import Database, Order, Outcome
 from .sizes import Sizes
-from .subjects import Field, Subject, SubjectFailedError
+from .subjects import Field, Subject
 from .table import Line
+
+EVERYBODY = "everybody"
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,14 @@ class Run:
                 self._take(wanted[(number + position) % len(wanted)], number + 1)
         return [turn.line for turn in wanted]
 
+    def claim(self, name: str, measure: Callable[["Run"], list[Line]]) -> list[Line]:
+        """The lines of one claim; where it could not even begin, one that says so."""
+        try:
+            return measure(self)
+        except Exception as error:
+            _say(f"{name}: {reason(error)}")
+            return [Line(name, EVERYBODY, error=f"{name}: {reason(error)}")]
+
     def _take(self, turn: Turn, number: int) -> None:
         line = turn.line
         if line.error is not None:
@@ -45,9 +56,9 @@ class Run:
         label = f"{line.work}: {line.subject}, round {number} of {self.rounds}"
         try:
             turn.measure()
-        except SubjectFailedError as error:
-            line.error = str(error)
-            _say(f"{label}: {error}")
+        except Exception as error:  # whatever it is, the others are measured, and the table says it
+            line.error = reason(error)
+            _say(f"{label}: {line.error}")
         else:
             _say(f"{label}: {line.samples[-1]:,.3f} {line.unit}")
 
@@ -63,6 +74,10 @@ class Run:
             subject.ask(Order("prepare", target))
             self.ground.settle(target)
             return subject.measure(Order("enqueue", target, count=count, producers=producers))
+
+
+def reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, SubjectFailedError) else f"{type(error).__name__}: {error}"
 
 
 def _say(text: str) -> None:

@@ -17,7 +17,7 @@ from postroom.core.rulebook import Rulebook
 from postroom.core.rules import Rule, Subject
 from support.naive_rules import naive_first_match
 
-from .order import Outcome
+from .order import Outcome, answer
 
 RULES = 1_000
 DISTINCT = 400
@@ -127,4 +127,4 @@ def main(name: str, count: int) -> Outcome:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(main(sys.argv[1], int(sys.argv[2])).to_json() + "\n")
+    answer(main(sys.argv[1], int(sys.argv[2])).to_json())

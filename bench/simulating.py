@@ -20,7 +20,7 @@ from postroom.store.mail import keep_account
 from postroom.store.migrate import migrate
 from postroom.store.simulation import Wanted
 
-from .order import Outcome, Target, run
+from .order import Outcome, Target, answer, run
 from .ours import opened
 from .ruling import NOW, messages, rules
 
@@ -71,4 +71,4 @@ if __name__ == "__main__":
     verb, kind, address, number = sys.argv[1:]
     where = Target("postgres" if kind == "postgres" else "sqlite", address)
     work = fill(where, int(number)) if verb == "fill" else measure(where, int(number))
-    sys.stdout.write(run(work).to_json() + "\n")
+    answer(run(work).to_json())

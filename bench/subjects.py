@@ -1,17 +1,21 @@
 """Who is measured, and how an order reaches their process."""
 
-import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
+from .answers import SubjectFailedError, answer_of
 from .install import ROOT, Peers
 from .order import Order, Outcome
 
 TIMEOUT_SECONDS = 3600.0
 
 
-class SubjectFailedError(RuntimeError):
-    """A subject ended with an error, or did not do the work it was asked to do."""
+def outcome_of(said: dict[str, Any], what: str) -> Outcome:
+    try:
+        return Outcome(**said)
+    except TypeError as error:
+        raise SubjectFailedError(f"{what}: its answer is not an outcome ({error})") from None
 
 
 @dataclass(frozen=True)
@@ -20,20 +24,11 @@ class Subject:
 
     name: str
     command: tuple[str, ...]
+    timeout_s: float = TIMEOUT_SECONDS
 
     def ask(self, order: Order) -> Outcome:
-        process = subprocess.Popen(
-            [*self.command, order.to_json()], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        try:
-            output, errors = process.communicate(timeout=TIMEOUT_SECONDS)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        if process.returncode != 0:
-            raise SubjectFailedError(f"{self.name} could not {order.verb}:\n{errors.strip()[-2000:]}")
-        return Outcome.from_json(output.splitlines()[-1])
+        what = f"{self.name} could not {order.verb}"
+        return outcome_of(answer_of([*self.command, order.to_json()], what, self.timeout_s), what)
 
     def measure(self, order: Order) -> Outcome:
         """Ask, and believe the figure only when every job was handled once and is finished in the database."""

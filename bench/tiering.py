@@ -19,7 +19,7 @@ from fast_mail_parser import parse_email
 
 from postroom.core.tiers import Known, assign_tier_from_raw
 
-from .order import Outcome
+from .order import Outcome, answer
 
 DISTINCT = 500
 RULES = ("known_contact", "reply_to_outbound", "direct_correspondence", "fallback_default")
@@ -127,4 +127,4 @@ def main(name: str, count: int) -> Outcome:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(main(sys.argv[1], int(sys.argv[2])).to_json() + "\n")
+    answer(main(sys.argv[1], int(sys.argv[2])).to_json())

@@ -1,9 +1,9 @@
 """Runs the test suites one after another and prints what each took beside its budget.
 
-The budgets add up to less than twelve minutes on two cores. Tests wait for disks, servers and processes for half of
-their time, so a suite is shared by two pytest workers, each with a PostgreSQL of its own; tests that hold somebody to a
-fraction of a second have the machine to themselves afterwards. `--soak` runs the suites that have big counts, with
-those counts (the tests read POSTROOM_TEST_SCALE).
+The budgets add up to less than twelve minutes on two quiet cores; a busy machine takes longer, and that fails nothing.
+Tests wait for disks, servers and processes for half of their time, so a suite is shared by two pytest workers, each
+with a PostgreSQL of its own; tests that start many processes at once have the machine to themselves afterwards.
+`--soak` runs the suites that have big counts, with those counts (the tests read POSTROOM_TEST_SCALE).
 """
 
 import re

@@ -7,11 +7,12 @@ them and does nothing else.
 from dataclasses import dataclass
 from functools import partial
 
+from ..answers import SubjectFailedError
 from ..load import WARM_UP
 from ..order import Database, Door, Order, Outcome, Target, Verb
 from ..rounds import Run, Turn
 from ..serving import served
-from ..subjects import Subject, SubjectFailedError
+from ..subjects import Subject
 from ..table import Bound, Line, ahead_of
 
 P99_MS = 30.0

@@ -3,18 +3,18 @@ how many accounts one core serves; and how long new mail takes while old mail is
 """
 
 import contextlib
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
+from ..answers import SubjectFailedError, answer_of, first_line_of
 from ..install import ROOT
 from ..live_beside import Outcome
 from ..live_mail import Measured
 from ..rounds import Run, Turn
-from ..subjects import Subject, SubjectFailedError
+from ..subjects import Subject
 from ..table import Bound, Comparison, Line
 
 WORK = "history to accepted envelope, SQLite"
@@ -99,11 +99,7 @@ def _measure_beside(new_mail: int, bulk_before_s: int, lines: list[Line]) -> Non
 
 def asked(module: str, *words: str) -> dict[str, Any]:
     """What a process says at its end."""
-    command = [sys.executable, "-m", module, *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1800)
-    if done.returncode != 0:
-        raise SubjectFailedError(f"{module} failed:\n{done.stderr.strip()[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return answer_of([sys.executable, "-m", module, *words], f"{module} failed", timeout_s=1800)
 
 
 def _check_accepted(outcome: Measured, count: int) -> None:
@@ -115,14 +111,11 @@ def _check_accepted(outcome: Measured, count: int) -> None:
 def _emulator(count: int) -> Generator[str]:
     """Where it is and where its history begins, as it says itself."""
     command = [sys.executable, "-m", "bench.live_mail", "emulator", str(count)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
-        said = process.stdout.readline()
-        if not said:
-            raise SubjectFailedError("the emulator did not start")
-        yield said.strip()
+        yield first_line_of(process, "the emulator did not start")
     finally:
-        process.terminate()
+        process.kill()
         process.wait()
         process.stdout.close()

@@ -8,9 +8,10 @@ import contextlib
 import statistics
 from functools import partial
 
+from ..answers import SubjectFailedError
 from ..order import Database, Order, Target
 from ..rounds import Run, Turn
-from ..subjects import Subject, SubjectFailedError
+from ..subjects import Subject
 from ..table import Bound, Comparison, Line, ahead_of
 
 AT_LEAST = 20_000

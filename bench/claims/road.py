@@ -5,9 +5,9 @@ care of, and how long mail that comes one by one waits for its action.
 import statistics
 from functools import partial
 
+from ..answers import SubjectFailedError
 from ..road import Outcome
 from ..rounds import Run
-from ..subjects import SubjectFailedError
 from ..table import Bound, Line
 from .live_mail import alternate_together, asked
 

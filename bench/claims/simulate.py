@@ -1,13 +1,12 @@
 """How fast a change of rules is replayed over stored mail: 50,000 messages within a minute, whatever the database."""
 
-import subprocess
 import sys
 from functools import partial
 
-from ..install import ROOT
+from ..answers import SubjectFailedError, answer_of
 from ..order import Database, Outcome, Target
 from ..rounds import Run, Turn
-from ..subjects import Subject, SubjectFailedError
+from ..subjects import Subject, outcome_of
 from ..table import Bound, Line
 
 COUNT, WITHIN_S = 50_000, 60
@@ -41,7 +40,5 @@ def _measure(run: Run, kind: Database, line: Line) -> None:
 
 def _asked(verb: str, target: Target, count: int) -> Outcome:
     command = [sys.executable, "-m", "bench.simulating", verb, target.database, target.address, str(count)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1_200)
-    if done.returncode != 0:
-        raise SubjectFailedError(f"could not {verb}:\n{done.stderr.strip()[-2000:]}")
-    return Outcome.from_json(done.stdout.splitlines()[-1])
+    what = f"could not {verb}"
+    return outcome_of(answer_of(command, what, timeout_s=1_200), what)

@@ -1,13 +1,11 @@
 """How fast raw messages get their tiers on one core, beside what Python's own parser, and a fast one, would take."""
 
-import subprocess
 import sys
 from functools import partial
 
-from ..install import ROOT
-from ..order import Outcome
+from ..answers import SubjectFailedError, answer_of
 from ..rounds import Run, Turn
-from ..subjects import Subject, SubjectFailedError
+from ..subjects import Subject, outcome_of
 from ..table import Bound, Line, ahead_of
 
 AT_LEAST = 10_000
@@ -35,10 +33,8 @@ def one_core(run: Run) -> list[Line]:
 def _measure(line: Line) -> None:
     count = COUNTS[line.subject]
     command = [sys.executable, "-m", "bench.tiering", line.subject, str(count)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    if done.returncode != 0:
-        raise SubjectFailedError(f"{line.subject} could not assign tiers:\n{done.stderr.strip()[-2000:]}")
-    outcome = Outcome.from_json(done.stdout.splitlines()[-1])
+    what = f"{line.subject} could not assign tiers"
+    outcome = outcome_of(answer_of(command, what, timeout_s=600), what)
     if outcome.finished != count:
         raise SubjectFailedError(f"{line.subject} gave {count - outcome.finished} of {count} messages another tier")
     line.samples.append(count / outcome.seconds)

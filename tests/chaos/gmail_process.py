@@ -23,6 +23,7 @@ from postroom.connectors.gmail.spending import RememberedQuota
 from postroom.connectors.mcp_switchboard import switchboard_at
 from postroom.connectors.sent_index import SentIndex
 from postroom.gmail.client import GmailClient
+from support.patience import PATIENCE_S
 from support.processes import announce
 
 POLL = timedelta(milliseconds=20)
@@ -37,7 +38,7 @@ async def main(arguments: argparse.Namespace) -> None:
         return arguments.gmail_token
 
     async with (
-        httpx2.AsyncClient(trust_env=False, timeout=30) as http,
+        httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http,
         switchboard_at(arguments.switchboard, arguments.token) as switchboard,
     ):
         connector = GmailConnector(

@@ -33,6 +33,7 @@ from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
 from postroom.store.clock import wall_clock
 from postroom.store.opening import open_database
+from support.patience import PATIENCE_S
 from support.processes import announce
 
 HASTE = RetryPolicy(max_attempts=1000, base=timedelta(milliseconds=20), cap=timedelta(milliseconds=200))
@@ -56,7 +57,7 @@ async def main(arguments: argparse.Namespace) -> None:
     async def token() -> str:
         return arguments.token
 
-    async with httpx2.AsyncClient(trust_env=False, timeout=10) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         client = GmailClient(http, arguments.gmail, token)
         mailbox = GmailMailbox(client)
         handlers = {

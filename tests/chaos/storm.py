@@ -15,6 +15,6 @@ async def finish_all(children: Family, place: Place) -> None:
     async def all_ended() -> bool:
         return await place.live_jobs() == 0 and await place.leases() == 1
 
-    await worker.until(all_ended, patience_s=120)
+    await worker.until(all_ended)
     worker.signal(signal.SIGTERM)
     assert await worker.ended() == 0, worker.complaints()

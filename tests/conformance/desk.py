@@ -14,6 +14,7 @@ from postroom.store import jobs as store
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.new_jobs import new_job
+from support.patience import PATIENCE_S
 
 LEASE = timedelta(seconds=60)
 TYPES = Catalogue(
@@ -30,7 +31,7 @@ async def listen(database: Database, *channels: str) -> "asyncio.Queue[str]":
         database.subscribe(channel, heard.put_nowait)
     if database.dialect == "postgres":
         for _ in channels:
-            assert await asyncio.wait_for(heard.get(), 10) == ""
+            assert await asyncio.wait_for(heard.get(), PATIENCE_S) == ""
     return heard
 
 

@@ -14,9 +14,9 @@ from postroom.core.jobs import JobView
 from postroom.jobs.run import Handler, JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.store.database import Database, Dialect, Subscription, Transaction
+from support.patience import PATIENCE_S
 
 T = TypeVar("T")
-PATIENCE_S = 10
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:

@@ -17,6 +17,7 @@ from postroom.store.acceptance import Accepted
 from postroom.store.database import Database
 from postroom.store.inbox import prune_inbox
 from postroom.switchboard.dispatcher import Dispatcher
+from support.patience import PATIENCE_S
 
 KEY = {"idempotency_key": "k"}
 
@@ -325,7 +326,7 @@ async def test_whoever_is_bound_to_an_endpoint_hands_in_for_no_other(desk: Inbox
 async def test_whoever_waits_is_woken_by_what_is_accepted(desk: InboxDesk) -> None:
     waiting = asyncio.create_task(desk.buffer.next("gateway", 1, timedelta(seconds=30)))
     (accepted,) = await desk.ingest(event())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert [each.message_id for each in await waiting] == [accepted.request_id]
 
 

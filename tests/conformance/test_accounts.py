@@ -25,6 +25,7 @@ from postroom.store.ids import new_id
 from postroom.store.secret_keys import Resealed, StoredSecret
 from postroom.switchboard.accounts import connect, drop_other_keys, find_account, reseal_all
 from postroom.vault import Sealed, Vault
+from support.patience import PATIENCE_S
 
 BOB = "bob@example.com"
 
@@ -195,7 +196,7 @@ async def test_a_lost_consent_parks_jobs_without_an_attempt_and_a_new_one_releas
     heard = await listen(desk.database, jobs.CHANNEL)
     renewed = await linked(desk, vault)
     assert (renewed.state, renewed.state_reason) == ("active", None)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await heard.get()
     assert [job.id for job in await desk.claim()] == [waiting]
 
@@ -255,7 +256,7 @@ async def test_every_move_is_audited_with_its_reason_and_none_is_made_twice(desk
 
     paused = await twice(accounts.pause_account, "on holiday")
     assert (paused.state, paused.state_reason) == ("paused", "on holiday")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert await heard.get() == str(id)
     resumed = await twice(accounts.resume_account)
     assert (resumed.state, resumed.state_reason) == ("active", None)

@@ -24,6 +24,7 @@ from postroom.store.connector_requests import (
     signal_of,
 )
 from postroom.store.ids import new_id
+from support.patience import PATIENCE_S
 
 OTHER = "gmail:user:ben@example.com"
 
@@ -103,7 +104,7 @@ async def test_what_is_given_back_waits_again(desk: Desk) -> None:
     [held] = await lease(desk)
     heard = await listen(desk.database, connector_requests.ASKED)
     assert await desk.database.run(give_back_requests(ENDPOINT, held.lease_token)) == 1
-    assert await asyncio.wait_for(heard.get(), 10) == signal_of(ENDPOINT)
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == signal_of(ENDPOINT)
     assert await desk.database.run(give_back_requests(ENDPOINT, held.lease_token)) == 0
     assert [each.id for each in await lease(desk)] == [held.id]
 
@@ -134,10 +135,10 @@ async def test_a_look_is_worth_it_only_when_there_is_something(desk: Desk) -> No
 async def test_those_who_wait_are_woken(desk: Desk) -> None:
     heard = await listen(desk.database, connector_requests.ASKED, connector_requests.ENDED)
     id = await ask(desk)
-    assert await asyncio.wait_for(heard.get(), 10) == signal_of(ENDPOINT)
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == signal_of(ENDPOINT)
     [held] = await lease(desk)
     await reply(desk, held, Reply({}))
-    assert await asyncio.wait_for(heard.get(), 10) == str(id)
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == str(id)
 
 
 async def test_there_is_an_end_to_requests_that_wait_and_to_their_size(

@@ -11,6 +11,7 @@ from postroom.core.errors import ConstraintBroken
 from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
 from postroom.store.ids import new_id
+from support.patience import PATIENCE_S
 
 
 async def test_a_job_that_was_accepted_can_be_shown_as_it_was_asked_for(desk: Desk) -> None:
@@ -93,17 +94,17 @@ async def test_a_list_can_be_narrowed_to_a_state_and_a_type(desk: Desk) -> None:
 async def test_a_due_job_wakes_workers_with_the_highest_priority_of_its_batch(desk: Desk) -> None:
     heard = await listen(desk.database, store.CHANNEL)
     await desk.accept(desk.new(priority=-3), desk.new(priority=12), desk.new(priority=5))
-    assert await asyncio.wait_for(heard.get(), 10) == "12"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "12"
     await desk.enqueue(priority=-3)
-    assert await asyncio.wait_for(heard.get(), 10) == "-3"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "-3"
 
 
 async def test_a_sleeping_job_wakes_the_scheduler_and_no_worker(desk: Desk) -> None:
     heard = await listen(desk.database, store.CHANNEL, "scheduler")
     await desk.enqueue(not_before=desk.clock() + timedelta(seconds=1), priority=99)
-    assert await asyncio.wait_for(heard.get(), 10) == "sleeping"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "sleeping"
     await desk.enqueue(priority=3)
-    assert await asyncio.wait_for(heard.get(), 10) == "3"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "3"
 
 
 async def test_a_closed_subscription_hears_nothing(desk: Desk) -> None:
@@ -114,7 +115,7 @@ async def test_a_closed_subscription_hears_nothing(desk: Desk) -> None:
     subscription.close()
     closed.clear()
     await desk.enqueue(priority=4)
-    assert await asyncio.wait_for(heard.get(), 10) == "4"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "4"
     assert closed == []
 
 

@@ -15,6 +15,7 @@ from postroom.core.jobs import NewJob
 from postroom.store import jobs as store
 from postroom.store.database import Notify, Script, Text, query, sql, transaction
 from postroom.store.sqlite import SqliteDatabase
+from support.patience import PATIENCE_S
 
 
 class Refused(Exception):
@@ -82,9 +83,9 @@ async def test_a_transaction_that_fails_wakes_nobody(desk: Desk) -> None:
         return_exceptions=True,
     )
     assert isinstance(answers[0], Refused)
-    assert await asyncio.wait_for(heard.get(), 10) == "1"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "1"
     await desk.enqueue(priority=2)
-    assert await asyncio.wait_for(heard.get(), 10) == "2"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "2"
 
 
 async def test_waiting_transactions_share_a_commit(sqlite_desk: Desk) -> None:

@@ -21,9 +21,9 @@ from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id
 from postroom.store.inbox import LeaseRef
 from postroom.switchboard.buffer import Buffer
+from support.patience import PATIENCE_S
 
 CONSUMERS = 8
-PATIENCE_S = 30
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from postroom.store.history import streaks
 from postroom.store.ids import new_id
 from postroom.store.inbox import LeaseRef, adopt_strays, give_up, lease
 from postroom.switchboard.buffer import MOST_AT_ONCE, Buffer
+from support.patience import PATIENCE_S
 
 LEASE_S = GATEWAY.lease.total_seconds()
 
@@ -223,7 +224,7 @@ async def test_a_waiting_consumer_gets_what_another_returns(desk: InboxDesk) -> 
     held = await desk.next()
     waiting = asyncio.create_task(Buffer(desk.database, clock=desk.clock).next("gateway", 1, timedelta(seconds=30)))
     await desk.nack(held)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert [each.message_id for each in await waiting] == [held[0].message_id]
 
 

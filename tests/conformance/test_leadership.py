@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from conformance.desk import TYPES, Desk
-from conformance.shop import PATIENCE_S, Meddler, until
+from conformance.shop import Meddler, until
 from postroom.boot_clock import BootClock, since_boot
 from postroom.core.errors import DatabaseUnavailable
 from postroom.jobs.leadership import NAME, Leadership
@@ -17,6 +17,7 @@ from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Recurring, Scheduler
 from postroom.store import leaders
 from postroom.store.database import Database
+from support.patience import PATIENCE_S
 
 LEASE = timedelta(milliseconds=30)  # the pauses between tries follow from it; the lease itself, from the test's clock
 HOURLY = Recurring("hourly", "0 * * * *", "plain")

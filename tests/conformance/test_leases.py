@@ -12,6 +12,7 @@ from postroom.store import jobs as store
 from postroom.store.codecs import from_json
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from support.patience import PATIENCE_S
 
 
 async def test_a_heartbeat_keeps_the_lease_alive(desk: Desk) -> None:
@@ -147,7 +148,7 @@ async def test_a_rescue_wakes_workers(desk: Desk) -> None:
     await desk.claimed(priority=6)
     heard = await listen(desk.database, store.CHANNEL)
     await desk.rescue_all()
-    assert await asyncio.wait_for(heard.get(), 10) == "6"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "6"
 
 
 async def test_a_claim_and_a_rescue_at_once_leave_no_job_with_a_dead_owner(

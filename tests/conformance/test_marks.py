@@ -14,6 +14,7 @@ from postroom.core.jobs import Job
 from postroom.jobs.marks import MarkKeeper
 from postroom.store.ids import new_id
 from postroom.store.job_marks import advance, still_open, watch_inserts
+from support.patience import PATIENCE_S
 
 BATCH = 1000
 
@@ -235,7 +236,7 @@ async def test_a_mark_raised_by_another_meanwhile_is_rewound_all_the_same(desk: 
 
 async def _until_someone_waits(other: asyncpg.Connection) -> None:
     """The server itself says when a transaction waits for another."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
             pass
 

@@ -199,6 +199,7 @@ async def test_delivery_completes_the_action_with_the_sent_message_and_forgets_t
 
 async def test_what_is_unknown_is_leased_by_nobody_and_settled_by_a_person(desk: Desk) -> None:
     leased = await doubted(desk)
+    assert (await action_of(desk)).error, "the action says why it goes on"
     desk.clock.forward(30 * 86_400)
     assert await lease(desk) == []
     with pytest.raises(IllegalMove, match="may have been sent"):

@@ -9,6 +9,7 @@ from postroom.store import jobs as store
 from postroom.store import schedules
 from postroom.store.database import Database
 from postroom.store.schedules import Schedule
+from support.patience import PATIENCE_S
 
 HOUR = timedelta(hours=1)
 
@@ -91,7 +92,7 @@ async def test_a_tick_wakes_workers(desk: Desk) -> None:
     await _keep(desk, schedule)
     heard = await listen(desk.database, store.CHANNEL)
     await desk.database.run(schedules.fire(schedule, desk.new(priority=2), desk.clock() + HOUR, desk.clock()))
-    assert await asyncio.wait_for(heard.get(), 10) == "2"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "2"
 
 
 async def test_a_schedule_with_the_same_expression_keeps_its_next_time(desk: Desk) -> None:

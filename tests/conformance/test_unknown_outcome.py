@@ -13,6 +13,7 @@ from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
 from postroom.store.postgres import PostgresDatabase
 from support.faults import Cut, Wire
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -123,9 +124,11 @@ async def test_a_subscription_hears_again_after_its_backend_was_terminated(
 ) -> None:
     heard = await listen(postgres_desk.database, store.CHANNEL)
     await _terminate_backends(emptied_postgres_url)
-    assert await asyncio.wait_for(heard.get(), 10) == "", "an empty message says: look, you may have missed something"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "", (
+        "an empty message says: look, you may have missed something"
+    )
     await postgres_desk.enqueue(priority=7)
-    assert await asyncio.wait_for(heard.get(), 10) == "7"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "7"
 
 
 async def test_a_server_that_stays_away_longer_than_our_patience_is_an_error_that_says_so() -> None:

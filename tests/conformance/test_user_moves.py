@@ -12,6 +12,7 @@ from postroom.core.jobs import Job
 from postroom.store import jobs as store
 from postroom.store.codecs import from_json
 from postroom.store.ids import new_id
+from support.patience import PATIENCE_S
 
 
 async def _ended(desk: Desk, state: str, type: str = "plain") -> Job:
@@ -151,7 +152,7 @@ async def test_a_retry_wakes_workers(desk: Desk) -> None:
     job = await _ended(desk, "failed")
     heard = await listen(desk.database, store.CHANNEL)
     await desk.retry(job.id)
-    assert await asyncio.wait_for(heard.get(), 10) == "0"
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "0"
 
 
 @pytest.mark.parametrize("pause", ["retry_later", "release"])

@@ -14,6 +14,7 @@ from postroom.core.retry import RetryPolicy
 from postroom.jobs.run import JobRun
 from postroom.store import jobs as store
 from postroom.store.database import Script, transaction
+from support.patience import PATIENCE_S
 
 
 def _raising(*errors: BaseException | None) -> "Raising":
@@ -185,7 +186,7 @@ async def test_a_job_is_canceled_at_its_next_step(desk: Desk) -> None:
 
     accepted = await desk.enqueue()
     async with working(desk, handler) as worker:
-        await asyncio.wait_for(between.wait(), 10)
+        await asyncio.wait_for(between.wait(), PATIENCE_S)
         assert await desk.cancel(accepted.id) == "requested"
         go_on.set()
         await until(lambda: worker.counts.canceled == 1)
@@ -204,7 +205,7 @@ async def test_a_heartbeat_tells_a_running_job_to_cancel(desk: Desk) -> None:
 
     accepted = await desk.enqueue()
     async with working(desk, handler, heartbeat=timedelta(milliseconds=2)) as worker:
-        await asyncio.wait_for(begun.wait(), 10)
+        await asyncio.wait_for(begun.wait(), PATIENCE_S)
         await desk.cancel(accepted.id)
         await until(lambda: worker.counts.canceled == 1)
     assert await desk.state(accepted.id) == "canceled"

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from conformance.desk import TYPES, Desk, listen
-from conformance.shop import PATIENCE_S, Gate, Meddler, quick, until, warm_up, working
+from conformance.shop import Gate, Meddler, quick, until, warm_up, working
 from postroom.core.errors import DatabaseUnavailable
 from postroom.core.jobs import Job
 from postroom.jobs import worker as worker_module
@@ -15,6 +15,7 @@ from postroom.jobs.rescue import Rescuer
 from postroom.jobs.run import Handler, JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.store import jobs as store
+from support.patience import PATIENCE_S
 
 SOON = timedelta(milliseconds=2)
 AHEAD = timedelta(hours=1)  # with this, a worker that has been measured claims all there is

@@ -31,10 +31,10 @@ from postroom.sandbox.server import running_emulator
 from postroom.store.database import Database
 from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
+from support.patience import PATIENCE_S
 from support.switchboard import open_account, services_on
 
 SEED = 7
-PATIENCE_S = 20
 
 
 class WatchedVitals(Vitals):

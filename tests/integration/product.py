@@ -50,12 +50,12 @@ from postroom.store.rules import NewRule, add_rules
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.mcp_server import build_server
+from support.patience import PATIENCE_S
 from support.switchboard import services_on
 
 OWNER = "mara@lindqvist.example"
 ENDPOINT = f"gmail:user:{OWNER}"
 TOKEN = "sandbox-token"
-PATIENCE_S = 20.0
 # Attempts follow each other at once, and sent mail is looked for without long waits.
 SENDING = Pace(first=timedelta(milliseconds=20), poll=timedelta(milliseconds=50), looks=(0.0, 0.01))
 

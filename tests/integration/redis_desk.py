@@ -21,13 +21,12 @@ from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
+from support.patience import PATIENCE_S
 from support.redis import RedisServer
 from support.switchboard import services_on
 
 STREAM, GROUP = "events", "postroom"
 IDENTITY = f"redis:{STREAM}"
-# Long enough for a machine that is busy with other things.
-PATIENCE_S = 240
 SOON = timedelta(milliseconds=20)
 AT_ONCE = RetryPolicy(base=timedelta(milliseconds=2), cap=timedelta(milliseconds=20))
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from integration.product import PATIENCE_S, Product, letter, running_product
+from integration.product import Product, letter, running_product
 from postroom.act.undo import undo_job
 from postroom.act.undo_many import MOST, undo_these
 from postroom.act.wishes import Wishes
@@ -28,6 +28,7 @@ from postroom.store.database import Database, Script, sql, transaction
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
 from postroom.store.new_jobs import new_job
+from support.patience import PATIENCE_S
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "apply_label": {"label": "Receipts"},

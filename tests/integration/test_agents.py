@@ -26,6 +26,7 @@ from postroom.store.pauses import standing_pauses
 from postroom.store.protection import protect
 from postroom.switchboard.services import Services
 from support.mail import OWNER, done, keep_account
+from support.patience import PATIENCE_S
 from support.switchboard import served, services_on
 
 
@@ -42,7 +43,7 @@ async def until(database: Database, holds: Callable[[], Any]) -> None:
     channels = (decisions.CHANNEL, jobs.CHANNEL)
     subscriptions = [database.subscribe(each, lambda _message: changed.set()) for each in channels]
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while not await holds():
                 await signalled(changed, 0.2)
                 changed.clear()

@@ -21,10 +21,10 @@ from postroom.core.errors import Fatal, KeyMissing, Retryable
 from postroom.sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
 from postroom.store import approvals
 from postroom.store.database import Database
+from support.patience import PATIENCE_S
 
 APPROVER, STRANGER = "910000000000000071", "910000000000000072"
 BUTTONS = Buttons(lambda: [b"k" * 32])
-PATIENCE_S = 10
 
 
 @dataclass

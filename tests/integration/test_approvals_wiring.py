@@ -26,6 +26,7 @@ from postroom.sandbox.discord_api import CHANNEL_ID, DiscordApi, running_discord
 from postroom.settings import Settings, load_settings
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
+from support.patience import PATIENCE_S
 
 APPROVER = "910000000000000071"
 
@@ -71,7 +72,7 @@ async def test_a_bot_that_is_set_up_asks_and_takes_the_answer(
         async with ApprovalDesk(settings, sqlite) as desk:
             listening = asyncio.create_task(run_discord_bot(settings, sqlite))
             try:
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(PATIENCE_S):
                     await api.gateway.until_connected()
                     await at.notify(id, desk.channels)
                     (notice,) = await at.notices(id)

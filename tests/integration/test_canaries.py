@@ -43,9 +43,9 @@ from postroom.store.tokens import create_token, mint
 from postroom.switchboard import dispatcher
 from postroom.tracing import span, tell
 from support.canaries import Canaries, Watch, watching
+from support.patience import PATIENCE_S
 
 LETTERS, OVER_HTTP, OVER_MCP = 200, 450, 350
-PATIENCE_S = 60
 
 
 @pytest.fixture

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from redis.exceptions import RedisError
 
-from integration.redis_desk import IDENTITY, PATIENCE_S, SOON, Desk
+from integration.redis_desk import IDENTITY, SOON, Desk
 from postroom.connectors.runtime import Connector, Heart, Vitals, beating
 from postroom.core.errors import IntakeRefused, Refused, SwitchboardUnavailable
 from postroom.store.clock import wall_clock
 from postroom.store.connectors import list_connectors
 from postroom.store.database import Database
+from support.patience import PATIENCE_S
 
 
 async def test_the_heartbeat_tells_how_the_connector_is_doing(desk: Desk, sqlite: Database):

@@ -19,6 +19,7 @@ from postroom.store.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.switchboard.connector_requests import ConnectorRequests
 from postroom.switchboard.mcp_server import build_server
+from support.patience import PATIENCE_S
 from support.switchboard import served, services_on
 
 ENDPOINT, OTHER = "gmail:user:ada@example.com", "gmail:user:ben@example.com"
@@ -61,7 +62,7 @@ async def watched(database: Database, clock: ManualClock) -> Watched:
 async def requests(watched: Watched, clock: ManualClock) -> AsyncIterator[ConnectorRequests]:
     """Polls are too rare to help a test."""
     made = ConnectorRequests(watched, clock, poll_s=600)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         yield made
         await made.close()
 
@@ -187,7 +188,7 @@ async def test_a_dashboard_asks_and_the_connector_answers(
     async def sync(arguments: Any) -> dict[str, int]:
         return {"ingested": 3}
 
-    async with asyncio.timeout(60), served(services) as running:
+    async with asyncio.timeout(PATIENCE_S), served(services) as running:
         token = await running.token("connector", ENDPOINT)
         async with switchboard_at(f"{running.address}/mcp", token) as afar:
             within = switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT)))
@@ -223,7 +224,7 @@ async def test_every_kind_can_be_asked_for_and_what_makes_no_sense_reaches_no_co
     database: Database, watched: Watched, clock: ManualClock
 ):
     services = services_on(database, clock)
-    async with asyncio.timeout(60), Client(build_server(services, Principal(Role.DASHBOARD))) as dashboard:
+    async with asyncio.timeout(PATIENCE_S), Client(build_server(services, Principal(Role.DASHBOARD))) as dashboard:
         for given, _ in ASKED:
             answer = await dashboard.call_tool("connector.request", {"endpoint_identity": ENDPOINT, **given})
             assert answer.structured_content["state"] == "queued"

@@ -30,6 +30,7 @@ from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.switchboard.connector_requests import LONGEST_WAIT
+from support.patience import PATIENCE_S
 from support.switchboard import mail
 
 
@@ -258,5 +259,5 @@ async def test_a_round_under_way_holds_up_nobody_who_asks(desk: GmailDesk):
     """The connector's own rounds never overlap, and may take many minutes."""
     id = desk.mailbox.deliver(letter("hello")).id
     connector = desk.connector()
-    async with connector._one_at_a_time, asyncio.timeout(20):  # pyright: ignore[reportPrivateUsage]
+    async with connector._one_at_a_time, asyncio.timeout(PATIENCE_S):  # pyright: ignore[reportPrivateUsage]
         assert (await connector.ingest([id]))[id].end == "new"

@@ -38,6 +38,7 @@ from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.quota import Limits
 from postroom.sandbox.sample import fill_sample
 from postroom.sandbox.server import running_emulator
+from support.patience import PATIENCE_S
 
 OWNER = "mara@lindqvist.example"
 TOKEN = "token-of-the-sandbox"
@@ -84,7 +85,7 @@ async def google() -> AsyncGenerator[Google]:
     print(f"seed {SEED}")
     mailbox = Mailbox(OWNER, Random(SEED))
     emulator = Emulator(mailbox, TOKEN, fill=lambda mailbox: fill_sample(mailbox, SEED))
-    async with running_emulator(emulator) as url, httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+    async with running_emulator(emulator) as url, httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         yield Google(emulator, url, http)
 
 

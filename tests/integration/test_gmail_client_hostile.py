@@ -22,6 +22,7 @@ from postroom.gmail.errors import (
     TokenUnavailable,
     Unreachable,
 )
+from support.patience import PATIENCE_S
 
 TOKEN = "ya29.very-secret-token"
 MAIL = "The doctor says it is only a cold"
@@ -59,7 +60,7 @@ async def serving(behave: Behaviour, deadline: float = 30) -> AsyncGenerator[tup
     server = Server(behave)
     listener = await asyncio.start_server(server, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-    async with listener, httpx2.AsyncClient(trust_env=False, timeout=30, follow_redirects=True) as http:
+    async with listener, httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S, follow_redirects=True) as http:
         yield GmailClient(http, url, token, deadline=timedelta(seconds=deadline)), server
         await server.stop()
 

@@ -26,6 +26,7 @@ from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.switchboard.hooks import GmailHook, GoogleKeys, PushTerms
+from support.patience import PATIENCE_S
 
 TOPIC, AUDIENCE = "projects/home/topics/mail", "https://postroom.example/hooks/gmail"
 
@@ -100,7 +101,7 @@ async def test_a_watched_mailbox_that_changes_is_looked_at(hooked: Hooked) -> No
     made = await sandbox.raw("PUT", subscription, json={"topic": TOPIC, "pushConfig": config})
     assert made.status_code == 200
     await sandbox.json("POST", "/watch", json={"topicName": TOPIC})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not await hooked.syncs():
             await taken.wait()
             taken.clear()

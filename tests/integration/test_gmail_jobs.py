@@ -42,6 +42,7 @@ from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
 from postroom.store.mailbox_jobs import ask_for_messages
 from postroom.store.new_jobs import new_job
+from support.patience import PATIENCE_S
 
 
 @dataclass
@@ -138,7 +139,7 @@ async def _taken(database: Database) -> requests.LeasedRequest:
     asked, token = asyncio.Event(), new_id()
     subscription = database.subscribe(requests.ASKED, lambda _message: asked.set())
     leasing = timedelta(seconds=60)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not (found := await database.run(requests.lease_requests(ENDPOINT, 1, token, leasing, wall_clock()))):
             await signalled(asked, 0.2)
             asked.clear()
@@ -297,7 +298,7 @@ def _set_state(state: str) -> Any:
 async def _until(database: Database, id: UUID, condition: Callable[[JobView], bool]) -> None:
     moved = asyncio.Event()
     database.subscribe(jobs.CHANNEL, lambda _message: moved.set())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition(await _shown(database, id)):
             await signalled(moved, 0.1)
             moved.clear()

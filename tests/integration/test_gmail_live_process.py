@@ -34,11 +34,11 @@ from postroom.switchboard.accounts import connect
 from postroom.switchboard.credentials import AccessTokens
 from postroom.vault import Vault
 from support.google import ADA, Google, running_google
+from support.patience import PATIENCE_S
 from support.service_keys import ROBOT, write_key
 from support.switchboard import Served, served, services_on
 
 POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
-PATIENCE_S = 60
 TOPIC = "projects/home/topics/gmail"
 SUBSCRIPTION = "projects/home/subscriptions/postroom"
 
@@ -223,7 +223,7 @@ async def test_the_process_is_told_of_mail_through_the_key_of_the_settings(conse
     environment = pulling(consented, POSTROOM_GMAIL_PUBSUB_KEY_FILE=str(path))
     async with consented.site.connector(**environment) as process:
         await announced(process)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await subscription.awaited.wait()
         arriving = consented.site.mailbox.deliver(letter("hello", to=consented.account.email)).id
         assert await consented.site.arrived(1) == [arriving]
@@ -242,7 +242,7 @@ async def test_the_process_goes_on_without_hints_and_says_why(consented: Consent
 
 async def _until_logged(process: asyncio.subprocess.Process, event: str, words: str) -> None:
     assert process.stderr is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while line := (await process.stderr.readline()).decode():
             if event in line:
                 assert words in line

@@ -20,6 +20,7 @@ from postroom.sandbox.faults import Fault
 from postroom.sandbox.methods import METADATA
 from postroom.sandbox.send_as import Alias, SendAs
 from postroom.store.opening import open_database
+from support.patience import PATIENCE_S
 
 WORK, SCHOOL, GIVEN = "Mara@Work.example", "old@school.example", "mara@club.example"
 
@@ -154,7 +155,7 @@ async def test_a_look_that_is_canceled_is_made_up_for_soon(desk: GmailDesk, alia
 
     found = SendAsAddresses(desk.folder / "send_as.json", GmailClient(desk.http, desk.address, token), desk.clock)
     looking = asyncio.create_task(found.freshen())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await asking.wait()
         looking.cancel()
         await asyncio.wait({looking})

@@ -39,6 +39,7 @@ from postroom.switchboard.mcp_server import build_server
 from postroom.vault import Vault
 from support.canaries import Canaries, Watch, watching
 from support.google import ADA, BOB, Google, running_google
+from support.patience import PATIENCE_S
 from support.postgres import PostgresServer
 from support.switchboard import services_on
 
@@ -90,7 +91,7 @@ def signed() -> Signature:
 @pytest.fixture
 async def bench(database: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Bench]:
     ticks, vault = Ticks(clock), Vault(tmp_path / "keys")
-    async with running_google(clock) as google, httpx2.AsyncClient(timeout=30) as http:
+    async with running_google(clock) as google, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         oauth = GoogleOAuth(http, google.app)
         tokens = AccessTokens(database, vault, oauth, clock, ticks)
         yield Bench(database, clock, ticks, vault, google, oauth, tokens)
@@ -326,7 +327,7 @@ async def test_jobs_of_a_lost_consent_wait_through_it_without_an_attempt(bench: 
     worker = Worker(bench.database, catalogue, {"sync": handler}, WorkerOptions(concurrency=4))
     running = asyncio.create_task(worker.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await _until(bench.database, changed, lambda views: all(view.parked_by for view in views))
             bench.clock.forward(60)
             await bench.connect()

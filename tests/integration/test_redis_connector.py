@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from integration.redis_desk import GROUP, IDENTITY, PATIENCE_S, STREAM
+from integration.redis_desk import GROUP, IDENTITY, STREAM
 from postroom.core.errors import PostroomError
 from postroom.store.acceptance import Accepted
 from postroom.store.clock import wall_clock
 from postroom.store.connectors import list_connectors
 from postroom.store.database import Database
 from postroom.switchboard.intake import Intake
+from support.patience import PATIENCE_S
 from support.redis import running_redis
 from support.switchboard import Served, served, services_on
 

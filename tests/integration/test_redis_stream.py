@@ -26,6 +26,7 @@ from postroom.connectors.redis_stream.stream import RedisStream, connect
 from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import BadInput, IntakeRefused, PostroomError, Refused, SettingsError, SwitchboardUnavailable
 from postroom.store.database import Database
+from support.patience import PATIENCE_S
 from support.redis import running_redis
 
 
@@ -282,7 +283,7 @@ async def test_waiting_for_entries_can_be_ended_at_any_moment(desk: Desk):
             for _ in range(moment):
                 await asyncio.sleep(0)
             waiting.cancel()
-            await asyncio.wait({waiting}, timeout=3)
+            await asyncio.wait({waiting}, timeout=PATIENCE_S)
             assert waiting.cancelled(), moment
 
 

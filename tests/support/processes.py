@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import structlog
 
+from support.patience import PATIENCE_S
+
 TESTS = Path(__file__).parents[1]
-PATIENCE_S = 60.0
 TAIL = 3000
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.patience import PATIENCE_S
 from support.programs import system_program
 
 
@@ -61,7 +62,7 @@ class RedisServer:
         self.process.wait()
         self.socket.unlink(missing_ok=True)
 
-    def _wait_until_ready(self, timeout: float = 30.0) -> None:
+    def _wait_until_ready(self, timeout: float = PATIENCE_S) -> None:
         assert self.process is not None
         deadline = time.monotonic() + timeout
         while not self._answers():

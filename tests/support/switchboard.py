@@ -33,6 +33,7 @@ from postroom.switchboard.http import McpEndpoint, running_mcp, switchboard_rout
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.services import Services
 from postroom.switchboard.token_check import TokenCheck
+from support.patience import PATIENCE_S
 
 OWNER = "ada@example.com"
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -92,7 +93,7 @@ class Served:
         """A real client of the mcp package."""
         headers = {"Authorization": f"Bearer {token}"}
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=90) as http,
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
             Client(streamable_http_client(f"{self.address}/mcp", http_client=http), mode=mode) as client,
         ):
             yield client

@@ -19,6 +19,7 @@ from postroom.core.job_types import Catalogue, JobType
 from postroom.store.jobs import enqueue_many
 from postroom.store.new_jobs import new_job
 from postroom.store.sqlite import SqliteDatabase
+from support.patience import PATIENCE_S
 from support.shell import Shell
 
 HEAVY = """
@@ -271,7 +272,7 @@ def test_ctrl_c_cleans_up_and_exits_130_without_a_traceback(tmp_path: Path):
         assert process.stdout is not None
         assert process.stdout.readline() == "Postroom is at here  (Ctrl-C stops it)\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert out == "cleaned up\n"
     assert err == ""
     assert process.returncode == 130

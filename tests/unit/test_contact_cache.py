@@ -16,6 +16,7 @@ from postroom.connectors.refreshing import keep_fresh
 from postroom.connectors.switchboard_client import ContactsPage, Filters
 from postroom.core.errors import BadInput, SwitchboardUnavailable
 from postroom.core.ingestion import DEFAULT_POLICY, IngestionRule
+from support.patience import PATIENCE_S
 
 SHOP = IngestionRule(10, "shop", "sender_domain", "skip", "shop.example")
 
@@ -209,7 +210,7 @@ async def test_what_is_kept_fresh_is_fetched_at_once_and_again_and_sooner_after_
         if asked[-1]:
             raise SwitchboardUnavailable("away")
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await keep_fresh("a test", refresh, stop, every=timedelta(milliseconds=1), sooner=timedelta(0))
     assert asked == [True, True, False, False]
 
@@ -221,7 +222,7 @@ async def test_whoever_stops_need_not_wait_for_the_next_time():
         refreshed.set()
 
     keeping = asyncio.create_task(keep_fresh("a test", refresh, stop))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await refreshed.wait()
         stop.set()
         await keeping

@@ -12,6 +12,7 @@ from postroom.core.errors import SettingsError
 from postroom.dashboard.broadcast import Rhythm
 from postroom.dashboard.serve import serving
 from postroom.dashboard.web import create_dashboard
+from support.patience import PATIENCE_S
 
 
 @asynccontextmanager
@@ -60,7 +61,7 @@ async def test_a_tab_that_leaves_is_noticed_at_once() -> None:
         async with client.stream("GET", f"{address}/events") as stream:
             await anext(stream.aiter_raw())
             assert feed.followers == 1
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await feed.unfollowed()
 
 

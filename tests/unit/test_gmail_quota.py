@@ -1,13 +1,11 @@
 """Who may call Gmail when: properties of the quota, in a time that jumps from one event to the next."""
 
 import asyncio
-import selectors
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,38 +15,9 @@ from postroom.core.errors import BadInput
 from postroom.gmail.errors import QuotaExhausted, RateLimited
 from postroom.gmail.quota import Quota
 from postroom.gmail.terms import PRICES, Terms, Use
+from support.jumping_loop import now, run
 
-T = TypeVar("T")
 SEED = 25
-
-
-class _NoWaiting(selectors.SelectSelector):
-    """Where a loop would wait, the time moves on instead. Without anything to wait for, somebody waits for ever."""
-
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        assert timeout is not None, "everybody waits, and nothing will happen any more"
-        self.now += timeout
-        return super().select(0)
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self.selector = _NoWaiting()
-        super().__init__(self.selector)
-
-    def time(self) -> float:
-        return self.selector.now
-
-
-def run(scenario: Coroutine[Any, Any, T]) -> T:
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        return runner.run(scenario)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def quota(terms: Terms, patience: float = 1e9) -> Quota:

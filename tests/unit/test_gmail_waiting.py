@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from postroom.connectors.gmail.hints import Waiting
 from postroom.core.errors import PostroomError
+from support.patience import PATIENCE_S
 
 LONG = timedelta(hours=1)
 
@@ -47,7 +48,7 @@ async def test_once_a_round_follows_the_next_hint_is_asked_for() -> None:
 
 async def test_what_was_hinted_during_a_round_makes_the_next_follow_at_once() -> None:
     waiting = Waiting(Chatty())
-    async with waiting.listening(), asyncio.timeout(10):
+    async with waiting.listening(), asyncio.timeout(PATIENCE_S):
         await waiting.wait(LONG, asyncio.Event())
         await _everybody_had_a_turn()
         await waiting.wait(LONG, asyncio.Event())

@@ -29,6 +29,7 @@ from postroom.switchboard import keeper as keeping
 from postroom.switchboard.buffer import Buffer, LeaseRef
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.keeper import Keeper
+from support.patience import PATIENCE_S
 from support.switchboard import OWNER, envelope, mail
 
 KEEP, KEEP_ROLLUPS = timedelta(days=30), timedelta(days=400)
@@ -318,7 +319,7 @@ async def test_trouble_is_told_and_the_keeper_goes_on(house: House, monkeypatch:
     with capture_logs() as told:
         keeper = house.keeper(Buffer(database, Queues(), house.clock), database)
         running = asyncio.create_task(keeper.run())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await settled.wait()
         assert not running.done()
         running.cancel()

@@ -1,6 +1,5 @@
-"""Messages made to hurt: each is read within two seconds, keeps its headers, and says what was left out."""
+"""Messages made to hurt: each is read at little cost, keeps its headers, and says what was left out."""
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -8,10 +7,10 @@ import pytest
 from postroom.core.mime import LARGEST_MESSAGE, LONGEST_TEXT, Letter, read_letter
 from postroom.core.mime_headers import values
 from postroom.core.tiers import Known, assign_tier, assign_tier_from_raw
+from support.processor_time import MILLION, within_turns
 
 KNOWN = Known.of({"mara@x.example"}, {"ida@x.example"}, {"<sent@x>"})
 MIB = 1024 * 1024
-SECONDS = 2.0
 TAIL = b"From: ida@x.example\r\n\r\nHello"
 MIXED = b'From: ida@x.example\r\nContent-Type: multipart/mixed; boundary="b"\r\n\r\n'
 HTML = b"From: ida@x.example\r\nContent-Type: text/html\r\n\r\n"
@@ -19,14 +18,16 @@ TEXT = b"From: ida@x.example\r\nContent-Type: text/plain%s\r\nContent-Transfer-E
 
 
 def within_time(raw: bytes) -> Letter:
-    """Read, and given a tier from headers and from bytes, in two seconds of one core."""
-    started = time.process_time()
-    letter = read_letter(raw)
-    tier = assign_tier(letter.headers, KNOWN)
-    assert assign_tier_from_raw(raw, KNOWN) == tier
-    assert time.process_time() - started < SECONDS
+    """Read, and given a tier from headers and from bytes, at the cost of a loop of 40 million turns."""
+    letter = within_turns(40 * MILLION, lambda: _read(raw))
     assert not any("cannot be read" in problem for problem in letter.problems)
     assert len(letter.text) <= LONGEST_TEXT
+    return letter
+
+
+def _read(raw: bytes) -> Letter:
+    letter = read_letter(raw)
+    assert assign_tier_from_raw(raw, KNOWN) == assign_tier(letter.headers, KNOWN)
     return letter
 
 

@@ -38,6 +38,7 @@ from postroom.gmail.scopes import (
     missing_scopes,
     needs_more,
 )
+from support.patience import PATIENCE_S
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 APP = GoogleApp("id.apps.googleusercontent.com", "kanarie-secret")
@@ -335,7 +336,7 @@ async def test_a_no_on_googles_page_ends_the_waiting() -> None:
 
 
 async def test_a_browser_that_connects_ahead_and_says_nothing_keeps_nobody_waiting() -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         async with listening() as loopback:
             port = urlsplit(loopback.redirect_uri).port
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

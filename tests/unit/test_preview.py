@@ -1,7 +1,7 @@
 """`postroom preview`: what Postroom would do with mail in files, touching nothing."""
 
 import random
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from postroom.cli.preview import Previewed, look_at
 from postroom.core.tiers import Known
 from postroom.mailfiles import MailFile
 from support.mutations import mutated
+from support.processor_time import MILLION, within_turns
 from support.shell import Shell
 
 KEYS = ["path", "policy_tier", "assignment_rule", "ingestion_tier", "categories", "problem"]
@@ -196,7 +197,7 @@ def test_broken_contacts_are_said_and_the_rest_counts(shell: Shell, mail: Path, 
     assert shell.json()[0]["assignment_rule"] == "known_contact"
 
 
-def test_every_broken_message_is_accounted_for_in_time() -> None:
+def test_every_broken_message_is_accounted_for_at_little_cost() -> None:
     seed = random.randrange(10**9)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -204,9 +205,7 @@ def test_every_broken_message_is_accounted_for_in_time() -> None:
     whole = [f"{head}\nMIME-Version: 1.0\n{body}".encode() for head in MAIL.values() for body in BODIES]
     for number in range(scale(400, 10_000)):
         raw = mutated(rng, whole)
-        started = time.process_time()
-        seen = look_at(MailFile(str(number), raw), known)
-        assert time.process_time() - started < 2.0
+        seen = within_turns(40 * MILLION, partial(look_at, MailFile(str(number), raw), known))
         assert isinstance(seen, Previewed)
         assert "cannot be read" not in (seen.problem or "")
 

@@ -26,6 +26,7 @@ from postroom.decide.prompt import (
 from postroom.store.directions import DirectionView
 from postroom.store.labels import LabelView
 from postroom.store.model_rules import ModelRuleView
+from support.processor_time import MILLION, within_turns
 
 MESSAGE = UUID(int=7)
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
@@ -203,12 +204,8 @@ def test_redaction_leaves_ordinary_numbers_alone() -> None:
 
 
 @pytest.mark.parametrize("body", ["a" * 40_000, "1 " * 20_000, "a@" * 20_000, "https://" * 5_000, "ab12 " * 8_000])
-def test_redaction_of_hostile_text_takes_no_time(body: str) -> None:
-    import time
-
-    began = time.process_time()
-    prompt(mail(body), "redacted")
-    assert time.process_time() - began < 1
+def test_redaction_of_hostile_text_costs_little(body: str) -> None:
+    within_turns(20 * MILLION, lambda: prompt(mail(body), "redacted"))
 
 
 def test_only_labels_of_the_users_own_that_the_classifier_may_use_are_offered() -> None:

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from postroom.connectors.request_desk import RequestDesk
 from postroom.connectors.switchboard_client import AskedRequest
 from postroom.core.errors import BadInput, LeaseLost, PostroomError, SwitchboardUnavailable
+from support.patience import PATIENCE_S
 
 
 def asked(kind: str = "sync_now", **arguments: Any) -> AskedRequest:
@@ -71,7 +72,7 @@ async def sync(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 async def run(switchboard: Switchboard) -> list[tuple[str, object]]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await RequestDesk(switchboard, {"sync_now": sync}).run(switchboard.stop, after_trouble=timedelta(0))
     return switchboard.answers
 
@@ -108,7 +109,7 @@ async def test_a_switchboard_that_does_not_wait_is_not_asked_without_end():
     switchboard = Switchboard()
     switchboard.stays = True
     running = asyncio.create_task(RequestDesk(switchboard, {}).run(switchboard.stop))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await switchboard.emptied.wait()
         for _ in range(100):
             await asyncio.sleep(0)
@@ -128,7 +129,7 @@ async def test_one_that_takes_long_holds_up_no_other():
     desk = RequestDesk(switchboard, {"search": search, "sync_now": sync}, beside=1)
     switchboard.stays = True
     running = asyncio.create_task(desk.run(switchboard.stop))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await switchboard.emptied.wait()
         assert switchboard.answers == [("result", {"ingested": 0})]
         go_on.set()
@@ -154,7 +155,7 @@ async def test_what_is_under_way_beside_ends_with_the_desk():
     switchboard = Switchboard(asked("search"))
     switchboard.stays = True
     running = asyncio.create_task(RequestDesk(switchboard, {"search": search}, beside=2).run(switchboard.stop))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await begun.wait()
         running.cancel()
         await asyncio.wait({running})
@@ -168,7 +169,7 @@ async def test_a_bug_is_told_by_its_kind_alone_and_ends_nothing(bug: Exception, 
     switchboard.stays = True
     running = asyncio.create_task(RequestDesk(switchboard, {"sync_now": sync}, beside).run(switchboard.stop))
     with capture_logs() as logs:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await switchboard.emptied.wait()
             while len(switchboard.answers) < 2:
                 switchboard.news.clear()

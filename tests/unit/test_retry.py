@@ -54,3 +54,7 @@ def test_without_a_retry_after_it_is_our_backoff() -> None:
 def test_a_policy_without_attempts_is_refused(attempts: int) -> None:
     with pytest.raises(BadInput, match=r"max_attempts: .* not positive; use 1 or more"):
         RetryPolicy(max_attempts=attempts)
+
+
+def test_one_attempt_is_enough() -> None:
+    assert RetryPolicy(max_attempts=1).max_attempts == 1

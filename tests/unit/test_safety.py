@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.actions import ACTION_TYPES, IRREVERSIBLE
-from postroom.core.safety import Policy, Proposed, Protected, Source, Surroundings, rule_on
+from postroom.core.safety import Policy, Proposed, Protected, Source, Surroundings, rule_on, why_no_agent_undoes
 
 SOURCES: tuple[Source, ...] = get_args(Source)
 AROUND = Surroundings("ann@shop.example", frozenset({"INBOX", "Label_1", "Work"}))
@@ -123,3 +123,23 @@ def test_an_answer_that_would_go_elsewhere_waits_also_for_a_trusted_rule() -> No
 
 def test_a_person_needs_no_approval() -> None:
     assert ruling("delete", "user").verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    ("actor", "asked_by", "approved_by", "trusted", "reason"),
+    [
+        ("agent", "helper", None, False, None),
+        ("agent", "other", None, False, "did not propose"),
+        ("agent", None, None, False, "did not propose"),
+        ("agent", "helper", "mara", False, "a person approved"),
+        ("agent", "other", "mara", True, None),
+        ("rule", None, None, True, None),
+        ("user", "helper", None, True, "the user asked"),
+    ],
+)
+def test_an_agent_undoes_its_own_or_everything_but_the_users_when_it_is_trusted(
+    actor: str, asked_by: str | None, approved_by: str | None, trusted: bool, reason: str | None
+) -> None:
+    said = why_no_agent_undoes("helper", actor, asked_by, approved_by, Policy(trust_agents=trusted))
+    assert (said is None) == (reason is None)
+    assert reason is None or reason in (said or "")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.snooze import wake_time
+from postroom.core.snooze import check_snooze, wake_time
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 
@@ -53,3 +53,9 @@ def test_what_is_no_time_to_come_is_refused_with_the_field(parameters: dict[str,
     with pytest.raises(BadInput) as refused:
         wake_time(parameters, NOW)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("parameters", [{"until": "tomorrow"}, {"amount": 0, "units": "hours"}, {"amount": 2}])
+def test_what_is_no_time_at_all_is_refused_before_anybody_knows_what_time_it_is(parameters: dict[str, Any]) -> None:
+    with pytest.raises(BadInput):
+        check_snooze(parameters)
