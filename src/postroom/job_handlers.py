@@ -79,4 +79,4 @@ def sender(settings: Settings, database: Database, mailboxes: Mailboxes) -> Send
     """What delivers the mail that `outbound.send` has admitted."""
     outbound = settings.outbound
     pace = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
-    return Sender(database, lambda account_id: GmailCarrier(mailboxes.client_of(account_id)), pace)
+    return Sender(database, lambda permit: GmailCarrier(mailboxes.client_of(permit.account_id).under(permit)), pace)

@@ -23,6 +23,7 @@ from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses, undos
 from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id
+from support.gates import LASTING
 
 PUT_BACK = no_way_back("apply_label")
 
@@ -312,7 +313,7 @@ async def test_what_was_done_before_is_undone_all_the_same_when_an_undo_fails_fo
     job = await office.desk.claimed(payload=payload)
     handler = UndoAction(Undoing(office.desk.database, CATALOGUE, office.desk.clock), _no_mailbox)
     with pytest.raises(Fatal):
-        await handler(JobRun(job, office.desk.database, office.desk.clock))
+        await handler(JobRun(job, office.desk.database, office.desk.clock, LASTING))
     following = await office.desk.claim_one()
     assert (following.type, following.payload["original_action_id"]) == ("undo.action", str(older.id))
     assert (await office.view(newer.id)).undone == ("completed" if obstacle == "it was undone before" else "failed")
