@@ -1,7 +1,6 @@
 """Actions whose mailbox is not touched after all: mail that was protected meanwhile, waking that comes too early."""
 
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -12,6 +11,7 @@ from postroom.act.executor import Executor
 from postroom.core.errors import Fatal, Retryable
 from postroom.core.job_types import CATALOGUE
 from postroom.core.mailbox import Mailbox
+from postroom.core.permits import Permit
 from postroom.handlers.action_gmail import ActionGmail, may_begin
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import JobRun
@@ -25,7 +25,7 @@ def office(desk: Desk) -> ActionDesk:
     return ActionDesk(desk)
 
 
-def no_mailbox(_account_id: UUID) -> Mailbox:
+def no_mailbox(_permit: Permit) -> Mailbox:
     raise AssertionError("the mailbox is not touched")
 
 

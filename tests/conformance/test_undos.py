@@ -17,6 +17,7 @@ from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import Job
 from postroom.core.mailbox import Mailbox
+from postroom.core.permits import Permit
 from postroom.core.undo import no_way_back
 from postroom.handlers.undo_action import UndoAction
 from postroom.jobs.run import JobRun
@@ -298,7 +299,7 @@ async def test_the_same_wish_to_undo_counts_once(desk: Desk) -> None:
     assert await desk.database.run(undos.enqueue_undos(again, desk.clock())) == 1
 
 
-def _no_mailbox(_account_id: UUID) -> Mailbox:
+def _no_mailbox(_permit: Permit) -> Mailbox:
     raise Fatal("there is no way to the mailbox")
 
 
