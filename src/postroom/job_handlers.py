@@ -87,7 +87,12 @@ def sender(settings: Settings, database: Database, mailboxes: Mailboxes, watch: 
     """What delivers the mail that `outbound.send` has admitted."""
     outbound = settings.outbound
     pace = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
-    return Sender(database, _carrier_of(mailboxes), pace, before_sending=watch.before_sending)
+    return Sender(
+        database,
+        lambda permit: GmailCarrier(mailboxes.client_of(permit.account_id).under(permit)),
+        pace,
+        before_sending=watch.before_sending,
+    )
 
 
 def _carrier_of(mailboxes: Mailboxes) -> Callable[[UUID], GmailCarrier]:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import httpx2
 
     from postroom.core.mailbox import Mailbox
+    from postroom.core.permits import Permit
+    from postroom.gmail.gate import Gate
     from postroom.settings import Settings
     from postroom.store.database import Database
     from postroom.switchboard.credentials import AccessTokens
@@ -51,26 +53,34 @@ Watch = Callable[[accounts.AccountView, Quota], Coroutine[Any, Any, None]]
 class Mailboxes:
     """A client for each account, under one quota with its connector."""
 
-    def __init__(self, settings: Settings, http: httpx2.AsyncClient, credentials: AccessTokens | None) -> None:
+    def __init__(
+        self, settings: Settings, http: httpx2.AsyncClient, credentials: AccessTokens | None, gate: Gate
+    ) -> None:
         self._settings = settings
         self._http = http
         self._credentials = credentials
+        self._gate = gate
         self._terms = quota_terms(settings)
         self._quotas: dict[UUID, Quota] = {}
-        self._mailboxes: dict[UUID, Mailbox] = {}
+        self._mailboxes: dict[UUID, GmailMailbox] = {}
 
     def quota_of(self, account_id: UUID) -> Quota:
         return self._quotas.setdefault(account_id, Quota(self._terms))
 
     def client_of(self, account_id: UUID) -> GmailClient:
-        gmail = self._settings.gmail
-        return GmailClient(self._http, gmail.base_url, self._tokens(account_id), quota=self.quota_of(account_id))
+        """A client that only reads, until `under` gives it a permit."""
+        base_url, quota = self._settings.gmail.base_url, self.quota_of(account_id)
+        return GmailClient(self._http, base_url, self._tokens(account_id), quota=quota, gate=self._gate)
 
-    def mailbox_of(self, account_id: UUID) -> Mailbox:
-        """One for all jobs of the account, so that their calls can share requests."""
+    def mailbox_of(self, permit: Permit) -> Mailbox:
+        """The mailbox of the permit's account, for changes that rest on it.
+
+        One for all jobs of the account, so that their calls can share requests.
+        """
+        account_id = permit.account_id
         if account_id not in self._mailboxes:
             self._mailboxes[account_id] = GmailMailbox(self.client_of(account_id))
-        return self._mailboxes[account_id]
+        return self._mailboxes[account_id].under(permit)
 
     def _tokens(self, account_id: UUID) -> TokenProvider:
         given = self._settings.gmail.token

@@ -29,6 +29,7 @@ from postroom.decide.model import Model, configured_model, release_waiting
 from postroom.export.exporter import Exporter, exporting
 from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.quota import Quota
+from postroom.gmail.transport import CheckedClient
 from postroom.gmail_source import watch_within
 from postroom.google import google_app, vault_of
 from postroom.http_server.limits import limits_of
@@ -39,6 +40,7 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.mailbox_gate import MailboxGate
 from postroom.mailboxes import Mailboxes, keep_sandbox_account, watch_accounts, watch_labels
 from postroom.metrics_door import serving_metrics
 from postroom.queue_settings import queues_of
@@ -71,10 +73,14 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
     await keep_sandbox_account(settings, database)
     reserve = _reserve(settings, database)
     gauges = Gauges()
-    async with httpx2.AsyncClient(timeout=30) as http, _services(settings, database, http, reserve) as services:
+    async with (
+        CheckedClient(timeout=30) as http,
+        MailboxGate.open(database) as gate,
+        _services(settings, database, http, reserve) as services,
+    ):
         keeper = _keeper(settings, services, gauges, reserve)
         await keeper.adopt_strays()
-        mailboxes = Mailboxes(settings, http, services.credentials)
+        mailboxes = Mailboxes(settings, http, services.credentials, gate)
         email = services.queues["email"]
         dispatcher = Dispatcher(database, CATALOGUE, services.buffer, email, clock=services.clock)
         async with (
@@ -98,10 +104,11 @@ async def run_worker(settings: Settings, database: Database, stop: asyncio.Event
     async with (
         exporting(settings.telemetry, Tally(), Gauges()) as exporter,
         serving_metrics(settings.telemetry.listen, exporter.metrics_text, settings.web.allowed_hosts),
-        httpx2.AsyncClient(timeout=30) as http,
+        CheckedClient(timeout=30) as http,
+        MailboxGate.open(database) as gate,
         _credentials(settings, database, http) as credentials,
     ):
-        await _run_jobs(settings, database, Mailboxes(settings, http, credentials), stop, concurrency)
+        await _run_jobs(settings, database, Mailboxes(settings, http, credentials, gate), stop, concurrency)
 
 
 async def _run_jobs(

@@ -36,10 +36,12 @@ from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.mailbox_gate import MailboxGate
 from postroom.store import actions, jobs, undos
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.opening import connect_database
+from support.gates import owners_client
 from support.processes import announce
 
 CAP = 20
@@ -84,9 +86,9 @@ class Postroom:
         executor = Executor(database, self._catalogue, clock)
         handlers = {
             "classify": Classify(database, self._catalogue, clock),
-            "action.gmail": ActionGmail(executor, lambda _account: mailbox, CAP),
-            "undo.action": UndoAction(Undoing(database, self._catalogue, clock), lambda _account: mailbox),
-            "unsnooze.gmail": UnsnoozeGmail(database, lambda _account: mailbox, DEFAULT_SNOOZE_LABEL, clock),
+            "action.gmail": ActionGmail(executor, mailbox.under, CAP),
+            "undo.action": UndoAction(Undoing(database, self._catalogue, clock), mailbox.under),
+            "unsnooze.gmail": UnsnoozeGmail(database, mailbox.under, DEFAULT_SNOOZE_LABEL, clock),
         }
         self.worker = Worker(database, self._catalogue, handlers, OPTIONS, clock)
         self._scheduler = Scheduler(database, self._catalogue, (), clock)
@@ -186,7 +188,9 @@ async def main(arguments: argparse.Namespace) -> None:
         httpx2.AsyncClient(transport=MortalTransport(death, arguments.token)) as mortal,
         httpx2.AsyncClient(verify=False, trust_env=False) as plain,
     ):
-        mailbox, as_the_user = (GmailMailbox(GmailClient(http, arguments.gmail, token)) for http in (mortal, plain))
+        gate = MailboxGate(opened, clock)
+        mailbox = GmailMailbox(GmailClient(mortal, arguments.gmail, token, gate=gate))
+        as_the_user = GmailMailbox(owners_client(plain, arguments.gmail, token))
         postroom = Postroom(database, news, mailbox, as_the_user, clock, tries)
         await postroom.take_over()
         working = asyncio.create_task(postroom.worker.run())

@@ -13,14 +13,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx2
-
 from chaos.nursery import run_as_child
 from postroom.act.executor import Executor
 from postroom.core.job_types import Catalogue, JobType
 from postroom.core.retry import RetryPolicy
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
+from postroom.gmail.transport import CheckedClient
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.outbound_send import OutboundSend
 from postroom.jobs.leadership import Leadership
@@ -28,6 +27,7 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.mailbox_gate import MailboxGate
 from postroom.outbound.carrier import GmailCarrier
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
@@ -57,11 +57,11 @@ async def main(arguments: argparse.Namespace) -> None:
     async def token() -> str:
         return arguments.token
 
-    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
-        client = GmailClient(http, arguments.gmail, token)
+    async with CheckedClient(trust_env=False, timeout=PATIENCE_S) as http, MailboxGate.open(database) as gate:
+        client = GmailClient(http, arguments.gmail, token, gate=gate)
         mailbox = GmailMailbox(client)
         handlers = {
-            "action.gmail": ActionGmail(Executor(database, TYPES, wall_clock), lambda _id: mailbox, CAP),
+            "action.gmail": ActionGmail(Executor(database, TYPES, wall_clock), mailbox.under, CAP),
             "outbound.send": OutboundSend(database, lambda _id: client, CAP, timedelta(days=7)),
         }
         worker = Worker(database, TYPES, handlers, OPTIONS)
@@ -70,7 +70,7 @@ async def main(arguments: argparse.Namespace) -> None:
         )
         lease = timedelta(seconds=arguments.lease)
         pace = replace(PACE, lease=lease, renew=lease / 3)
-        sender = Sender(database, lambda _id: GmailCarrier(client), pace)
+        sender = Sender(database, lambda permit: GmailCarrier(client.under(permit)), pace)
         announce("ready")
         await asyncio.gather(worker.run(), leadership.run(), sender.run())
 

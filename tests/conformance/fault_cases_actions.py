@@ -11,7 +11,7 @@ from conformance.fault_cases_registry import signed
 from postroom.core.actions import label_change
 from postroom.core.jobs import Job
 from postroom.core.undo import no_way_back, undo_hint
-from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos, wishes
+from postroom.store import actions, decisions, departures, jobs, mail, pauses, protection, undos, wishes
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 
@@ -133,7 +133,31 @@ async def end_shadow(desk: Desk) -> Transaction[Any]:
     return protection.end_shadow("model", "", signed(), desk.clock())
 
 
+async def refuse_action(desk: Desk) -> Transaction[Any]:
+    job, action = await begun(desk)
+    return actions.refuse_action(job, action, "it is protected", desk.clock())
+
+
+async def register_departures(desk: Desk) -> Transaction[Any]:
+    return departures.register_departures(new_id(), "here", {"an account": 1}, None, desk.clock())
+
+
+async def retire_departures(desk: Desk) -> Transaction[Any]:
+    process = new_id()
+    await desk.database.run(departures.register_departures(process, "here", {}, None, desk.clock()))
+    return departures.retire_departures(process)
+
+
+async def forget_silent(desk: Desk) -> Transaction[Any]:
+    await desk.database.run(await register_departures(desk))
+    return departures.forget_silent(1)
+
+
 CASES: list[Case] = [
+    refuse_action,
+    register_departures,
+    retire_departures,
+    forget_silent,
     ask_for_action,
     ask_once,
     hand_over_action,

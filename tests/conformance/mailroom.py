@@ -25,6 +25,7 @@ from postroom.store.ids import new_id
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.new_jobs import new_job
+from support.gates import LASTING
 
 OWNER = "mara@lindqvist.example"
 ENDPOINT = f"gmail:user:{OWNER}"
@@ -120,7 +121,7 @@ class Mailroom:
                 classify = Classify(
                     self.desk.database, CATALOGUE, self.desk.clock, policy=self.policy, adviser=self.adviser
                 )
-                await classify(JobRun(job, self.desk.database, self.desk.clock))
+                await classify(JobRun(job, self.desk.database, self.desk.clock, LASTING))
             case "action.gmail":
                 id = UUID(job.payload["action_id"])
                 cap = self.policy.hourly_cap

@@ -134,7 +134,9 @@ async def working(
     """A worker that runs during the block and is stopped gracefully at its end."""
     handlers = handler if isinstance(handler, Mapping) else dict.fromkeys(types, handler)
     chosen = WorkerOptions(concurrency=concurrency, heartbeat=heartbeat, poll=timedelta(milliseconds=20), **options)
-    worker = Worker(database or desk.database, types, handlers, chosen, desk.clock, Random(7))
+    worker = Worker(
+        database or desk.database, types, handlers, chosen, desk.clock, Random(7), lambda: desk.clock().timestamp()
+    )
     task = asyncio.create_task(worker.run())
     try:
         yield worker

@@ -17,6 +17,7 @@ from postroom.store import actions, mail, pauses
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.protection import restraints
+from support.gates import LASTING
 
 HOUR_S = 3600.0
 
@@ -94,7 +95,7 @@ async def test_an_action_of_a_canceled_job_is_not_begun(office: ActionDesk) -> N
 
 async def test_a_job_that_was_canceled_in_its_last_attempt_does_not_fail_its_action(office: ActionDesk) -> None:
     waiting = await office.waiting(max_attempts=1)
-    run = JobRun(waiting.job, office.desk.database, office.desk.clock)
+    run = JobRun(waiting.job, office.desk.database, office.desk.clock, LASTING)
     assert not is_the_end(run, Canceled("on request"))
     assert not is_the_end(run, Parked("pause:all", "paused"))
     assert is_the_end(run, Fatal("no"))

@@ -17,6 +17,7 @@ from postroom.handlers.classify import Classify, decide_again
 from postroom.jobs.run import JobRun
 from postroom.store import actions, decisions, undos
 from postroom.store.ids import new_id
+from support.gates import LASTING
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ async def test_what_follows_from_deciding_anew_belongs_to_its_batch(desk: Desk) 
     before = await desk.database.run(actions.list_actions(10))
     await desk.accept(decide_again(CATALOGUE, room.account.id, room.ids["1"], 2, batch))
     [deciding] = await desk.claim()
-    await Classify(desk.database, CATALOGUE, desk.clock)(JobRun(deciding, desk.database, desk.clock))
+    await Classify(desk.database, CATALOGUE, desk.clock)(JobRun(deciding, desk.database, desk.clock, LASTING))
     job = await desk.claim_one()
     action = UUID(job.payload["action_id"])
     await desk.database.run(actions.begin_action(job, action, 20, desk.clock()))

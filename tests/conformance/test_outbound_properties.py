@@ -31,6 +31,7 @@ from postroom.outbound.pace import Pace
 from postroom.store import actions, outbound, pauses
 from postroom.store.database import Database, Dialect, Subscription, Transaction
 from postroom.store.ids import new_id
+from support.gates import LASTING
 
 T = TypeVar("T")
 
@@ -163,7 +164,9 @@ class Run:
         leased = await self.desk.database.run(outbound.lease_deliveries(new_id(), 2, now, now + PACE.lease))
         await self.look()
         for each in leased:
-            delivery = Delivery(self.database, each, lambda _id: self.post, PACE, self.desk.clock, self.sleep)
+            delivery = Delivery(
+                self.database, each, LASTING, lambda _permit: self.post, PACE, self.desk.clock, self.sleep
+            )
             with contextlib.suppress(Killed, StoreError, LeaseLost):
                 await delivery.attempt()
             await self.look()

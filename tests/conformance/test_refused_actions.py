@@ -1,7 +1,6 @@
 """Actions whose mailbox is not touched after all: mail that was protected meanwhile, waking that comes too early."""
 
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -12,11 +11,13 @@ from postroom.act.executor import Executor
 from postroom.core.errors import Fatal, Retryable
 from postroom.core.job_types import CATALOGUE
 from postroom.core.mailbox import Mailbox
+from postroom.core.permits import Permit
 from postroom.handlers.action_gmail import ActionGmail, may_begin
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import JobRun
 from postroom.store import actions, protection
 from postroom.store.labels import SeenLabel, sync_labels
+from support.gates import LASTING
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def office(desk: Desk) -> ActionDesk:
     return ActionDesk(desk)
 
 
-def no_mailbox(_account_id: UUID) -> Mailbox:
+def no_mailbox(_permit: Permit) -> Mailbox:
     raise AssertionError("the mailbox is not touched")
 
 
@@ -48,7 +49,7 @@ async def test_what_was_protected_since_it_was_decided_is_not_touched(
     seen = [SeenLabel("UNREAD", "To Read", "system")]
     await office.desk.database.run(sync_labels(waiting.account_id, seen, office.desk.clock()))
     await protect(office, kind, value)
-    run = JobRun(waiting.job, office.desk.database, office.desk.clock)
+    run = JobRun(waiting.job, office.desk.database, office.desk.clock, LASTING)
     beginning = actions.begin_action(waiting.job, waiting.id, CAP, office.desk.clock())
     assert not await may_begin(run, office.desk.database, beginning)
     assert run.ended
@@ -68,7 +69,7 @@ async def test_the_action_of_protected_mail_ends_without_a_mailbox_and_others_go
     payload = {"account_id": str(waiting.account_id), "action_id": str(waiting.id)}
     executor = Executor(office.desk.database, CATALOGUE, office.desk.clock)
     job = waiting.job._replace(payload=payload)
-    await ActionGmail(executor, no_mailbox, CAP)(JobRun(job, office.desk.database, office.desk.clock))
+    await ActionGmail(executor, no_mailbox, CAP)(JobRun(job, office.desk.database, office.desk.clock, LASTING))
     assert (await office.view(waiting.id)).state == "canceled"
 
 
@@ -96,4 +97,4 @@ async def test_a_message_is_not_woken_while_it_is_still_being_hidden(office: Act
     job = await office.desk.claimed(payload={name: str(id) for name, id in named.items()})
     handler = UnsnoozeGmail(office.desk.database, no_mailbox, "Snoozed", office.desk.clock)
     with pytest.raises(Retryable, match="still being snoozed"):
-        await handler(JobRun(job, office.desk.database, office.desk.clock))
+        await handler(JobRun(job, office.desk.database, office.desk.clock, LASTING))

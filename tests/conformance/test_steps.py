@@ -9,6 +9,7 @@ from postroom.core.jobs import Job
 from postroom.jobs.run import JobRun
 from postroom.store import job_steps
 from postroom.store.ids import new_id
+from support.gates import LASTING
 
 
 class Work:
@@ -27,7 +28,7 @@ class Work:
 
 
 def _run(desk: Desk, job: Job) -> JobRun:
-    return JobRun(job, desk.database, desk.clock)
+    return JobRun(job, desk.database, desk.clock, LASTING)
 
 
 async def _again(desk: Desk, job: Job) -> Job:

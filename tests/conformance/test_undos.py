@@ -17,12 +17,14 @@ from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import Job
 from postroom.core.mailbox import Mailbox
+from postroom.core.permits import Permit
 from postroom.core.undo import no_way_back
 from postroom.handlers.undo_action import UndoAction
 from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses, undos
 from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id
+from support.gates import LASTING
 
 PUT_BACK = no_way_back("apply_label")
 
@@ -297,7 +299,7 @@ async def test_the_same_wish_to_undo_counts_once(desk: Desk) -> None:
     assert await desk.database.run(undos.enqueue_undos(again, desk.clock())) == 1
 
 
-def _no_mailbox(_account_id: UUID) -> Mailbox:
+def _no_mailbox(_permit: Permit) -> Mailbox:
     raise Fatal("there is no way to the mailbox")
 
 
@@ -312,7 +314,7 @@ async def test_what_was_done_before_is_undone_all_the_same_when_an_undo_fails_fo
     job = await office.desk.claimed(payload=payload)
     handler = UndoAction(Undoing(office.desk.database, CATALOGUE, office.desk.clock), _no_mailbox)
     with pytest.raises(Fatal):
-        await handler(JobRun(job, office.desk.database, office.desk.clock))
+        await handler(JobRun(job, office.desk.database, office.desk.clock, LASTING))
     following = await office.desk.claim_one()
     assert (following.type, following.payload["original_action_id"]) == ("undo.action", str(older.id))
     assert (await office.view(newer.id)).undone == ("completed" if obstacle == "it was undone before" else "failed")

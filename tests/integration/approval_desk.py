@@ -15,6 +15,7 @@ from postroom.store import approvals, jobs
 from postroom.store.audit import Signature, list_audit
 from postroom.store.ids import new_id
 from postroom.store.new_jobs import new_job
+from support.gates import LASTING
 
 __all__ = ["ApprovalDesk", "pending"]
 
@@ -46,7 +47,8 @@ class ApprovalDesk(Desk):
         await self.run_notify(claimed._replace(attempts=attempts), channels, hourly)
 
     async def run_notify(self, job: Job, channels: Sequence[Channel], hourly: int = HOURLY) -> None:
-        await ApprovalNotify(self.database, channels, self.clock, hourly)(JobRun(job, self.database, self.clock))
+        run = JobRun(job, self.database, self.clock, LASTING)
+        await ApprovalNotify(self.database, channels, self.clock, hourly)(run)
 
     async def notices(self, id: UUID) -> list[approvals.Notice]:
         return await self.database.run(approvals.notices_of(id))

@@ -24,6 +24,7 @@ from postroom.core.errors import PostroomError
 from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import Job
 from postroom.core.mailbox import MailboxLabel, SeenMessage
+from postroom.core.permits import Permit
 from postroom.core.safety import Policy
 from postroom.core.undo import why_not
 from postroom.gmail.client import GmailClient
@@ -36,6 +37,7 @@ from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.failure import ending_of
 from postroom.jobs.run import Handler, JobRun
+from postroom.mailbox_gate import MailboxGate
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.mailbox import Mailbox as Gmail
 from postroom.store import actions, approvals, decisions, jobs, labels, mail, protection
@@ -44,6 +46,7 @@ from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.rules import NewRule, add_rules
+from support.gates import LASTING
 from support.mail import keep_mail
 
 SNOOZE = "Postroom/Snoozed"
@@ -222,7 +225,7 @@ class Hands:
     async def run_job(self, job: Job) -> None:
         before = {each.gmail_id: self.labels_of(each) for each in self.letters}
         protected = [each for each in self.letters if await self.is_protected(each)]
-        run, acted = JobRun(job, self.database, self.clock), len(self.waiting)
+        run, acted = JobRun(job, self.database, self.clock, LASTING), len(self.waiting)
         try:
             await self.handlers[job.type](run)
         except Exception as error:
@@ -304,22 +307,26 @@ async def open_hands(folder: Path, migrated: Path, emulator: Emulator, address: 
     async def token() -> str:
         return TOKEN
 
-    client = GmailClient(http, address, token)
+    client = GmailClient(http, address, token, gate=MailboxGate(database, clock))
     waiting: list[Callable[[], None]] = []
 
     async def before_call() -> None:
         while waiting:
             waiting.pop(0)()
 
-    mailbox = HandMailbox(GmailMailbox(client), before_call)
+    gmail_mailbox = GmailMailbox(client)
+
+    def mailbox_of(permit: Permit) -> HandMailbox:
+        return HandMailbox(gmail_mailbox.under(permit), before_call)
+
     policy = Policy(trust_agents=True, agent_hourly_cap=3)
     wishes = Wishes(database, CATALOGUE, policy, clock)
     executor, undoing = Executor(database, CATALOGUE, clock), Undoing(database, CATALOGUE, clock)
     handlers: dict[str, Handler] = {
         "classify": Classify(database, CATALOGUE, policy=policy, clock=clock),
-        "action.gmail": ActionGmail(executor, lambda _account: mailbox, 20),
-        "undo.action": UndoAction(undoing, lambda _account: mailbox),
-        "unsnooze.gmail": UnsnoozeGmail(database, lambda _account: mailbox, SNOOZE, clock),
+        "action.gmail": ActionGmail(executor, mailbox_of, 20),
+        "undo.action": UndoAction(undoing, mailbox_of),
+        "unsnooze.gmail": UnsnoozeGmail(database, mailbox_of, SNOOZE, clock),
         "labels.sync.gmail": LabelsSyncGmail(database, lambda _account: client, clock),
         "approval.notify": ApprovalNotify(database, (), clock),
     }

@@ -10,8 +10,6 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-import httpx2
-
 from postroom.act.executor import Executor
 from postroom.act.undo import Undoing
 from postroom.connectors.checkpoint import Checkpoint
@@ -25,6 +23,7 @@ from postroom.core.queues import EMAIL
 from postroom.core.roles import Principal, Role
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
+from postroom.gmail.transport import CheckedClient
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.classify import Adviser, Classify
 from postroom.handlers.outbound_send import OutboundSend
@@ -35,6 +34,7 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.mailbox_gate import MailboxGate
 from postroom.outbound.carrier import GmailCarrier
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
@@ -129,15 +129,19 @@ async def running_product(
     async def token() -> str:
         return TOKEN
 
-    async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
-        client = GmailClient(http, address, token)
+    async with (
+        running_emulator(emulator) as address,
+        CheckedClient() as http,
+        MailboxGate.open(database) as gate,
+    ):
+        client = GmailClient(http, address, token, gate=gate)
         gmail = GmailMailbox(client)
         await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
         handlers = {
             "classify": Classify(database, CATALOGUE, adviser=adviser),
-            "action.gmail": ActionGmail(Executor(database, CATALOGUE, wall_clock), lambda _account: gmail, 20),
-            "undo.action": UndoAction(Undoing(database, CATALOGUE, wall_clock), lambda _account: gmail),
-            "unsnooze.gmail": UnsnoozeGmail(database, lambda _account: gmail, "Postroom/Snoozed"),
+            "action.gmail": ActionGmail(Executor(database, CATALOGUE, wall_clock), gmail.under, 20),
+            "undo.action": UndoAction(Undoing(database, CATALOGUE, wall_clock), gmail.under),
+            "unsnooze.gmail": UnsnoozeGmail(database, gmail.under, "Postroom/Snoozed"),
             "outbound.send": OutboundSend(database, lambda _account: client, 20, timedelta(days=7)),
         }
         worker = Worker(database, CATALOGUE, handlers, options)
@@ -147,7 +151,7 @@ async def running_product(
         services = services_on(database, wall_clock)
         dispatching = asyncio.create_task(Dispatcher(database, CATALOGUE, services.buffer).run())
         working = asyncio.gather(worker.run(), leadership.run())
-        sender = Sender(database, lambda _account: GmailCarrier(client), SENDING)
+        sender = Sender(database, lambda permit: GmailCarrier(client.under(permit)), SENDING)
         sending = asyncio.create_task(sender.run())
         live = GmailConnector(
             client,

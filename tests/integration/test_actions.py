@@ -385,7 +385,7 @@ async def test_while_paused_nothing_is_changed_and_then_all_goes_on(desk: Desk) 
 
 
 async def test_protected_mail_is_not_touched_even_on_request(desk: Desk) -> None:
-    await desk.database.run(protection.protect("label", "Old", "", desk.signed(), wall_clock()))
+    await desk.database.run(protection.protect("label", "STARRED", "", desk.signed(), wall_clock()))
     await desk.database.run(protection.protect("sender", "SHOP@store.example", "", desk.signed(), wall_clock()))
     with pytest.raises(Refused, match="protected"):
         await desk.ask("archive")

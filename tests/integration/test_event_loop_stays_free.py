@@ -25,6 +25,7 @@ from postroom.store.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
+from support.gates import LASTING
 from support.loop_watch import GOOD_SHARE, LoopWatch
 
 LENGTH = 102_400
@@ -139,7 +140,7 @@ class Office:
         given["payload"]["normalized_text"] = (text * 10)[:LONGEST_BODY]
         await self._intake.ingest(given)
         await self._dispatcher.tick()
-        return self._classify_claimed(JobRun(await self._claimed(), self._database, self._clock))
+        return self._classify_claimed(JobRun(await self._claimed(), self._database, self._clock, LASTING))
 
     async def _classify_claimed(self, run: JobRun) -> None:
         await self._classify(run)

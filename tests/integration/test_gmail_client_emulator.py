@@ -38,6 +38,7 @@ from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.quota import Limits
 from postroom.sandbox.sample import fill_sample
 from postroom.sandbox.server import running_emulator
+from support.gates import owners_client
 from support.patience import PATIENCE_S
 
 OWNER = "mara@lindqvist.example"
@@ -59,7 +60,7 @@ class Google:
         async def give() -> str:
             return token
 
-        return GmailClient(self.http, self.url, give, quota=quota)
+        return owners_client(self.http, self.url, give, quota=quota)
 
     def ids(self, search: str = "in:anywhere") -> list[str]:
         return [message.id for message in self.emulator.mailbox.search(search)]
@@ -279,7 +280,7 @@ async def test_many_calls_whose_token_has_ended_share_one_new_one(google: Google
     issued = google.emulator.issue_token()
     assert issued.refresh_token is not None
     tokens = google.tokens(issued.refresh_token)
-    client = GmailClient(google.http, google.url, tokens)
+    client = owners_client(google.http, google.url, tokens)
     await client.get_profile()
     before = await tokens.token()
     google.emulator.consents.expire_access()
@@ -294,7 +295,7 @@ async def test_many_calls_whose_token_has_ended_share_one_new_one(google: Google
 async def test_a_withdrawn_consent_is_lost_and_said_so(google: Google) -> None:
     issued = google.emulator.issue_token()
     assert issued.refresh_token is not None
-    client = GmailClient(google.http, google.url, google.tokens(issued.refresh_token))
+    client = owners_client(google.http, google.url, google.tokens(issued.refresh_token))
     await client.get_profile()
     google.emulator.consents.revoke(issued.refresh_token)
     with pytest.raises(ConsentLost, match=OWNER):

@@ -22,6 +22,7 @@ from postroom.gmail.errors import (
     TokenUnavailable,
     Unreachable,
 )
+from support.gates import owners_client
 from support.patience import PATIENCE_S
 
 TOKEN = "ya29.very-secret-token"
@@ -61,7 +62,7 @@ async def serving(behave: Behaviour, deadline: float = 30) -> AsyncGenerator[tup
     listener = await asyncio.start_server(server, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
     async with listener, httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S, follow_redirects=True) as http:
-        yield GmailClient(http, url, token, deadline=timedelta(seconds=deadline)), server
+        yield owners_client(http, url, token, deadline=timedelta(seconds=deadline)), server
         await server.stop()
 
 
@@ -190,5 +191,5 @@ async def test_a_token_that_cannot_be_one_is_never_sent_nor_shown(token: str) ->
 
     async with httpx2.AsyncClient(trust_env=False) as http:
         with pytest.raises(TokenUnavailable) as caught:
-            await GmailClient(http, "http://127.0.0.1:9", give).get_profile()
+            await owners_client(http, "http://127.0.0.1:9", give).get_profile()
     assert not token or token not in "".join(traceback.format_exception(caught.value))

@@ -9,7 +9,6 @@ import httpx2
 import pytest
 
 from postroom.core.errors import MessageGone
-from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, RateLimited
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota, Ticket
@@ -17,6 +16,7 @@ from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.faults import Fault
 from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.server import running_emulator
+from support.gates import owners_client
 
 OWNER = "mara@lindqvist.example"
 TOKEN = "token-of-the-sandbox"
@@ -36,7 +36,7 @@ async def gmail(emulator: Emulator) -> AsyncGenerator[GmailMailbox]:
         return TOKEN
 
     async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
-        yield GmailMailbox(GmailClient(http, address, token))
+        yield GmailMailbox(owners_client(http, address, token))
 
 
 def ids(emulator: Emulator) -> list[str]:
@@ -99,7 +99,7 @@ async def test_what_nobody_waits_for_any_more_is_not_sent(emulator: Emulator) ->
         return TOKEN
 
     async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
-        gmail = GmailMailbox(GmailClient(http, address, token, quota=quota))
+        gmail = GmailMailbox(owners_client(http, address, token, quota=quota))
         wanted = ids(emulator)[:6]
         asked = [asyncio.create_task(gmail.modify(id, add=["TRASH"])) for id in wanted]
         for _ in range(100):  # until they stand in line
@@ -130,7 +130,7 @@ async def test_a_limit_that_lasts_is_told_to_all_after_a_few_requests(emulator: 
         return TOKEN
 
     async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
-        gmail = GmailMailbox(GmailClient(http, address, token, quota=quota))
+        gmail = GmailMailbox(owners_client(http, address, token, quota=quota))
         found = await asyncio.gather(*(gmail.labels_of(id) for id in ids(emulator)), return_exceptions=True)
     assert {type(each) for each in found} == {RateLimited}
     assert sum(waits) < 30 * 60, "the jobs of an account would be held up for hours"

@@ -23,6 +23,7 @@ from postroom.connectors.request_desk import RequestDesk
 from postroom.core.errors import Parked
 from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import JobView
+from postroom.core.permits import Permit
 from postroom.gmail.client import GmailClient
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.history_sync import HistorySyncGmail
@@ -307,8 +308,8 @@ async def _until(database: Database, id: UUID, condition: Callable[[JobView], bo
 async def test_an_action_whose_job_is_parked_in_its_last_attempt_only_waits(office: Office) -> None:
     action_id, job_id = await decided_action(office.database, wall_clock, max_attempts=1)
 
-    def without_consent(account_id: UUID) -> Any:
-        raise Parked(f"account:{account_id}", "the consent is lost")
+    def without_consent(permit: Permit) -> Any:
+        raise Parked(f"account:{permit.account_id}", "the consent is lost")
 
     await office.database.run(_set_state("needs_consent"))
     executor = Executor(office.database, CATALOGUE, wall_clock)

@@ -21,6 +21,7 @@ from postroom.store.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
+from support.gates import LASTING
 
 NEWS = letter("Weekly news", List_Unsubscribe="<https://news.example/out>", Precedence="bulk")
 
@@ -87,7 +88,7 @@ class Office:
         job = job or await self.claimed()
         if job is None:
             return False
-        run = JobRun(job, self.database, self.clock)
+        run = JobRun(job, self.database, self.clock, LASTING)
         await Classify(self.database, CATALOGUE, self.clock)(run)
         if not run.ended:
             await self.database.run(jobs.finish([job.claim], [job.seq], self.clock()))

@@ -27,6 +27,7 @@ from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.sample import fill_sample
 from postroom.sandbox.server import running_emulator
+from support.gates import owners_client
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OWNER = "mara@lindqvist.example"
@@ -47,7 +48,7 @@ class Sandbox:
         async def give() -> str:
             return token
 
-        return GmailClient(self.http, self.url, give, user)
+        return owners_client(self.http, self.url, give, user)
 
     async def control(self, path: str, token: str = TOKEN, **request: Any) -> httpx2.Response:
         method = request.pop("method", "POST")

@@ -15,6 +15,7 @@ from postroom.sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom.sandbox.faults import Fault
 from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.quota import NEW_PROJECT, Limits
+from support.gates import owners_client
 
 
 def thirty(mailbox: Mailbox) -> None:
@@ -32,7 +33,7 @@ def client(sandbox: Sandbox, token: str = "") -> GmailClient:
     async def give() -> str:
         return token or sandbox.token
 
-    return GmailClient(sandbox.http, sandbox.url, give)
+    return owners_client(sandbox.http, sandbox.url, give)
 
 
 async def test_what_is_written_is_read_back(sandbox: Sandbox) -> None:

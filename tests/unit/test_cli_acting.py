@@ -163,9 +163,15 @@ def test_the_kill_switch_is_set_and_released(shell: Shell) -> None:
 def test_senders_domains_and_labels_are_protected(shell: Shell) -> None:
     assert shell("migrate") == 0
     assert shell("protect", "add", "sender", "Ann@Shop.example", "--reason", "a friend") == 0
-    assert shell("protect", "add", "label", "Keep") == 0
+    assert shell("protect", "add", "label", "Keep") == 2
+    assert "protect nothing" in shell.err
+    assert "postroom labels sync" in shell.err
+    assert shell("protect", "add", "label", "STARRED") == 0
     assert shell("protect", "list", "--json") == 0
-    assert [(row["kind"], row["value"]) for row in shell.json()] == [("label", "keep"), ("sender", "ann@shop.example")]
+    assert [(row["kind"], row["value"]) for row in shell.json()] == [
+        ("label", "starred"),
+        ("sender", "ann@shop.example"),
+    ]
     assert shell("protect", "remove", "sender", "ANN@shop.example") == 0
     assert shell("protect", "remove", "sender", "ann@shop.example") == 1
     assert shell("protect", "add", "sender", "no address") == 2

@@ -27,6 +27,7 @@ from postroom.gmail.errors import (
     Unauthorized,
     Unreachable,
 )
+from support.gates import owners_client
 
 TOKEN = "ya29.very-secret-token"
 MAIL = "The doctor says it is only a cold"
@@ -47,7 +48,7 @@ def client(answer: Answer) -> GmailClient:
     async def token() -> str:
         return TOKEN
 
-    return GmailClient(httpx2.AsyncClient(transport=httpx2.MockTransport(answer)), "https://gmail.example/", token)
+    return owners_client(httpx2.AsyncClient(transport=httpx2.MockTransport(answer)), "https://gmail.example/", token)
 
 
 def answering(status: int, reason: str = "", headers: dict[str, str] | None = None, message: str = MAIL) -> Answer:
@@ -321,7 +322,7 @@ async def test_the_token_is_asked_for_anew_at_every_call() -> None:
         return httpx2.Response(200, json={"labels": []})
 
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
-    gmail = GmailClient(http, "https://gmail.example", token)
+    gmail = owners_client(http, "https://gmail.example", token)
     await gmail.list_labels()
     await gmail.list_labels()
     assert seen == ["Bearer first", "Bearer second"]

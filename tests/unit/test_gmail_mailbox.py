@@ -7,9 +7,9 @@ import httpx2
 import pytest
 
 from postroom.core.mailbox import Mailbox
-from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import LabelNotFound, NoLabels
 from postroom.gmail.mailbox import GmailMailbox
+from support.gates import owners_client
 
 
 class Google:
@@ -24,7 +24,7 @@ class Google:
             return "token"
 
         http = httpx2.AsyncClient(transport=httpx2.MockTransport(self._answer))
-        return GmailMailbox(GmailClient(http, "https://gmail.example", token))
+        return GmailMailbox(owners_client(http, "https://gmail.example", token))
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         body = json.loads(request.content) if request.content else None

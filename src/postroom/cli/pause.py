@@ -1,6 +1,5 @@
 """`postroom pause`: nothing is changed in any mailbox until `postroom resume`."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ from postroom.cli.application import application_of
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import show_json
-from postroom.cli.running import run_transaction
+from postroom.cli.running import with_database
 
 app = one_command()
 
@@ -27,16 +26,26 @@ def pause(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop every change to mailboxes at once. Mail still comes in and is decided on; what is to be done waits."""
+    """Stop every change to mailboxes. Once this answers, nothing more is changed or sent by any process; it tells how
+    many requests were on their way. Mail still comes in and is decided on; what is to be done waits."""
+    from postroom.pausing import stop
     from postroom.store.pauses import ALL
-    from postroom.store.pauses import pause as store_pause
 
     application, settings = application_of(context), settings_for(data_dir)
     scope = ALL if account is None else str(account_named(application, settings, account).id)
     signed = operator_signature(reason)
-    set_pause = run_transaction(application, settings, store_pause(scope, reason, signed, datetime.now(UTC)))
+    stopped = with_database(application, settings, lambda database: stop(database, scope, reason, signed))
+    set_pause = stopped.pause
     if as_json:
-        show_json({"scope": set_pause.scope, "reason": set_pause.reason, "since": set_pause.since})
+        show_json(
+            {
+                "scope": set_pause.scope,
+                "reason": set_pause.reason,
+                "since": set_pause.since,
+                "on_wire": stopped.on_wire,
+                "silent_processes": stopped.silent,
+            }
+        )
     else:
         where = "any mailbox" if account is None else f"the mailbox of {account}"
-        typer.echo(f"Paused: nothing is changed in {where} until `postroom resume`.")
+        typer.echo(f"Paused: nothing is changed in {where} until `postroom resume`; {stopped.told()}.")

@@ -38,6 +38,7 @@ class Vitals:
         self.counters: Counter[str] = Counter()
         self.cursor: str | None = None
         self.cursor_at: datetime | None = None
+        self.contacts_generated_at: Callable[[], datetime | None] = lambda: None
 
     def await_first_read(self, reason: str) -> None:
         """For a source that is to show that it can read before it counts as healthy."""

@@ -221,6 +221,10 @@ class LeaseLost(PostroomError):
     """The work was taken over by someone else: stop, and change nothing."""
 
 
+class ProtectedMail(PostroomError):
+    """The mail is protected by now: nothing is done with it, and that is no failure."""
+
+
 class JobError(PostroomError):
     """How a handler ends a job other than by success."""
 

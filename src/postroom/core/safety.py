@@ -22,7 +22,7 @@ trusts agents, anything that can be undone and that the user did not ask for.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from postroom.core.actions import IRREVERSIBLE, SENDING
@@ -50,12 +50,19 @@ class Policy:
 class Protected:
     """Whose mail, and which labelled mail, is never touched.
 
-    Senders and domains are in the form in which addresses are compared, labels casefolded, by name or id.
+    Senders and domains are in the form in which addresses are compared, labels casefolded, by name or id. `label_ids`
+    are the ids that protected names stand for in one account, with the names.
     """
 
     senders: frozenset[str] = frozenset()
     domains: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
+    label_ids: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def names_labels(self) -> bool:
+        """Whether any label is protected, so that labels have to be known."""
+        return bool(self.labels or self.label_ids)
 
     def reason(self, sender: str, labels: frozenset[str]) -> str | None:
         sender = canonical(sender) or sender.lower()
@@ -65,6 +72,7 @@ class Protected:
         if any(domain == each or domain.endswith(f".{each}") for each in self.domains):
             return "the sender's domain is protected"
         held = {label.casefold() for label in labels} & self.labels
+        held |= {name for id, name in self.label_ids.items() if id in labels}
         return f"the label {sorted(held)[0]!r} is protected" if held else None
 
 

@@ -9,6 +9,7 @@ from postroom.core.account_care import consent_command, dies_soon, mending_in, r
 from postroom.core.heartbeat import liveness
 from postroom.core.queues import EMAIL
 from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
+from postroom.pausing import stop
 from postroom.store import acceptance, accounts, connectors, decisions, feed, history, jobs, pauses
 from postroom.store.audit import Signature
 from postroom.store.clock import Clock, wall_clock
@@ -147,7 +148,7 @@ class StoreSwitch:
         self._clock = clock
 
     async def pause(self) -> None:
-        await self._database.run(pauses.pause(pauses.ALL, ON_THE_PAGE, self._signed(), self._clock()))
+        await stop(self._database, pauses.ALL, ON_THE_PAGE, self._signed(), self._clock)
 
     async def resume(self) -> None:
         await self._database.run(pauses.resume(pauses.ALL, self._signed(), self._clock()))

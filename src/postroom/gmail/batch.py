@@ -14,7 +14,9 @@ import httpx2
 from postroom.core.errors import BadInput
 from postroom.gmail.calls import Call
 from postroom.gmail.errors import GmailError, NotFromGmail, Unreachable
-from postroom.gmail.methods import LARGEST_MAIL
+from postroom.gmail.methods import LARGEST_MAIL, Method
+from postroom.gmail.refusals import refusal
+from postroom.gmail.scopes import READONLY
 from postroom.gmail.wire import Answer, Request
 
 PATH = "/batch/gmail/v1"
@@ -22,6 +24,7 @@ NAME = "batch"
 # Google takes a hundred, and warns that more than fifty run into rate limits.
 MOST_PARTS = 100
 START = 12
+METHOD = Method(NAME, "POST", READONLY)
 
 _BOUNDARY = re.compile(r'boundary="?([^\s";,]{1,200})', re.IGNORECASE)
 _NUMBER = re.compile(rb"^content-id:[^\r\n]*response-item-(\d{1,3})\b", re.IGNORECASE | re.MULTILINE)
@@ -75,6 +78,13 @@ def _part(number: int, call: Call[Any], root: str, boundary: str) -> bytes:
         return f"{head}\r\n\r\n".encode()
     size = f"Content-Type: {call.content_type}\r\nContent-Length: {len(call.content)}\r\n\r\n"
     return b"".join((head.encode(), size.encode(), call.content, b"\r\n"))
+
+
+def outcomes(calls: Sequence[Call[Any]], answer: Answer) -> list[Any]:
+    """What came of each call, in their order. An error of the whole is raised."""
+    if answer.status != 200:
+        raise refusal(METHOD, answer.status, answer.headers, answer.content)
+    return verdicts(calls, answer)
 
 
 def verdicts(calls: Sequence[Call[Any]], answer: Answer) -> list[Any]:

@@ -7,12 +7,13 @@ import base64
 import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, TypeVar, cast
 
 import orjson
 
 from postroom.core.errors import BadInput
+from postroom.core.permits import Permit
 from postroom.gmail import methods
 from postroom.gmail.errors import (
     BadAnswer,
@@ -56,7 +57,7 @@ from postroom.gmail.resources import (
     read_thread,
     read_watch,
 )
-from postroom.gmail.wire import Answer
+from postroom.gmail.wire import Answer, Request
 
 Format = Literal["full", "metadata", "minimal", "raw"]
 HistoryType = Literal["messageAdded", "messageDeleted", "labelAdded", "labelRemoved"]
@@ -85,6 +86,18 @@ class Call(Generic[T]):
     content_type: str = "application/json"
     on: Mapping[int, GmailError] = field(default_factory=dict[int, GmailError])
     is_upload: bool = False
+    permit: Permit | None = None
+    """What it rests on, if it changes something."""
+
+    def under(self, permit: Permit | None) -> "Call[T]":
+        """The same call, resting on this."""
+        return replace(self, permit=permit)
+
+    def request(self, root: str) -> Request:
+        """What is sent for it alone. `root` is what stands before its path."""
+        path = f"/upload{root}{self.path}" if self.is_upload else root + self.path
+        method = self.method
+        return Request(method.name, method.verb, path, method.largest, self.parameters, self.content, self.content_type)
 
     def verdict(self, answer: Answer) -> T | GmailError:
         """What came of it: the result, or the error."""

@@ -7,7 +7,7 @@ refuses parts of batches, they get smaller: less runs at once there, and less is
 
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,13 +18,14 @@ from urllib.parse import quote
 import httpx2
 
 from postroom.core.errors import BadInput
+from postroom.core.permits import Permit
 from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call, Format, HistoryType
-from postroom.gmail.errors import AnswerTooLarge, GmailError, NoLabels, RateLimited, ScopeMissing
-from postroom.gmail.methods import Method
+from postroom.gmail.errors import AnswerTooLarge, GmailError, NoLabels, RateLimited, ScopeMissing, Withheld
+from postroom.gmail.gate import Gate
+from postroom.gmail.leaving import LabelsWanted, WayOut
 from postroom.gmail.paging import MOST_PAGES, pages
 from postroom.gmail.quota import Quota, Ticket
-from postroom.gmail.refusals import refusal
 from postroom.gmail.resources import (
     Draft,
     DraftPage,
@@ -39,10 +40,9 @@ from postroom.gmail.resources import (
     Thread,
     Watch,
 )
-from postroom.gmail.scopes import READONLY
 from postroom.gmail.terms import Use
 from postroom.gmail.tokens import KnowsConsent, PlainTokens, Token, TokenProvider
-from postroom.gmail.wire import DEADLINE, Request, Wire
+from postroom.gmail.wire import DEADLINE, Wire
 
 GOOGLE = "https://gmail.googleapis.com"
 API = "/gmail/v1/users/"
@@ -52,8 +52,6 @@ TRIES = 6
 
 T = TypeVar("T")
 V = TypeVar("V")
-
-_BATCH = Method(batch.NAME, "POST", READONLY)
 
 
 class GmailClient:
@@ -70,13 +68,15 @@ class GmailClient:
         use: Use = "live",
         parts: int = PARTS,
         deadline: timedelta = DEADLINE,
+        gate: Gate | None = None,
     ) -> None:
         if not 1 <= parts <= batch.MOST_PARTS:
             raise BadInput("parts", f"{parts} calls in a batch are not possible", f"use 1 to {batch.MOST_PARTS}")
         tokens = PlainTokens(token) if callable(token) else token
         self._tokens = tokens
-        self._wire = Wire(http, base_url, tokens, deadline)
         self._root = f"{API}{quote(user, safe='@')}"
+        self._way_out = WayOut(Wire(http, base_url, tokens, deadline), gate, self._root)
+        self._permit: Permit | None = None
         self._quota = quota
         self._tries = 1 if quota is None else TRIES
         self._use: Use = use
@@ -91,7 +91,13 @@ class GmailClient:
     @property
     def server_time(self) -> datetime | None:
         """The time at Gmail when it last answered, by its own clock; None before the first answer."""
-        return self._wire.server_time
+        return self._way_out.server_time
+
+    def under(self, permit: Permit) -> "GmailClient":
+        """The same client, with what its changes rest on: without, it only reads."""
+        other = copy(self)
+        other._permit = permit
+        return other
 
     async def get_profile(self) -> Profile:
         return await self.run(calls.get_profile())
@@ -257,17 +263,39 @@ class GmailClient:
 
     async def run(self, call: Call[T]) -> T:
         """The result of one call; its error is raised."""
-        request = self._request(call)
+        call = call.under(call.permit or self._permit)
         for left in reversed(range(self._tries)):
-            async with self._admitted(call.method.name, [call]) as ticket:
-                verdict = self._told(call.verdict(await self._wire.send(request)))
-                if isinstance(verdict, RateLimited):
-                    self._slow_down(ticket, verdict)
+            verdict = await self._attempt(call)
             if not isinstance(verdict, GmailError):
                 return verdict
             if not left or not isinstance(verdict, RateLimited):
                 raise verdict
         raise AssertionError("there is always a last try")
+
+    async def _attempt(self, call: Call[T]) -> T | GmailError:
+        while True:
+            reads_labels = self._way_out.reads_labels
+            async with self._admitted(call.method.name, [call]) as ticket:
+                with suppress(LabelsWanted):
+                    verdict = self._told(await self._sent(call, reads_labels))
+                    if isinstance(verdict, RateLimited):
+                        self._slow_down(ticket, verdict)
+                    return verdict
+
+    async def _sent(self, call: Call[T], reads_labels: bool) -> T | GmailError:
+        """What came of it; raises what the gate says instead of letting it out."""
+        try:
+            sent = await self._way_out.send(
+                [call], lambda _calls: call.request(self._root), may_read_labels=reads_labels
+            )
+        except RateLimited as error:
+            # To one of the questions before.
+            return error
+        for error in sent.refused.values():
+            raise error
+        if sent.answer is None:
+            raise AssertionError("what is not refused is sent")
+        return call.verdict(sent.answer)
 
     async def batch(self, wanted: Sequence[Call[T]]) -> list[T | GmailError]:
         """The outcome of each call, in their order: its result or its error. An error of the whole is raised."""
@@ -309,26 +337,22 @@ class GmailClient:
         self, group: Sequence[tuple[int, Call[T]]], is_wanted: Callable[[int], bool]
     ) -> dict[int, T | GmailError]:
         """One request, or several where the answer to one would be too large; by the calls' places."""
+        reads = self._way_out.reads_labels
         try:
             async with self._admitted(batch.NAME, [call for _, call in group]) as ticket:
                 sent = [(place, call) for place, call in group if is_wanted(place)]
-                found = await self._exchange([call for _, call in sent], ticket) if sent else []
+                found = await self._exchange([call for _, call in sent], ticket, reads) if sent else []
                 return {place: outcome for (place, _), outcome in zip(sent, found, strict=True)}
+        except LabelsWanted:
+            return await self._batch(group, is_wanted)
         except AnswerTooLarge as error:
             if len(group) == 1:
                 return {group[0][0]: error}
             middle = len(group) // 2
             return await self._batch(group[:middle], is_wanted) | await self._batch(group[middle:], is_wanted)
 
-    async def _exchange(self, group: Sequence[Call[T]], ticket: Ticket | None) -> list[T | GmailError]:
-        answer = await self._wire.send(batch.batch_request(group, self._root), batch.refuses_token)
-        if answer.status == 200:
-            found: list[T | GmailError] = [self._told(each) for each in batch.verdicts(group, answer)]
-        else:
-            error = self._told(refusal(_BATCH, answer.status, answer.headers, answer.content))
-            if not isinstance(error, RateLimited):
-                raise error
-            found = [error] * len(group)
+    async def _exchange(self, group: Sequence[Call[T]], ticket: Ticket | None, reads: bool) -> list[T | GmailError]:
+        found = await self._batch_sent([call.under(call.permit or self._permit) for call in group], reads)
         limits = [each for each in found if isinstance(each, RateLimited)]
         self._size.answered(len(group), len(limits))
         if ticket is not None:
@@ -337,10 +361,26 @@ class GmailClient:
             self._slow_down(ticket, max(limits, key=lambda each: each.retry_after or timedelta(0)))
         return found
 
-    def _request(self, call: Call[Any]) -> Request:
-        path = f"/upload{self._root}{call.path}" if call.is_upload else self._root + call.path
-        method = call.method
-        return Request(method.name, method.verb, path, method.largest, call.parameters, call.content, call.content_type)
+    async def _batch_sent(self, group: Sequence[Call[T]], reads_labels: bool) -> list[T | GmailError]:
+        """What came of each; a rate limit of the whole is one of each, any other error of the whole is raised."""
+        try:
+            sent = await self._way_out.send(
+                group,
+                lambda kept: batch.batch_request(kept, self._root),
+                batch.refuses_token,
+                may_read_labels=reads_labels,
+            )
+            kept = [group[place] for place in sent.places]
+            outcomes = [] if sent.answer is None else batch.outcomes(kept, sent.answer)
+        except RateLimited as error:
+            return [error] * len(group)
+        except GmailError as error:
+            raise self._told(error) from None
+        found: dict[int, T | GmailError] = {
+            place: Withheld(group[place].method.name, why) for place, why in sent.refused.items()
+        }
+        found.update((place, self._told(outcome)) for place, outcome in zip(sent.places, outcomes, strict=True))
+        return [found[place] for place in range(len(group))]
 
     def _admitted(self, name: str, group: Sequence[Call[Any]]) -> AbstractAsyncContextManager[Ticket | None]:
         if self._quota is None:
@@ -358,7 +398,9 @@ class GmailClient:
 
     def _price(self, group: Sequence[Call[Any]]) -> int:
         quota = self._quota
-        return 0 if quota is None else sum(quota.price(call.method.name) for call in group)
+        if quota is None:
+            return 0
+        return sum(quota.price(call.method.name) for call in group) + self._way_out.extra_price(group, quota.price)
 
     def _told(self, verdict: V) -> V | ScopeMissing:
         """A missing scope is told with the account, and what it has granted, where the tokens' source knows it."""

@@ -19,6 +19,8 @@
         │   └── LabelExists         409 for labels.create
         ├── ServerError         5xx, and 408
         ├── Unreachable         no answer came, or not the whole of it
+        ├── NoPermit            something was to be changed without a permit: a fault of ours
+        ├── Withheld            part of a batch that the gate did not let out
         └── BadAnswer           an answer came that Gmail does not give
             ├── NotFromGmail        not even JSON, or a redirection: something else answers in Gmail's place
             ├── AnswerTooLarge      more bytes than any answer of Gmail has
@@ -42,6 +44,21 @@ TESTING_LIFE = timedelta(days=7)
 
 class GmailError(PostroomError):
     """The root of all errors of the Gmail client."""
+
+
+class NoPermit(GmailError):
+    """A call that changes the mailbox was made without a permit, or by a client without a gate."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(f"{call} changes the mailbox, and was asked for without a permit; nothing was sent")
+
+
+class Withheld(GmailError):
+    """The gate did not let this part of a batch out. `why` is what a call alone would raise."""
+
+    def __init__(self, call: str, why: PostroomError) -> None:
+        super().__init__(f"{call}: {why}")
+        self.why = why
 
 
 class Unauthorized(GmailError):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from postroom.gmail.calls import Call
 from postroom.gmail.client import PARTS, GmailClient
+from postroom.gmail.errors import Withheld
 
 T = TypeVar("T")
 
@@ -96,7 +97,9 @@ class Gathered:
 def _tell(asked: _Asked, outcome: Any) -> None:
     if asked.outcome.done():
         return
-    if isinstance(outcome, Exception):
+    if isinstance(outcome, Withheld):
+        asked.outcome.set_exception(outcome.why)
+    elif isinstance(outcome, Exception):
         asked.outcome.set_exception(outcome)
     else:
         asked.outcome.set_result(outcome)

@@ -1,8 +1,10 @@
 """A mailbox at Gmail, behind the port that actions use."""
 
 from collections.abc import Collection, Sequence
+from copy import copy
 
 from postroom.core.mailbox import MailboxLabel, SeenMessage, find_label
+from postroom.core.permits import Permit
 from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import EndlessPages, HistoryExpired, LabelExists, LabelNotFound
@@ -19,6 +21,14 @@ class GmailMailbox:
     def __init__(self, client: GmailClient) -> None:
         self._client = client
         self._gathered = Gathered(client)
+        self._permit: Permit | None = None
+
+    def under(self, permit: Permit) -> "GmailMailbox":
+        """The same mailbox for one piece of work, with what its changes rest on; calls of all still share requests."""
+        other = copy(self)
+        other._client = self._client.under(permit)
+        other._permit = permit
+        return other
 
     async def labels_of(self, message_id: str) -> frozenset[str]:
         return (await self._gathered.run(calls.get_message(message_id, "minimal"), message_id)).label_ids
@@ -47,13 +57,15 @@ class GmailMailbox:
         if not add and not remove:
             # Gmail refuses a change that changes nothing.
             return await self.labels_of(message_id)
-        return (await self._gathered.run(calls.modify_message(message_id, add, remove), message_id)).label_ids
+        return (
+            await self._gathered.run(calls.modify_message(message_id, add, remove).under(self._permit), message_id)
+        ).label_ids
 
     async def trash(self, message_id: str) -> frozenset[str]:
-        return (await self._gathered.run(calls.trash_message(message_id), message_id)).label_ids
+        return (await self._gathered.run(calls.trash_message(message_id).under(self._permit), message_id)).label_ids
 
     async def untrash(self, message_id: str) -> frozenset[str]:
-        return (await self._gathered.run(calls.untrash_message(message_id), message_id)).label_ids
+        return (await self._gathered.run(calls.untrash_message(message_id).under(self._permit), message_id)).label_ids
 
     async def delete(self, message_id: str) -> None:
         """Deletes for good: there is no way back."""

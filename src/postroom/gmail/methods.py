@@ -14,12 +14,16 @@ LARGEST_LIST = 8 << 20
 
 @dataclass(frozen=True)
 class Method:
-    """One method, the narrowest scope of ours that allows it, and the most bytes that its answer may have."""
+    """One method, the narrowest scope of ours that allows it, and the most bytes that its answer may have.
+
+    One that `changes` the mailbox, or sends mail, leaves only through the gate.
+    """
 
     name: str
     verb: Verb
     scope: str
     largest: int = LARGEST_LIST
+    changes: bool = False
 
 
 GET_PROFILE = Method("getProfile", "GET", READONLY)
@@ -28,29 +32,29 @@ STOP = Method("stop", "POST", READONLY)
 
 LIST_MESSAGES = Method("messages.list", "GET", READONLY)
 GET_MESSAGE = Method("messages.get", "GET", READONLY, LARGEST_MAIL)
-MODIFY_MESSAGE = Method("messages.modify", "POST", MODIFY)
-BATCH_MODIFY = Method("messages.batchModify", "POST", MODIFY)
-BATCH_DELETE = Method("messages.batchDelete", "POST", FULL)
-TRASH_MESSAGE = Method("messages.trash", "POST", MODIFY)
-UNTRASH_MESSAGE = Method("messages.untrash", "POST", MODIFY)
-DELETE_MESSAGE = Method("messages.delete", "DELETE", FULL)
-SEND_MESSAGE = Method("messages.send", "POST", SEND)
+MODIFY_MESSAGE = Method("messages.modify", "POST", MODIFY, changes=True)
+BATCH_MODIFY = Method("messages.batchModify", "POST", MODIFY, changes=True)
+BATCH_DELETE = Method("messages.batchDelete", "POST", FULL, changes=True)
+TRASH_MESSAGE = Method("messages.trash", "POST", MODIFY, changes=True)
+UNTRASH_MESSAGE = Method("messages.untrash", "POST", MODIFY, changes=True)
+DELETE_MESSAGE = Method("messages.delete", "DELETE", FULL, changes=True)
+SEND_MESSAGE = Method("messages.send", "POST", SEND, changes=True)
 GET_ATTACHMENT = Method("messages.attachments.get", "GET", READONLY, LARGEST_MAIL)
 
-CREATE_DRAFT = Method("drafts.create", "POST", COMPOSE)
+CREATE_DRAFT = Method("drafts.create", "POST", COMPOSE, changes=True)
 GET_DRAFT = Method("drafts.get", "GET", READONLY, LARGEST_MAIL)
 LIST_DRAFTS = Method("drafts.list", "GET", READONLY)
-SEND_DRAFT = Method("drafts.send", "POST", COMPOSE)
-DELETE_DRAFT = Method("drafts.delete", "DELETE", COMPOSE)
+SEND_DRAFT = Method("drafts.send", "POST", COMPOSE, changes=True)
+DELETE_DRAFT = Method("drafts.delete", "DELETE", COMPOSE, changes=True)
 
 GET_THREAD = Method("threads.get", "GET", READONLY, LARGEST_MAIL)
 LIST_HISTORY = Method("history.list", "GET", READONLY)
 
 LIST_LABELS = Method("labels.list", "GET", READONLY)
 GET_LABEL = Method("labels.get", "GET", READONLY)
-CREATE_LABEL = Method("labels.create", "POST", LABELS)
-UPDATE_LABEL = Method("labels.update", "PUT", LABELS)
-DELETE_LABEL = Method("labels.delete", "DELETE", LABELS)
+CREATE_LABEL = Method("labels.create", "POST", LABELS, changes=True)
+UPDATE_LABEL = Method("labels.update", "PUT", LABELS, changes=True)
+DELETE_LABEL = Method("labels.delete", "DELETE", LABELS, changes=True)
 
 LIST_SEND_AS = Method("settings.sendAs.list", "GET", READONLY)
 

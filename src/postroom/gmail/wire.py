@@ -12,6 +12,7 @@ import httpx2
 
 from postroom.gmail.errors import AnswerTooLarge, NotFromGmail, TokenUnavailable, Unreachable
 from postroom.gmail.tokens import PlainTokens, TokenProvider
+from postroom.gmail.transport import Check, checked_before_each_write
 
 # For one request from its first byte to the last of the answer: the timeouts of the HTTP client are for each byte.
 DEADLINE = timedelta(seconds=60)
@@ -56,16 +57,21 @@ class Wire:
         self.server_time: datetime | None = None
         """The time at Gmail when it last answered, as its `Date` header tells."""
 
-    async def send(self, request: Request, refuses_token: Callable[[Answer], bool] = is_401) -> Answer:
-        """The answer, whatever its status. A refused token is replaced, and the request sent once more."""
+    async def send(
+        self, request: Request, refuses_token: Callable[[Answer], bool] = is_401, check: Check | None = None
+    ) -> Answer:
+        """The answer, whatever its status. A refused token is replaced, and the request sent once more.
+
+        `check` is called right before anything is written, each time; what it raises ends the request.
+        """
         token = await self._token()
-        answer = await self._exchange(request, token)
+        answer = await self._exchange(request, token, check)
         if not refuses_token(answer):
             return answer
         self._tokens.refused(token)
         if isinstance(self._tokens, PlainTokens):
             return answer
-        return await self._exchange(request, await self._token())
+        return await self._exchange(request, await self._token(), check)
 
     async def _token(self) -> str:
         token = await self._tokens.token()
@@ -73,10 +79,10 @@ class Wire:
             raise TokenUnavailable("what was given as one holds characters that no token has")
         return token
 
-    async def _exchange(self, request: Request, token: str) -> Answer:
+    async def _exchange(self, request: Request, token: str, check: Check | None) -> Answer:
         try:
             async with asyncio.timeout(self._deadline.total_seconds()):
-                return await self._answer(request, token)
+                return await self._answer(request, token, check)
         except TimeoutError:
             failure = f"it was not whole after {self._deadline.total_seconds():.0f} s"
         except httpx2.DecodingError:
@@ -88,7 +94,7 @@ class Wire:
             raise NotFromGmail("its compression is damaged")
         raise Unreachable(request.call, failure)
 
-    async def _answer(self, request: Request, token: str) -> Answer:
+    async def _answer(self, request: Request, token: str, check: Check | None) -> Answer:
         headers = {"Authorization": f"Bearer {token}"}
         if request.content is not None:
             headers["Content-Type"] = request.content_type
@@ -99,7 +105,10 @@ class Wire:
             content=request.content,
             headers=headers,
         )
-        response = await self._http.send(message, stream=True, auth=None, follow_redirects=False)
+        if check is not None:
+            check()
+        with checked_before_each_write(check):
+            response = await self._http.send(message, stream=True, auth=None, follow_redirects=False)
         async with contextlib.aclosing(response):
             content = bytearray()
             # Decompressed piece by piece, so that what unpacks to gigabytes is given up in time.

@@ -1,11 +1,11 @@
 """The `action.gmail` job: carries out one action in Gmail."""
 
 from collections.abc import Callable
-from uuid import UUID
 
 from postroom.act.executor import Executor
-from postroom.core.errors import Canceled, Fatal, JobError, Parked
+from postroom.core.errors import Canceled, Fatal, JobError, Parked, ProtectedMail
 from postroom.core.mailbox import Mailbox
+from postroom.core.permits import Permit
 from postroom.gmail.errors import GmailError, job_error_of
 from postroom.handlers.payload import uuid_field
 from postroom.handlers.traced_mailbox import TracedMailbox
@@ -17,7 +17,7 @@ from postroom.store.database import Database, Transaction
 class ActionGmail:
     """Loads the action, checks whose it is, carries it out, and leaves it in a terminal state when it cannot be."""
 
-    def __init__(self, executor: Executor, mailbox_of: Callable[[UUID], Mailbox], hourly_cap: int) -> None:
+    def __init__(self, executor: Executor, mailbox_of: Callable[[Permit], Mailbox], hourly_cap: int) -> None:
         self._executor = executor
         self._mailbox_of = mailbox_of
         self._hourly_cap = hourly_cap
@@ -32,6 +32,8 @@ class ActionGmail:
             return
         try:
             ending = await self._carry_out(run, action)
+        except ProtectedMail as error:
+            ending = actions.refuse_action(run.job, action_id, str(error), clock())
         except JobError as error:
             if is_the_end(run, error):
                 await database.run(actions.fail_action(run.job, action_id, str(error), clock()))
@@ -40,7 +42,7 @@ class ActionGmail:
 
     async def _carry_out(self, run: JobRun, action: actions.Action) -> actions.Ending:
         try:
-            mailbox = TracedMailbox(self._mailbox_of(action.account_id))
+            mailbox = TracedMailbox(self._mailbox_of(run.permit(action.account_id, action.id)))
             return await self._executor.carry_out(mailbox, run.job, action)
         except GmailError as error:
             raise job_error_of(error, action.action_type, action.account_id) from error

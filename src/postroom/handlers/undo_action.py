@@ -7,6 +7,7 @@ from postroom.act.undo import Undoing
 from postroom.core.errors import Fatal, JobError
 from postroom.core.jobs import Job
 from postroom.core.mailbox import Mailbox
+from postroom.core.permits import Permit
 from postroom.gmail.errors import GmailError, job_error_of
 from postroom.handlers.action_gmail import is_the_end
 from postroom.handlers.payload import uuid_field
@@ -19,7 +20,7 @@ from postroom.store.ids import new_id
 class UndoAction:
     """The record of the undo first, then the mailbox, then the end of both; a failed one is left to be asked again."""
 
-    def __init__(self, undoing: Undoing, mailbox_of: Callable[[UUID], Mailbox]) -> None:
+    def __init__(self, undoing: Undoing, mailbox_of: Callable[[Permit], Mailbox]) -> None:
         self._undoing = undoing
         self._mailbox_of = mailbox_of
 
@@ -49,7 +50,8 @@ class UndoAction:
     async def _put_back(self, run: JobRun, undo: undos.Undo, then: tuple[UUID, ...]) -> actions.Ending:
         account_id = undo.original.account_id
         try:
-            mailbox = TracedMailbox(self._mailbox_of(account_id))
+            permit = run.permit(account_id, undo.id, gives_back=True)
+            mailbox = TracedMailbox(self._mailbox_of(permit))
             return await self._undoing.put_back(mailbox, run.job, undo, then)
         except GmailError as error:
             raise job_error_of(error, "undo", account_id) from error

@@ -1,11 +1,11 @@
 """The `unsnooze.gmail` job: a snoozed message comes back to the inbox at its time."""
 
 from collections.abc import Callable
-from uuid import UUID
 
 from postroom.act.undo import wake
 from postroom.core.errors import Fatal, JobError, NotFound, Retryable
 from postroom.core.mailbox import Mailbox
+from postroom.core.permits import Permit
 from postroom.gmail.errors import GmailError, LabelNotFound, job_error_of
 from postroom.handlers.payload import uuid_field
 from postroom.handlers.traced_mailbox import TracedMailbox
@@ -23,7 +23,7 @@ class UnsnoozeGmail:
     def __init__(
         self,
         database: Database,
-        mailbox_of: Callable[[UUID], Mailbox],
+        mailbox_of: Callable[[Permit], Mailbox],
         snooze_label: str,
         clock: Clock = wall_clock,
     ) -> None:
@@ -43,7 +43,7 @@ class UnsnoozeGmail:
             return
         hidden_at = await self._hidden_at(run)
         try:
-            mailbox = TracedMailbox(self._mailbox_of(account_id))
+            mailbox = TracedMailbox(self._mailbox_of(run.permit(account_id, gives_back=True)))
             label_ids = await self._label_ids(run, mailbox)
             labels = await wake(mailbox, message.provider_message_id, label_ids, hidden_at)
         except GmailError as error:

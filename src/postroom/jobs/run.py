@@ -2,9 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from uuid import UUID
 
 from postroom.core.errors import Canceled
 from postroom.core.jobs import Job, StepView
+from postroom.core.permits import HeldLease, Permit
 from postroom.store.clock import Clock
 from postroom.store.codecs import from_json
 from postroom.store.database import Database, Transaction
@@ -17,15 +19,20 @@ T = TypeVar("T")
 class JobRun:
     """The job, its steps, and the way to end it together with its effects."""
 
-    __slots__ = ("_clock", "_database", "_steps", "cancel_requested", "ended", "job")
+    __slots__ = ("_clock", "_database", "_steps", "cancel_requested", "ended", "job", "lease")
 
-    def __init__(self, job: Job, database: Database, clock: Clock) -> None:
+    def __init__(self, job: Job, database: Database, clock: Clock, lease: HeldLease) -> None:
         self.job = job
+        self.lease = lease
         self.ended = False
         self.cancel_requested = False
         self._database = database
         self._clock = clock
         self._steps: list[StepView] | None = None
+
+    def permit(self, account_id: UUID, action_id: UUID | None = None, *, gives_back: bool = False) -> Permit:
+        """What this attempt's changes to a mailbox rest on."""
+        return Permit(account_id, self.lease, self.job.claim, None, action_id, gives_back)
 
     async def step(self, name: str, work: Callable[[], Awaitable[Any]]) -> Any:
         """Does the work once, however often the job is tried: a step that has finished gives its recorded result.

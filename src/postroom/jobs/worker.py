@@ -23,9 +23,11 @@ from typing import Any
 
 import structlog
 
+from postroom.boot_clock import BootClock, since_boot
 from postroom.core.errors import LeaseLost, Retryable, StoreError
 from postroom.core.job_types import Catalogue
 from postroom.core.jobs import Claim, Job
+from postroom.core.permits import HeldLease
 from postroom.jobs.buffer import Buffer
 from postroom.jobs.failure import ending_of
 from postroom.jobs.marks import MarkKeeper
@@ -44,6 +46,8 @@ LARGEST_CLAIM = 1000
 JOBS_PER_TURN = 100
 PAUSE_AFTER_STORE_ERROR_S = 0.5
 LONGEST_WAIT_S = 1.0
+# How much of a lease may pass before requests under it leave no more: they are on their way for a while.
+USABLE_PART = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,20 @@ class Counts:
 
 @dataclass(slots=True)
 class _Lease:
+    """`held` is what requests to mailboxes are judged by: it ends a little before the lease does, for their way takes
+    time. `lost_at` is when it is over for sure, in seconds since boot, counted from before the last renewal."""
+
     token: Any
     until: datetime
+    held: HeldLease
+    lost_at: float
     running: dict[int, JobRun] = field(default_factory=dict[int, JobRun])
+
+    def renewed(self, until: datetime, started: float, seconds: float) -> None:
+        """Renewed by a transaction that began then."""
+        self.until = until
+        self.lost_at = started + seconds
+        self.held.deadline = started + seconds * USABLE_PART
 
 
 class Worker:
@@ -89,6 +104,7 @@ class Worker:
         options: WorkerOptions | None = None,
         clock: Clock = wall_clock,
         rng: Random | None = None,
+        boot: BootClock = since_boot,
     ) -> None:
         self.options = options or WorkerOptions()
         self.counts = Counts()
@@ -109,6 +125,7 @@ class Worker:
         self._in_flight: list[Job] = []
         self._stopping = asyncio.Event()
         self._monotonic = time.monotonic
+        self._boot = boot
 
     def stop(self) -> None:
         """Claims nothing more and ends when what runs has ended, or after the drain time."""
@@ -229,7 +246,7 @@ class Worker:
         self._wake.set()
 
     async def _run_one(self, job: Job, lease: _Lease) -> None:
-        run = JobRun(job, self._database, self._clock)
+        run = JobRun(job, self._database, self._clock, lease.held)
         lease.running[job.seq] = run
         try:
             with span(f"job {job.type}", job.traceparent, job=job.id, attempt=job.attempts):
@@ -240,6 +257,7 @@ class Worker:
             await self._record_failure(job, Retryable("something that the handler waited for was canceled"))
         except LeaseLost:
             self.counts.stale += 1
+            self._lose_if_over(lease)
         except Exception as error:
             if lease is self._lease:
                 await self._record_failure(job, error)
@@ -308,8 +326,7 @@ class Worker:
                 log.warning("worker.end_not_written", end=what, error=type(error).__name__)
                 if lease is None or lease is not self._lease:
                     return None
-                if self._clock() > lease.until:
-                    self._lose(lease)
+                if self._lose_if_over(lease):
                     return None
                 await asyncio.sleep(PAUSE_AFTER_STORE_ERROR_S)
 
@@ -317,8 +334,9 @@ class Worker:
 
     async def _hold_lease(self) -> _Lease:
         if self._lease is None:
-            now = self._clock()
-            lease = _Lease(new_id(), now + self.options.lease)
+            now, seconds = self._clock(), self.options.lease.total_seconds()
+            lease = _Lease(new_id(), now + self.options.lease, HeldLease(0.0), 0.0)
+            lease.renewed(lease.until, self._boot(), seconds)
             await self._database.run(store.open_lease(lease.token, holder_name(), now, lease.until))
             self._lease = lease
         return self._lease
@@ -330,24 +348,30 @@ class Worker:
 
     async def _beat(self) -> None:
         lease = self._lease
-        if lease is None:
+        if lease is None or self._lose_if_over(lease):
             return
-        now = self._clock()
+        now, started = self._clock(), self._boot()
         until = now + self.options.lease
         try:
             pulse = await self._database.run(store.heartbeat(lease.token, now, until, list(lease.running)))
         except Exception as error:
             log.warning("worker.heartbeat_failed", error=type(error).__name__)
-            if self._clock() > lease.until:
-                self._lose(lease)
+            self._lose_if_over(lease)
             return
         if not pulse.alive:
             self._lose(lease)
             return
-        lease.until = until
+        lease.renewed(until, started, self.options.lease.total_seconds())
         for seq in pulse.canceled:
             if seq in lease.running:
                 lease.running[seq].cancel_requested = True
+
+    def _lose_if_over(self, lease: _Lease) -> bool:
+        """Whether the lease ran out before it could be renewed: the process or the machine slept for too long."""
+        is_over = self._boot() >= lease.lost_at
+        if is_over and lease is self._lease:
+            self._lose(lease)
+        return is_over
 
     def _lose(self, lease: _Lease) -> None:
         """What we hold is someone else's by now: drop it, change nothing, begin anew."""

@@ -84,6 +84,7 @@ class GmailCarrier:
     through a full mailbox takes many calls, of which none may fail."""
 
     def __init__(self, client: GmailClient) -> None:
+        """The client is one that may change the mailbox: `GmailClient.under` says what that rests on."""
         self._client = client
 
     async def create_draft(self, mail: bytes, thread_id: str | None) -> DraftKept:

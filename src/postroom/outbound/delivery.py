@@ -18,7 +18,9 @@ from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import LeaseLost, Parked, PostroomError, StoreError
+from postroom.boot_clock import since_boot
+from postroom.core.errors import Canceled, LeaseLost, Parked, PostroomError, ProtectedMail, StoreError
+from postroom.core.permits import HeldLease, Permit
 from postroom.outbound.carrier import Carrier, DraftKept
 from postroom.outbound.holding import while_renewed
 from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
@@ -61,7 +63,7 @@ class Sender:
     def __init__(
         self,
         database: Database,
-        carrier_of: Callable[[UUID], Carrier],
+        carrier_of: Callable[[Permit], Carrier],
         pace: Pace | None = None,
         clock: Clock = wall_clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -102,10 +104,11 @@ class Sender:
         free = self._pace.at_once - len(self._running)
         if free <= 0 or not await self._database.run(store.any_delivery_due(self._clock())):
             return
-        now = self._clock()
+        now, started = self._clock(), since_boot()
         leased = await self._database.run(store.lease_deliveries(new_id(), free, now, now + self._pace.lease))
         for each in leased:
-            task = asyncio.create_task(self._deliver(each), name="postroom-delivery")
+            lease = HeldLease(self._pace.usable_until(started))
+            task = asyncio.create_task(self._deliver(each, lease), name="postroom-delivery")
             self._running.add(task)
             task.add_done_callback(self._ended)
 
@@ -113,8 +116,8 @@ class Sender:
         self._running.discard(task)
         self._wake.set()
 
-    async def _deliver(self, leased: store.Leased) -> None:
-        delivery = Delivery(self._database, leased, self._carrier_of, self._pace, self._clock, self._sleep)
+    async def _deliver(self, leased: store.Leased, lease: HeldLease) -> None:
+        delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, self._sleep)
         delivery.before_sending = self._before_sending
         try:
             await while_renewed(delivery.attempt(), delivery.renew, self._pace, self._sleep_between_beats)
@@ -136,13 +139,15 @@ class Delivery:
         self,
         database: Database,
         leased: store.Leased,
-        carrier_of: Callable[[UUID], Carrier],
+        lease: HeldLease,
+        carrier_of: Callable[[Permit], Carrier],
         pace: Pace,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self._database = database
         self._leased = leased
+        self._lease = lease
         self._carrier_of = carrier_of
         self._pace = pace
         self._clock = clock
@@ -160,6 +165,10 @@ class Delivery:
             raise
         except RestoreSuspected:
             await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
+        except Canceled:
+            await self._take_back("canceled", NO_LONGER_WANTED)
+        except ProtectedMail as error:
+            await self._take_back("canceled", str(error))
         except Parked as paused:
             if paused.key.startswith(PAUSE):
                 await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
@@ -178,7 +187,7 @@ class Delivery:
             return
         if self.before_sending is not None:
             await self._ask(self.before_sending(leased.account_id))
-        carrier = self._carrier_of(leased.account_id)
+        carrier = self._carrier_of(Permit(leased.account_id, self._lease, None, leased.hold, leased.action_id))
         if self._draft_id is not None and not await self._ask(carrier.has_draft(self._draft_id)):
             await self._look_for_it(carrier)
             return
@@ -190,8 +199,9 @@ class Delivery:
             if self.draft is None:
                 return
             self._draft_id = self.draft.id
-        now = self._clock()
+        now, started = self._clock(), since_boot()
         held = await self._database.run(store.hold_delivery(leased.hold, self.draft, now, now + self._pace.lease))
+        self._lease.deadline = self._pace.usable_until(started)
         if held != "executing":
             await self._take_back("canceled", NO_LONGER_WANTED)
             return
@@ -241,8 +251,9 @@ class Delivery:
         if self._leased.attempts > 1:
             # A lost answer may have left a second draft behind. If it cannot be taken away now, it does no harm.
             with self._tidying():
+                tidy = self._tidy_carrier()
                 for spare in await self._ask(carrier.drafts_of(self._leased.id)):
-                    await self._delete(carrier, spare.id)
+                    await self._delete(tidy, spare.id)
 
     async def _take_back(self, state: store.Withdrawn, reason: str) -> None:
         """Its draft is there, or was never made: so it was not sent."""
@@ -253,7 +264,7 @@ class Delivery:
         """Once it is written down that it will not be sent: before, a draft that is gone would seem to be sent."""
         if self._draft_id is not None:
             with self._tidying():
-                await self._delete(self._carrier_of(self._leased.account_id), self._draft_id)
+                await self._delete(self._tidy_carrier(), self._draft_id)
 
     @contextlib.contextmanager
     def _tidying(self) -> Generator[None]:
@@ -263,6 +274,10 @@ class Delivery:
         except Exception as error:
             log.info("outbound.draft_left", delivery=self._leased.id, error=type(error).__name__)
 
+    def _tidy_carrier(self) -> Carrier:
+        """For our own drafts, once the mail has ended: neither its lease nor its action stands any more."""
+        return self._carrier_of(Permit(self._leased.account_id, self._lease))
+
     async def _delete(self, carrier: Carrier, draft_id: str) -> None:
         """The kill switch is read right before: a draft too is something of the user's."""
         await self._database.run(pauses.check_paused(self._leased.account_id))
@@ -270,8 +285,9 @@ class Delivery:
 
     async def renew(self) -> None:
         """Raises LeaseLost when it took too long, and somebody else has taken over."""
-        now = self._clock()
+        now, started = self._clock(), since_boot()
         await self._database.run(store.renew_delivery(self._leased.hold, self.draft, now, now + self._pace.lease))
+        self._lease.deadline = self._pace.usable_until(started)
 
     async def _account_removed(self) -> None:
         """Nobody can look any more. Without a draft it was surely not sent."""

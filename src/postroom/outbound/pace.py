@@ -26,6 +26,10 @@ class Pace:
     looks: tuple[float, ...] = (0.0, 2.0, 10.0, 30.0)
     at_once: int = 4
 
+    def usable_until(self, started: float) -> float:
+        """Until when mail may leave under a lease whose transaction began then: a request is on its way for a while."""
+        return started + 0.9 * self.lease.total_seconds()
+
 
 def wait_after(attempts: int, pace: Pace, asked_for: timedelta | None = None) -> timedelta:
     """Twice as long each time, up to the longest; and never shorter than the server asks for."""

@@ -6,6 +6,7 @@ begin_action ──► keep_pre_image ──► (the mailbox is changed) ──�
      └── refused while a pause stands, or when the hour has seen enough that cannot be undone: the job waits
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,13 +14,13 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.actions import IRREVERSIBLE, action_hash
-from postroom.core.errors import Fatal, Parked
+from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked
 from postroom.core.jobs import Job, NewJob
 from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
 from postroom.store.database import Notify, Rows, Script, Transaction, query, sql, transaction
 from postroom.store.decisions import CHANNEL
 from postroom.store.job_steps import fence
-from postroom.store.jobs import completing_one, enqueue_many, unpark
+from postroom.store.jobs import cancel_job, completing_one, enqueue_many, unpark
 from postroom.store.mail import sender_and_labels
 from postroom.store.pauses import unless_paused
 from postroom.store.protection import protected_now
@@ -91,7 +92,7 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
         if approved_by is not None and hashed != action_hash(as_uuid(message_id), action_type, from_json(parameters)):
             raise Fatal(f"action {id} is not what was approved: it was changed afterwards")
         yield from unless_paused(as_uuid(account_id))
-        if (reason := (yield from _protected(as_uuid(message_id)))) is not None:
+        if (reason := (yield from _protected(as_uuid(account_id), as_uuid(message_id)))) is not None:
             yield from _refused(job, id, reason, now)
             return reason
         if action_type in IRREVERSIBLE and started_at is None:
@@ -105,9 +106,9 @@ def _owned(id: UUID, rows: Rows) -> None:
         raise Fatal(f"action {id} is not waiting to be carried out, or belongs to another job")
 
 
-def _protected(message_id: UUID) -> Script[str | None]:
-    """Why the message is not touched; None when it may be."""
-    protected = yield from protected_now()
+def _protected(account_id: UUID, message_id: UUID) -> Script[str | None]:
+    """Why the message is not touched, by what is stored of it; None when it may be."""
+    protected = yield from protected_now(account_id)
     if not (protected.senders or protected.domains or protected.labels):
         return None
     sender, labels = yield from sender_and_labels(message_id)
@@ -119,6 +120,18 @@ def _refused(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
     _owned(id, (yield sql("refuse_action", id, job.id, reason, now)))
     yield from completing_one(job, now)
     yield Notify(CHANNEL, "canceled")
+
+
+@transaction
+def refuse_action(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
+    """The gate did not let its request out, since the mail is protected by now. What was to bring it back is off."""
+    yield from fence(job, may_be_canceled=False)
+    action = yield from loading(id)
+    wake = None if action.pre_image is None else action.pre_image.get("unsnooze_job_id")
+    if wake is not None:
+        with contextlib.suppress(IllegalMove, NotFound):
+            yield from cancel_job.script(UUID(wake), now)
+    yield from _refused(job, id, reason, now)
 
 
 def _within_cap(account_id: UUID, hourly_cap: int, now: datetime) -> Script[None]:

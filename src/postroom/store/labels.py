@@ -11,6 +11,7 @@ from postroom.core.rules import labels_used
 from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_time, as_uuid, from_json, rows_text
 from postroom.store.database import Script, query, sql, transaction
+from postroom.store.protection import resolve_protected
 
 LONGEST_DESCRIPTION = 1_000
 
@@ -131,6 +132,7 @@ def sync_labels(
     gone = {id: name for id, name in known.items() if id not in present}
     yield sql("upsert_labels", account_id, rows_text([tuple(label) for label in seen]), now)
     yield sql("delete_lost_labels", account_id, sorted(_words(present.items())))
+    yield from resolve_protected(account_id, [(label.provider_label_id, label.name) for label in seen])
     if gone:
         yield sql("delete_labels", account_id, sorted(gone))
     lost_here = _lost(known, {id: name for id, name, _ in rows if id not in known} | present)

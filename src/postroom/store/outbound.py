@@ -18,6 +18,7 @@ from uuid import UUID
 
 from postroom.core.errors import Fatal, LeaseLost, NotFound
 from postroom.core.jobs import Job
+from postroom.core.permits import Hold
 from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
 from postroom.store.database import Notify, Rows, Script, query, sql, transaction
 from postroom.store.decisions import CHANNEL as DECISIONS
@@ -57,13 +58,6 @@ class Guard(NamedTuple):
     once_since: datetime | None = None
 
 
-class Hold(NamedTuple):
-    """Names the lease under which a delivery is being sent."""
-
-    id: UUID
-    lease_token: UUID
-
-
 @dataclass(frozen=True, slots=True)
 class Leased:
     """A delivery in the hands of a sender."""
@@ -97,7 +91,7 @@ def admit_delivery(job: Job, new: NewDelivery, guard: Guard, now: datetime) -> S
         if state == "removed":
             raise Fatal("the account was removed; connect it with `postroom account add gmail`")
     yield from unless_paused(new.account_id)
-    refused = (yield from protected_now()).reason(guard.sender, guard.labels)
+    refused = (yield from protected_now(new.account_id)).reason(guard.sender, guard.labels)
     was_sent = yield from sent_before_restore(new.account_id, new.source_key)
     if refused is None and guard.once_since is not None and not was_sent:
         refused = yield from _answer_once(new, guard.once_since, now)

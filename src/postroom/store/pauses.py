@@ -1,7 +1,8 @@
 """The kill switch: while a pause stands, nothing is changed in any mailbox, or in that of one account.
 
-It is read in the transaction that begins each change. Jobs that meet it wait under its key without using up attempts,
-and go on by themselves when it ends.
+It is read where work begins, and once more when a request is about to leave (`departures`). Jobs that meet it wait
+under its key without using up attempts, and go on by themselves when it ends. To pause and know that nothing can leave
+any more, use `pausing.stop`.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,9 @@ class Pause:
 
 @transaction
 def pause(scope: str, reason: str, signed: Signature, now: datetime) -> Script[Pause]:
-    """From here on nothing begins. What is under way at this moment ends."""
+    """From here on nothing begins. The generation is raised first: see `departures`."""
+    yield sql("await_no_departure")
+    yield sql("raise_pause_generation")
     rows = yield sql("insert_pause", scope, reason, signed.actor, now)
     yield from auditing(signed.under("mutations.pause", "pause", scope, after={"reason": reason}), now)
     yield Notify(CHANNEL, scope)
@@ -42,6 +45,7 @@ def resume(scope: str, signed: Signature, now: datetime) -> Script[int | None]:
     """Ends the pause; returns how many jobs go on, None when there was no pause."""
     if not (yield sql("delete_pause", scope)):
         return None
+    yield sql("raise_pause_generation")
     released = yield from unpark.script(f"{PAUSE}{scope}", now)
     yield from auditing(signed.under("mutations.resume", "pause", scope, after={"released": released}), now)
     yield Notify(CHANNEL, scope)

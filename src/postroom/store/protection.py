@@ -1,9 +1,10 @@
 """What automation has to respect: protected senders and labels, what runs in shadow, and what the hour has seen."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.addresses import addresses, canonical, canonical_domain
@@ -11,7 +12,7 @@ from postroom.core.auto_reply import answer_goes_to, why_not_answered
 from postroom.core.errors import BadInput
 from postroom.core.safety import Protected, Surroundings
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time
+from postroom.store.codecs import as_time, as_uuid
 from postroom.store.database import Script, query, sql, transaction
 from postroom.store.mail import StoredMessage
 
@@ -19,6 +20,11 @@ Kind = Literal["sender", "domain", "label"]
 ShadowKind = Literal["category", "model"]
 HOUR = timedelta(hours=1)
 LONGEST_VALUE = 320
+# What Gmail itself has in every mailbox.
+_CATEGORIES = {f"category_{each}" for each in ("personal", "social", "promotions", "updates", "forums")}
+_SYSTEM_LABELS = _CATEGORIES | {
+    "inbox", "sent", "draft", "spam", "trash", "unread", "starred", "important", "chat",
+}  # fmt: skip
 _ASCII_DOMAIN = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 
 
@@ -44,8 +50,11 @@ class Restraints:
 
 @transaction
 def protect(kind: Kind, value: str, reason: str, signed: Signature, now: datetime) -> Script[str]:
-    """Returns the value as it is kept and compared."""
+    """Returns the value as it is kept and compared. Raises BadInput for a label that no mailbox is known to have: it
+    would protect nothing, without a word."""
     value = _compared(kind, value)
+    if kind == "label":
+        yield from _resolve_label(value)
     yield sql("insert_protected", kind, value, reason, now)
     yield from auditing(signed.under("protect", kind, value, after={"reason": reason}), now)
     return value
@@ -56,9 +65,53 @@ def unprotect(kind: Kind, value: str, signed: Signature, now: datetime) -> Scrip
     """False when it was not protected."""
     value = _compared(kind, value)
     removed = yield sql("delete_protected", kind, value)
+    if kind == "label":
+        yield sql("delete_protected_labels", value)
     if removed:
         yield from auditing(signed.under("unprotect", kind, value), now)
     return bool(removed)
+
+
+def _resolve_label(value: str) -> Script[None]:
+    """Keeps the ids that the name stands for, so that a label which is renamed stays protected."""
+    rows = yield sql("select_all_labels")
+    found = [(as_uuid(row[0]), row[2]) for row in rows if value in (row[2].casefold(), row[3].casefold())]
+    if not found and value not in _SYSTEM_LABELS:
+        remedy = "look with `postroom labels list`; make the label in Gmail, run `postroom labels sync`, and try again"
+        raise BadInput("label", f"no mailbox has a label {value!r}, so it would protect nothing", remedy)
+    for account_id, label_id in found:
+        yield sql("insert_protected_label", value, account_id, label_id)
+
+
+def resolve_protected(account_id: UUID, labels: Iterable[tuple[str, str]]) -> Script[None]:
+    """Part of a transaction that has seen these labels, ids and names: those of protected names are kept by their ids,
+    as a label that was deleted and made again has a new one."""
+    protected = {value for kind, value, *_ in (yield sql("select_protected")) if kind == "label"}
+    for id, name in labels:
+        if name.casefold() in protected:
+            yield sql("insert_protected_label", name.casefold(), account_id, id)
+
+
+class LostProtection(NamedTuple):
+    """A protected label that no mailbox has, or has only under another name."""
+
+    value: str
+    now_called: str | None
+
+
+@query
+def lost_protection() -> Script[list[LostProtection]]:
+    """Protected labels that were deleted, or renamed, since they were protected."""
+    names = {(account, id): name for account, _, id, name, *_ in (yield sql("select_all_labels"))}
+    known = {name.casefold() for name in names.values()} | {id.casefold() for _, id in names} | _SYSTEM_LABELS
+    renamed: dict[str, str] = {}
+    for value, account, id in (yield sql("select_protected_labels")):
+        if (account, id) in names:
+            renamed.setdefault(value, names[account, id])
+    rows = yield sql("select_protected")
+    return [
+        LostProtection(value, renamed.get(value)) for kind, value, *_ in rows if kind == "label" and value not in known
+    ]
 
 
 @query
@@ -88,7 +141,7 @@ def end_shadow(kind: ShadowKind, name: str, signed: Signature, now: datetime) ->
 @query
 def restraints(account_id: UUID, now: datetime) -> Script[Restraints]:
     """Read before a decision; the hourly cap is enforced again where an action begins."""
-    protected = yield from protected_now()
+    protected = yield from protected_now(account_id)
     shadows = [(kind, name) for kind, name, _ in (yield sql("select_shadows"))]
     begun = yield sql("count_irreversible", account_id, now - HOUR)
     return Restraints(
@@ -99,12 +152,17 @@ def restraints(account_id: UUID, now: datetime) -> Script[Restraints]:
     )
 
 
-def protected_now() -> Script[Protected]:
-    """Part of a transaction."""
+def protected_now(account_id: UUID) -> Script[Protected]:
+    """Part of a transaction: what is protected in the mailbox of this account."""
     found: dict[str, set[str]] = {"sender": set(), "domain": set(), "label": set()}
     for kind, value, *_ in (yield sql("select_protected")):
         found[kind].add(value)
-    return Protected(frozenset(found["sender"]), frozenset(found["domain"]), frozenset(found["label"]))
+    ids: dict[str, str] = {}
+    if found["label"]:
+        for value, account, id in (yield sql("select_protected_labels")):
+            if as_uuid(account) == account_id:
+                ids[id] = value
+    return Protected(frozenset(found["sender"]), frozenset(found["domain"]), frozenset(found["label"]), ids)
 
 
 def surroundings(message: StoredMessage, found: Restraints) -> Surroundings:

@@ -11,6 +11,7 @@ from postroom.core.errors import BadInput, Refused, SafetyRefused
 from postroom.core.rule_conditions import recipients
 from postroom.core.search import read_query
 from postroom.core.undo import why_not
+from postroom.pausing import stop
 from postroom.store import pauses
 from postroom.store.accounts import list_accounts
 from postroom.store.actions import ActionView, list_actions
@@ -206,11 +207,12 @@ def _decision(view: DecisionView) -> forms.DecisionForm:
     }
 
 
-async def pause(call: Call, arguments: forms.PauseArguments) -> forms.PauseForm:
+async def pause(call: Call, arguments: forms.PauseArguments) -> forms.StoppedAnswer:
     scope, account = await _scope(call, arguments.account)
     signed = _signed(call, arguments.reason)
-    stands = pauses.pause(scope, arguments.reason, signed, call.services.clock())
-    return _pause(await call.services.database.run(stands), {scope: account})
+    stopped = await stop(call.services.database, scope, arguments.reason, signed, call.services.clock)
+    shown = _pause(stopped.pause, {scope: account})
+    return {**shown, "on_wire": stopped.on_wire, "silent_processes": stopped.silent}
 
 
 async def resume(call: Call, arguments: forms.ResumeArguments) -> forms.ResumeAnswer:

@@ -207,6 +207,13 @@ class PauseForm(TypedDict):
     since: str
 
 
+class StoppedAnswer(PauseForm):
+    """A pause that holds: `on_wire` requests had left before it, `silent_processes` did not answer."""
+
+    on_wire: int
+    silent_processes: int
+
+
 class ResumeAnswer(TypedDict):
     was_paused: bool
     jobs_released: int

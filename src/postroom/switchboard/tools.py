@@ -313,7 +313,7 @@ ALL_TOOLS = (
         "From now on nothing is changed in any mailbox, or in that of one account, until mutations.resume. Mail still "
         "comes in and is decided on; what is to be done waits.",
         agent_forms.PauseArguments,
-        agent_forms.PauseForm,
+        agent_forms.StoppedAnswer,
         ADDS_ONCE,
         agent_calls.pause,
     ),

@@ -1,0 +1,75 @@
+"""Pausing: it has answered when no request that changes a mailbox or sends mail can start any more, in any process."""
+
+import asyncio
+from dataclasses import dataclass
+
+from postroom.boot_clock import BootClock, since_boot
+from postroom.store import departures, pauses
+from postroom.store.audit import Signature
+from postroom.store.clock import Clock, wall_clock
+from postroom.store.database import Database
+from postroom.store.listeners import signalled
+
+# How long a process may let requests out without asking again. By the clocks of two machines this may differ a little.
+GRANT_S = 2.0
+MARGIN_S = 0.5
+LOOK_EVERY_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A pause that holds. `on_wire` requests had left before it and may still take effect; `silent` processes did not
+    answer (they were killed, or stand still) and can send nothing any more, but what they had sent is not known."""
+
+    pause: pauses.Pause
+    on_wire: int
+    silent: int
+
+    def told(self) -> str:
+        """What was under way, in a sentence; nothing when nothing was."""
+        parts: list[str] = []
+        if self.on_wire:
+            parts.append(f"{_counted(self.on_wire, 'request')} had left before and may still take effect")
+        if self.silent:
+            parts.append(
+                f"{_counted(self.silent, 'process', 'es')} did not answer and can send nothing more; "
+                "whether a request of theirs had left before is not known"
+            )
+        return "; ".join(parts) or "no request was on its way"
+
+
+def _counted(number: int, what: str, plural: str = "s") -> str:
+    return f"{number} {what}{'' if number == 1 else plural}"
+
+
+async def stop(
+    database: Database,
+    scope: str,
+    reason: str,
+    signed: Signature,
+    clock: Clock = wall_clock,
+    boot: BootClock = since_boot,
+) -> Stopped:
+    """Pauses, and waits until every process that may let requests out has read it, or its grant has run out."""
+    heard = asyncio.Event()
+    subscription = database.subscribe(departures.CHANNEL, lambda _message: heard.set())
+    try:
+        pause = await database.run(pauses.pause(scope, reason, signed, clock()))
+        last = boot() + GRANT_S + MARGIN_S
+        generation = await database.run(departures.pause_generation())
+        while True:
+            heard.clear()
+            is_over = boot() >= last
+            registered = await database.run(departures.registered_departures())
+            if is_over or all(each.generation >= generation for each in registered):
+                break
+            await signalled(heard, LOOK_EVERY_S)
+    finally:
+        subscription.close()
+    answered = [each for each in registered if each.generation >= generation]
+    if len(answered) < len(registered):
+        await database.run(departures.forget_silent(generation))
+    on_wire = sum(
+        count for each in answered for account, count in each.on_wire.items() if scope in (pauses.ALL, account)
+    )
+    return Stopped(pause, on_wire, len(registered) - len(answered))

@@ -1,0 +1,196 @@
+"""Which requests that change a mailbox may leave, and which processes may let any out at all.
+
+A process lets requests out under a grant, which it renews in a transaction that registers the process and reads the
+generation of pauses. Pausing raises the generation first, so either it finds the process registered, or the process
+finds the new generation. `MailboxGate` keeps the grant short; `pausing` waits for the processes that had one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from postroom.core.account_care import usable_again
+from postroom.core.accounts import parking_key
+from postroom.core.actions import action_hash
+from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, PostroomError, ProtectedMail
+from postroom.core.permits import Permit
+from postroom.core.safety import Protected
+from postroom.store.codecs import as_uuid, from_json, json_text, rows_text
+from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.jobs import PAUSE
+from postroom.store.protection import protected_now
+
+CHANNEL = "departures"
+
+
+class Registered(NamedTuple):
+    """A process that may let requests out: the generation it has read, and what it had on the wire, by account."""
+
+    process_id: UUID
+    generation: int
+    on_wire: Mapping[str, int]
+
+
+@transaction
+def register_departures(
+    process_id: UUID, holder: str, on_wire: Mapping[str, int], held: int | None, now: datetime
+) -> Script[int]:
+    """From here on this process is waited for by whoever pauses. Returns the generation of pauses.
+
+    A process that still lets requests out under a generation names it (`held`). If that is over, nothing is written:
+    it first has to stop, and then to say so by registering without one.
+    """
+    yield sql("await_no_pause")
+    generation = yield from _generation()
+    if held is None or held == generation:
+        yield sql("upsert_departures", process_id, holder, generation, json_text(dict(on_wire)), now)
+        yield Notify(CHANNEL, str(generation))
+    return generation
+
+
+@transaction
+def retire_departures(process_id: UUID) -> Script[None]:
+    """This process lets nothing out until it registers again."""
+    yield sql("delete_departures", process_id)
+    yield Notify(CHANNEL, "retired")
+
+
+@query
+def pause_generation() -> Script[int]:
+    return (yield from _generation())
+
+
+def _generation() -> Script[int]:
+    """How often anything was paused or resumed."""
+    rows = yield sql("select_pause_generation")
+    return rows[0][0] if rows else 0
+
+
+@query
+def registered_departures() -> Script[list[Registered]]:
+    rows = yield sql("select_departures")
+    return [Registered(as_uuid(id), generation, from_json(on_wire)) for id, generation, on_wire in rows]
+
+
+@transaction
+def forget_silent(generation: int) -> Script[int]:
+    """Processes that did not answer in the time their grants lasted have none any more. Returns how many there were."""
+    return len((yield sql("delete_silent_departures", generation)))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of the check of several permits, by their places.
+
+    `wants_labels` are permits whose message's labels have to be read first, with the message's id in its mailbox;
+    `unknown_labels` are accounts whose list of labels has to be read first.
+    """
+
+    generation: int
+    refused: Mapping[int, PostroomError]
+    wants_labels: Mapping[int, str]
+    unknown_labels: frozenset[UUID]
+    protects_labels: bool
+
+
+@query
+def check_departures(
+    permits: Sequence[Permit], labels: Mapping[str, frozenset[str] | None], listed: frozenset[UUID]
+) -> Script[Checked]:
+    """Whether each may leave now. `labels` are those just read, by the ids of messages, None for one that is gone;
+    `listed` are accounts whose list of labels was just read, so that an id it lacks names no label."""
+    generation = yield from _generation()
+    pauses = {scope: reason for scope, reason, *_ in (yield sql("select_pauses"))}
+    rows = yield sql("select_departing", rows_text([_named(permit) for permit in permits]))
+    refused: dict[int, PostroomError] = {}
+    wanted: dict[int, str] = {}
+    unknown: set[UUID] = set()
+    protection: dict[UUID, _Protection] = {}
+    for place, (permit, row) in enumerate(zip(permits, rows, strict=True)):
+        if (error := _refusal(permit, row, pauses)) is not None:
+            refused[place] = error
+        elif permit.action_id is not None and not permit.gives_back:
+            account_id = permit.account_id
+            if account_id not in protection:
+                protection[account_id] = yield from _protection(account_id)
+            message = _Message(row[12], row[13], frozenset(from_json(row[14])))
+            match protection[account_id].judge(message, labels, account_id in listed):
+                case ProtectedMail() as error:
+                    refused[place] = error
+                case "labels":
+                    wanted[place] = message.provider_id
+                case "names":
+                    unknown.add(account_id)
+                case None:
+                    pass
+    protects_labels = any(each.protected.names_labels for each in protection.values())
+    return Checked(generation, refused, wanted, frozenset(unknown), protects_labels)
+
+
+class _Message(NamedTuple):
+    provider_id: str
+    sender: str
+    stored_labels: frozenset[str]
+
+
+class _Protection(NamedTuple):
+    """What is protected in one mailbox, and the names of its labels, by their ids."""
+
+    protected: Protected
+    names: Mapping[str, str]
+
+    def judge(
+        self, message: _Message, read: Mapping[str, frozenset[str] | None], is_listed: bool
+    ) -> ProtectedMail | Literal["labels", "names"] | None:
+        """Why it is not touched, or what has to be read first: its labels, or the names of all."""
+        labels = self.protected.names_labels
+        if labels and message.provider_id not in read:
+            return "labels"
+        # A message that is gone has no labels; what it had last is what is known of it.
+        fresh = read.get(message.provider_id)
+        held = message.stored_labels if fresh is None else fresh
+        # Gmail's own have ids in capitals, and not all of them are listed.
+        if labels and not is_listed and not {id for id in held if not id.isupper()} <= self.names.keys():
+            return "names"
+        names = {self.names[id].casefold() for id in held & self.names.keys()}
+        reason = self.protected.reason(message.sender, held | names)
+        return None if reason is None else ProtectedMail(reason)
+
+
+def _protection(account_id: UUID) -> Script[_Protection]:
+    protected = yield from protected_now(account_id)
+    known = (yield sql("select_labels", account_id)) if protected.names_labels else ()
+    return _Protection(protected, {id: name for id, name, *_ in known})
+
+
+def _named(permit: Permit) -> tuple[object, ...]:
+    claim = permit.claim or (None, None, None)
+    hold = permit.delivery or (None, None)
+    return (permit.account_id, *claim, *hold, permit.action_id)
+
+
+def _refusal(permit: Permit, row: Sequence[Any], pauses: Mapping[str, str]) -> PostroomError | None:
+    """Why the request does not leave, apart from what is protected; None when it may."""
+    state, email, state_reason, cancel_requested, seq, delivery, action_state, approved_by, hashed, *action = row
+    for scope in ("all", str(permit.account_id)):
+        if scope in pauses:
+            return Parked(f"{PAUSE}{scope}", f"Postroom is paused: {pauses[scope]}; `postroom resume` lets it go on")
+    if state in ("paused", "needs_consent"):
+        why = state_reason or f"run `{usable_again(state, email, None)}`"
+        return Parked(parking_key(permit.account_id), f"{email} is {state.replace('_', ' ')}: {why}")
+    if state != "active":
+        return Fatal("the account was removed; connect it with `postroom account add gmail`")
+    if (permit.claim is not None and seq is None) or (permit.delivery is not None and delivery is None):
+        return LeaseLost("the work was taken over by another process; this one changes nothing")
+    if cancel_requested:
+        return Canceled("it was canceled on request")
+    if permit.action_id is None:
+        return None
+    if action_state != "executing":
+        return Canceled(f"action {permit.action_id} was ended before the request left; it is {action_state}")
+    action_type, parameters, message_id, *_ = action
+    if approved_by is not None and hashed != action_hash(as_uuid(message_id), action_type, from_json(parameters)):
+        return Fatal(f"action {permit.action_id} is not what was approved: it was changed afterwards")
+    return None
