@@ -43,7 +43,7 @@ class PostroomApplication:
         """The database as it is: nothing is migrated, for those that only look."""
         from postroom.store.opening import connect_database
 
-        database = connect_database(settings.data_dir, _url(settings))
+        database = connect_database(settings.data_dir, _url(settings), allow_unsafe=settings.allow_unsafe_durability)
         try:
             yield database
         finally:
@@ -53,8 +53,9 @@ class PostroomApplication:
         """Pages, connector, dispatcher and worker in one process."""
         from postroom.product import run_product
 
-        async with _stoppable() as stop, _open(settings) as database:
-            await run_product(settings, database, stop, ready)
+        with _served_once(settings):
+            async with _stoppable() as stop, _open(settings) as database:
+                await run_product(settings, database, stop, ready)
 
     async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
         """The whole product on a sandbox mailbox in which mail keeps arriving."""
@@ -109,6 +110,13 @@ class PostroomApplication:
 
         async with _stoppable() as stop:
             await run_gmail_source(settings, stop, **watching)
+
+
+def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:
+    """On SQLite one process serves; several share PostgreSQL."""
+    from postroom.store.serve_lock import serve_lock
+
+    return serve_lock(settings.data_dir) if settings.database_url is None else contextlib.nullcontext()
 
 
 @contextlib.asynccontextmanager

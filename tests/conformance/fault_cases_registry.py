@@ -7,7 +7,7 @@ from conformance.desk import Desk
 from conformance.fault_cases_jobs import Case
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.roles import Role
-from postroom.store import audit, connectors, tokens
+from postroom.store import audit, connectors, health, tokens
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 
@@ -54,4 +54,16 @@ async def prune_connectors(desk: Desk) -> Transaction[Any]:
     return connectors.prune_connectors(desk.clock.forward(60))
 
 
-CASES: list[Case] = [create_token, revoke_token, note_token_use, record_audit, record_heartbeat, prune_connectors]
+async def write_probe(desk: Desk) -> Transaction[Any]:
+    return health.write_probe(desk.clock())
+
+
+CASES: list[Case] = [
+    create_token,
+    revoke_token,
+    note_token_use,
+    record_audit,
+    record_heartbeat,
+    prune_connectors,
+    write_probe,
+]

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from conformance.dump import dump
-from postroom.core.errors import SchemaMismatch, StoreError, TookTooLong
+from postroom.core.errors import Conflict, SchemaMismatch, StoreError, TookTooLong
 from postroom.store import jobs as store
 from postroom.store.connector_requests import NewRequest, ask_connector, load_request
 from postroom.store.database import Database, Script, Text, transaction
@@ -19,6 +19,7 @@ from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
 from postroom.store.opening import connect_database
 from postroom.store.simulation import BEGINNING, Needed, Wanted, past_after
+from postroom.switchboard.intake import Intake
 from support.faults import FailingAt, InjectedFault
 
 Open = Callable[[], Database]
@@ -238,6 +239,62 @@ async def test_no_migration_writes_stored_mail_anew_however_much_there_is(openin
     await migrate(database)
     if database.dialect == "postgres":
         await database.run(laying(STILL_THERE))
+
+
+def long_event(number: int, key: str | None = None) -> dict[str, Any]:
+    """An event whose identity is longer than a key may be."""
+    return {
+        "schema_version": "ingest.v1",
+        "source": {"channel": "webhook", "provider": "webhook", "endpoint_identity": "webhook:ci"},
+        "event": {"external_event_id": f"{number}-".ljust(510, "é"), "observed_at": "2026-11-15T08:00:00Z"},
+        "sender": {"identity": "ci"},
+        "payload": {"raw": {}, "normalized_text": f"build {number}"},
+        "control": {} if key is None else {"idempotency_key": key},
+    }
+
+
+def known_of_old(event: dict[str, Any], key: str, id: UUID) -> str:
+    """A key as a database of the second migration holds it, whose message was pruned."""
+    source = event["source"]
+    return (
+        "INSERT INTO inbox_keys (key, inbox_id, channel, provider, endpoint_identity, external_event_id, sender) VALUES "
+        f"('{key}', '{id}', '{source['channel']}', '{source['provider']}', '{source['endpoint_identity']}', "
+        f"'{event['event']['external_event_id']}', '{event['sender']['identity']}')"
+    )
+
+
+@both
+async def test_events_with_long_identities_are_still_known_after_all_migrations(opening: Open) -> None:
+    database, ids = opening(), [new_id(), new_id()]
+    known = migrations(database.dialect)
+    for each in known[:2]:
+        await database.run(apply(each, database.dialect, known))
+    await database.run(laying(*(known_of_old(long_event(n), f"key-{n}", id) for n, id in enumerate(ids))))
+    await migrate(database)
+    intake = Intake(database, None)
+    by_event, by_key = await intake.ingest(long_event(0)), await intake.ingest(long_event(1, "key-1"))
+    assert [(each.request_id, each.duplicate) for each in (by_event, by_key)] == [(id, True) for id in ids]
+    with pytest.raises(Conflict):
+        await intake.ingest(long_event(2, "key-1"))
+    assert not (await intake.ingest(long_event(3))).duplicate
+
+
+@both
+async def test_what_an_earlier_migration_has_forgotten_is_known_again_while_the_inbox_tells_of_it(
+    opening: Open,
+) -> None:
+    database = opening()
+    known = migrations(database.dialect)
+    for each in known[:10]:
+        await database.run(apply(each, database.dialect, known))
+    intake = Intake(database, None)
+    first = await intake.ingest(long_event(0, "key-0"))
+    await database.run(laying("DELETE FROM inbox_events", "DELETE FROM inbox_keys"))
+    await migrate(database)
+    again = await intake.ingest(long_event(0))
+    assert (again.request_id, again.duplicate) == (first.request_id, True)
+    with pytest.raises(Conflict):
+        await intake.ingest(long_event(1, "key-0"))
 
 
 async def test_a_migration_takes_as_long_as_it_takes(postgres_url: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`/readyz` and `/healthz`: whether the product can do its work now, and what stands in the way."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,11 +16,12 @@ from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.jobs import open_lease
 from postroom.store.leaders import NEGLECTED_AFTER
-from postroom.store.opening import FILE, open_database
+from postroom.store.opening import FILE, connect_database, open_database
 from postroom.store.sqlite import SqliteDatabase
 from postroom.store.write_ahead_log import INTAKE_LIMIT_BYTES
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.ready import ready_endpoint
+from support.postgres import PostgresServer
 
 MIB = 1024 * 1024
 
@@ -33,13 +35,15 @@ class Disk:
 
 
 @asynccontextmanager
-async def visiting(database: Database, reserve: DiskReserve | None) -> AsyncGenerator[httpx2.AsyncClient]:
+async def visiting(
+    database: Database, reserve: DiskReserve | None, write_every_s: float = 1.0
+) -> AsyncGenerator[httpx2.AsyncClient]:
     app = create_dashboard(
         ScriptedFeed(),
         allowed_hosts=["postroom.test"],
         account="owner@example.org",
         started_at=NOON,
-        routes=[Route("/readyz", ready_endpoint(database, reserve))],
+        routes=[Route("/readyz", ready_endpoint(database, reserve, write_every_s))],
     )
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://postroom.test") as client:
@@ -70,7 +74,8 @@ async def test_a_product_that_can_work_is_ready(tmp_path: Path, with_reserve: bo
     async with opened(tmp_path) as database, visiting(database, reserve) as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-    assert answer.json() == {"status": "ready", "checks": {"database": "ok", "room": "ok", "log": "ok", "work": "ok"}}
+    ready = {"database": "ok", "write": "ok", "room": "ok", "log": "ok", "work": "ok"}
+    assert answer.json() == {"status": "ready", "checks": ready}
     assert answer.headers["cache-control"] == "no-store"
 
 
@@ -85,7 +90,8 @@ async def test_below_the_reserve_it_is_not_ready_and_is_again_when_there_is_room
             disk.free_mib = free_mib
             answer = await client.get("/readyz")
             assert answer.status_code == status
-            assert answer.json()["checks"] == {"database": "ok", "room": room, "log": "ok", "work": "ok"}
+            found = {"database": "ok", "write": "ok", "room": room, "log": "ok", "work": "ok"}
+            assert answer.json()["checks"] == found
             assert answer.json()["status"] == ("ready" if status == 200 else "not ready")
 
 
@@ -107,7 +113,14 @@ async def test_a_database_that_does_not_answer_is_named_by_the_kind_of_its_error
     async with without_a_schema(tmp_path) as database, visiting(database, full) as client:
         answer = await client.get("/readyz")
     assert answer.status_code == 503
-    checks = {"database": "SchemaMismatch", "room": "below the reserve", "log": "ok", "work": "SchemaMismatch"}
+    mismatch = "SchemaMismatch"
+    checks = {
+        "database": mismatch,
+        "write": mismatch,
+        "room": "below the reserve",
+        "log": "ok",
+        "work": mismatch,
+    }
     assert answer.json() == {"status": "not ready", "checks": checks}
     assert str(tmp_path) not in answer.text
 
@@ -119,6 +132,40 @@ async def test_due_work_that_nobody_sees_to_is_told(tmp_path: Path):
         answer = await client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["checks"]["work"] == "due work is not seen to: no worker leads"
+
+
+async def test_a_database_that_can_be_read_and_not_written_is_not_ready(tmp_path: Path):
+    async with opened(tmp_path) as database, visiting(database, None, write_every_s=0) as client:
+        assert isinstance(database, SqliteDatabase)
+        for read_only, status, write in (("OFF", 200, "ok"), ("ON", 503, "DatabaseReadOnly"), ("OFF", 200, "ok")):
+            database._connection.execute(f"PRAGMA query_only = {read_only}")
+            answer = await client.get("/readyz")
+            assert (answer.status_code, answer.json()["checks"]["write"]) == (status, write)
+            assert answer.json()["checks"]["database"] == "ok"
+
+
+async def test_a_postgresql_that_only_reads_is_not_ready(tmp_path: Path, postgres: PostgresServer, postgres_url: str):
+    name = postgres_url.rpartition("/")[2].partition("?")[0]
+    await (await open_database(tmp_path, postgres_url)).close()
+    postgres.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    database = connect_database(tmp_path, postgres_url)
+    try:
+        async with visiting(database, None) as client:
+            answer = await client.get("/readyz")
+        assert answer.status_code == 503
+        assert (answer.json()["checks"]["database"], answer.json()["checks"]["write"]) == ("ok", "DatabaseReadOnly")
+    finally:
+        await database.close()
+
+
+async def test_however_many_ask_little_is_written(tmp_path: Path):
+    async with opened(tmp_path) as database:
+        assert isinstance(database, SqliteDatabase)
+        before = database._connection.execute("SELECT total_changes()").fetchall()[0][0]
+        async with visiting(database, None, write_every_s=3600) as client:
+            answers = await asyncio.gather(*(client.get("/readyz") for _ in range(20)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert database._connection.execute("SELECT total_changes()").fetchall()[0][0] == before + 1
 
 
 async def test_a_process_that_runs_is_healthy_whatever_it_lacks(tmp_path: Path):

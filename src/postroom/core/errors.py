@@ -21,10 +21,12 @@ PostroomError
 │   ├── DatabaseReadOnly
 │   ├── DatabaseFull
 │   ├── DatabaseCorrupt
+│   ├── DatabaseReplaced      the file under our name is not the one that is open
 │   ├── ConstraintBroken      a row that the schema forbids
 │   ├── TookTooLong           it was not done in the time it has; ask for less
 │   ├── SchemaMismatch        from the future, changed after it was applied, or not migrated yet
 │   └── UnsafeDurability      the server may lose what it acknowledged
+├── AlreadyServed         another process serves this database
 ├── IntakeRefused         nothing new is accepted now; carries when to come back
 ├── SwitchboardUnavailable    the switchboard could not be reached, or not do its work; try again later
 ├── ModelError            the language model decided nothing
@@ -140,6 +142,10 @@ class DatabaseCorrupt(StoreError):
     """The database file is damaged."""
 
 
+class DatabaseReplaced(StoreError):
+    """The file under the database's name is not the one that is open, or was overwritten: what is written is lost."""
+
+
 class ConstraintBroken(StoreError):
     """A row that the schema forbids."""
 
@@ -154,6 +160,10 @@ class SchemaMismatch(StoreError):
 
 class UnsafeDurability(StoreError):
     """The database server may lose what it has acknowledged."""
+
+
+class AlreadyServed(PostroomError):
+    """Another process serves this database."""
 
 
 class IntakeRefused(PostroomError):

@@ -1,5 +1,7 @@
 """What a database says about its own durability, for `postroom doctor` and for the refusal to start unsafely."""
 
+from datetime import datetime
+
 from postroom.core.errors import TookTooLong, UnsafeDurability
 from postroom.store.codecs import as_time
 from postroom.store.database import Database, Script, query, sql, transaction
@@ -61,6 +63,12 @@ def _postgres_facts() -> Script[dict[str, object]]:
         "server_version": version,
         "now": now,
     }
+
+
+@transaction
+def write_probe(now: datetime) -> Script[None]:
+    """Writes one row, to find out whether anything can be written."""
+    yield sql("write_probe", now)
 
 
 @query

@@ -26,6 +26,16 @@ _TABLE = {
             version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL
         )""",
 }
+# Run before a migration, in its transaction. A landed migration is never changed; what it would lose is kept here.
+# 0003 leaves out the keys of events with a long identity, which 0014 takes over.
+_BEFORE = {
+    3: """
+        CREATE TABLE long_identities AS
+        SELECT k.key, k.inbox_id, k.channel, k.provider, k.endpoint_identity, k.external_event_id, k.sender,
+            COALESCE(i.ingestion_tier, 'full') AS ingestion_tier
+        FROM inbox_keys k LEFT JOIN inbox i ON i.id = k.inbox_id
+        WHERE length(k.channel || k.provider || k.endpoint_identity || k.external_event_id) > 509"""
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,8 @@ def apply(migration: Migration, dialect: Dialect, known: tuple[Migration, ...]) 
     _check(applied, known)
     if migration.version in applied:
         return False
+    if before := _BEFORE.get(migration.version):
+        yield Text(before)
     yield Text(migration.text)
     yield sql("insert_migration", migration.version, migration.name, migration.checksum)
     return True

@@ -17,7 +17,7 @@ FILE = "postroom.sqlite3"
 
 async def open_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False) -> Database:
     """The database, ready for work: durable, and with the schema that this Postroom knows."""
-    database = connect_database(data_dir, url)
+    database = connect_database(data_dir, url, allow_unsafe=allow_unsafe)
     try:
         await refuse_unsafe(database, allow_unsafe)
         await migrate(database)
@@ -29,7 +29,7 @@ async def open_database(data_dir: Path, url: str | None = None, *, allow_unsafe:
     return database
 
 
-def connect_database(data_dir: Path, url: str | None = None) -> Database:
+def connect_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False) -> Database:
     """The database as it is, for those that look before they change anything."""
     if url is None:
         _make_folder(data_dir)
@@ -37,7 +37,7 @@ def connect_database(data_dir: Path, url: str | None = None) -> Database:
         return SqliteDatabase(data_dir / FILE, Ballast(data_dir / "ballast"))
     if not url.startswith(("postgresql://", "postgres://")):
         raise BadInput("database_url", "is no PostgreSQL address", "write postgresql://user@host:5432/database")
-    return PostgresDatabase(url)
+    return PostgresDatabase(url, allow_unsafe=allow_unsafe)
 
 
 def _make_folder(data_dir: Path) -> None:
@@ -52,4 +52,5 @@ def _make_folder(data_dir: Path) -> None:
 def _keep_private(file: Path) -> None:
     """Mail is nobody else's business: the file is made for its owner alone, and SQLite's own files follow it."""
     with contextlib.suppress(OSError):  # what is wrong here, opening it will say better
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        # Only one that is new: to open and close one that is in use would drop every lock that this process has on it.
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

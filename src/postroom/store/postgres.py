@@ -51,6 +51,11 @@ _SESSION = {
 _BOUND_TRANSACTIONS = """
     SELECT set_config('transaction_timeout', '30s', false)
     WHERE current_setting('server_version_num')::integer >= 170000"""
+# Each session settles by itself that a commit waits for the disk, so that nothing that is changed at the server later
+# (for the role, the database, the whole of it) changes that. What asks for more than `on` is left as it is.
+_WAIT_FOR_DISK = """
+    SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+        ELSE current_setting('synchronous_commit') END, false)"""
 _UNBOUND_TRANSACTION = """
     SET LOCAL statement_timeout = 0;
     SELECT set_config('transaction_timeout', '0', true)
@@ -84,8 +89,16 @@ class PostgresDatabase:
 
     dialect: Dialect = "postgres"
 
-    def __init__(self, url: str, most_connections: int = MOST_CONNECTIONS, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        url: str,
+        most_connections: int = MOST_CONNECTIONS,
+        patience_s: float = PATIENCE_S,
+        *,
+        allow_unsafe: bool = False,
+    ) -> None:
         self._url = url
+        self._opening = _BOUND_TRANSACTIONS if allow_unsafe else f"{_BOUND_TRANSACTIONS}; {_WAIT_FOR_DISK}"
         self._patience_s = patience_s
         self._blocks = blocks("postgres")
         self._idle: list[asyncpg.Connection] = []
@@ -296,7 +309,7 @@ class PostgresDatabase:
                 command_timeout=COMMAND_TIMEOUT_S,
             )
             try:
-                await connection.execute(_BOUND_TRANSACTIONS)
+                await connection.execute(self._opening)
             except BaseException:
                 connection.terminate()
                 raise

@@ -28,6 +28,7 @@ from postroom.store.ballast import Ballast
 from postroom.store.database import Dialect, Notify, Transaction
 from postroom.store.listeners import Listener, Listeners
 from postroom.store.sqlite_connection import BUSY_TIMEOUT_MS, Executor, connect, drive, translated
+from postroom.store.sqlite_file import SqliteFile
 from postroom.store.sqlite_readers import SqliteReaders
 from postroom.store.statements import blocks
 from postroom.store.write_ahead_log import TRY_AGAIN_S, WriteAheadLog
@@ -73,6 +74,8 @@ class SqliteDatabase:
         self._closed = False
         self._log = WriteAheadLog(path, lambda: connect(path), BUSY_TIMEOUT_MS)
         self._log.attach(self._connection)
+        with translated(path):
+            self._file = SqliteFile(path, self._connection)
         self._readers = SqliteReaders(path, self._blocks, self._log)
         self._writer = threading.Thread(target=self._write_forever, name="postroom-write", daemon=True)
         self._writer.start()
@@ -109,6 +112,8 @@ class SqliteDatabase:
 
     def _keep_log_short(self) -> None:
         """Between two groups, after the answers: only the next group waits for it."""
+        if self._file.is_lost:
+            return
         with contextlib.suppress(apsw.Error):  # what is wrong with the disk, the next commit tells someone
             self._log.keep_short(self._connection)
 
@@ -140,15 +145,27 @@ class SqliteDatabase:
         """Runs the group and commits it; sets the result or the error of each. Returns who is to be woken."""
         executor = Executor(self._connection, self._blocks)
         try:
+            self._file.check()
             with translated(self.path):
                 self._connection.execute("BEGIN IMMEDIATE")
                 for waiting in group:
                     self._run_in_savepoint(waiting, executor, alone=len(group) == 1)
                 self._connection.execute("COMMIT")
+            self._file.check()
             return executor.notices
         except errors.StoreError as error:
             self._roll_back()
-            return self._after_void_group(group, error)
+            return self._after_void_group(group, self._replaced() or error)
+
+    def _replaced(self) -> errors.DatabaseReplaced | None:
+        """What is found in a file that was overwritten may look like any error; this one is told."""
+        try:
+            self._file.check()
+        except errors.DatabaseReplaced as error:
+            # Our log must not be copied into a file that somebody has put there.
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            return error
+        return None
 
     def _run_in_savepoint(self, waiting: _Waiting[Any], executor: "Executor", alone: bool) -> None:
         """One transaction of the group. Raises only when the outer transaction itself is gone."""
@@ -172,7 +189,7 @@ class SqliteDatabase:
 
     def _after_void_group(self, group: list[_Waiting[Any]], error: errors.StoreError) -> list[Notify]:
         freed = isinstance(error, errors.DatabaseFull) and self._ballast is not None and self._ballast.give_up()
-        locked_out = isinstance(error, errors.DatabaseUnavailable)
+        locked_out = isinstance(error, errors.DatabaseUnavailable | errors.DatabaseReplaced)
         if locked_out or (len(group) == 1 and not freed):
             for waiting in group:
                 waiting.error = error

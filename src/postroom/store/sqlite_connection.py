@@ -1,6 +1,7 @@
 """A connection to a SQLite file: how it is set up, how a script runs on it, and its errors in our own words."""
 
 import contextlib
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -74,8 +75,14 @@ def connect(path: Path, read_only: bool = False) -> apsw.Connection:
         if read_only:
             connection.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")
         else:
+            connection.create_scalar_function("sha256_hex", _sha256_hex, 1, deterministic=True)
             connection.execute(_SETTINGS).fetchall()  # to the end: it stops at each PRAGMA that answers
     return connection
+
+
+def _sha256_hex(text: str) -> str:
+    """For migrations: SQLite has no digest of its own, and PostgreSQL has."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @contextlib.contextmanager

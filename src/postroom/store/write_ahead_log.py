@@ -31,6 +31,7 @@ from pathlib import Path
 import apsw
 
 from postroom.core.errors import StoreError
+from postroom.store.sqlite_file import descriptor_of, identity_of
 
 MIB = 1024 * 1024
 PASS_BYTES = 16 * MIB
@@ -245,11 +246,5 @@ def _sync(file: Path) -> None:
     With one of our own it would not do: when that is closed, POSIX drops every lock that this process has on the file.
     Where there is no /proc nothing is done, and the last pass takes longer.
     """
-    wanted = os.stat(file)
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir("/proc/self/fd"):
-            with contextlib.suppress(OSError):
-                found = os.fstat(int(name))
-                if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
-                    os.fsync(int(name))
-                    return
+    with contextlib.suppress(OSError):
+        os.fsync(descriptor_of(identity_of(file)))

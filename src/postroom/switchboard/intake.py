@@ -15,6 +15,7 @@ from postroom.core.errors import (
     Conflict,
     ConstraintBroken,
     DatabaseFull,
+    DatabaseReplaced,
     IntakeRefused,
     PostroomError,
     Refused,
@@ -145,7 +146,7 @@ class Intake:
     async def _flush(self, items: list[Incoming]) -> list[Outcome | PostroomError]:
         try:
             return list(await self._database.run(accept_many(items, self._clock())))
-        except DatabaseFull as error:
+        except (DatabaseFull, DatabaseReplaced) as error:
             raise IntakeRefused(f"nothing can be accepted: {error}", COME_BACK) from error
         except ConstraintBroken:
             if len(items) == 1:

@@ -5,5 +5,7 @@ SELECT to_regclass('postroom.schema_migrations') IS NOT NULL
 INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (:version, :name, :checksum, now())
 
 -- name: select_health()
-SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'),
+-- What the server would have for a session that does not set synchronous_commit itself, as ours do.
+SELECT current_setting('fsync'), (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
+    current_setting('full_page_writes'),
     current_setting('server_version_num')::integer, clock_timestamp()
