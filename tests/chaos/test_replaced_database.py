@@ -1,4 +1,4 @@
-"""The database file exchanged, deleted or overwritten under a running process: noticed before anyone is told anything."""
+"""The database file exchanged, deleted or overwritten under a running process: noticed before anything is answered."""
 
 import asyncio
 import os

@@ -257,8 +257,8 @@ def known_of_old(event: dict[str, Any], key: str, id: UUID) -> str:
     """A key as a database of the second migration holds it, whose message was pruned."""
     source = event["source"]
     return (
-        "INSERT INTO inbox_keys (key, inbox_id, channel, provider, endpoint_identity, external_event_id, sender) VALUES "
-        f"('{key}', '{id}', '{source['channel']}', '{source['provider']}', '{source['endpoint_identity']}', "
+        "INSERT INTO inbox_keys (key, inbox_id, channel, provider, endpoint_identity, external_event_id, sender) "
+        f"VALUES ('{key}', '{id}', '{source['channel']}', '{source['provider']}', '{source['endpoint_identity']}', "
         f"'{event['event']['external_event_id']}', '{event['sender']['identity']}')"
     )
 

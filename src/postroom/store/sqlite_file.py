@@ -5,12 +5,12 @@ read them again. So after each commit, before anyone is told of it, the names ar
 write-ahead log and its index must be the files that were opened.
 
 A file that is overwritten in place keeps its identity. It is noticed by this: the database is only ever written by a
-checkpoint, and a checkpoint of any process shows in the index of the log (how much of the log is copied, and the salts that
-change with each restart). A database that was written while neither changed was written by somebody else. The log itself must
-be as long as its index says, and carry the salts that the index has.
+checkpoint, and a checkpoint of any process shows in the index of the log (how much of the log is copied, and the salts
+that change with each restart). A database that was written while neither changed was written by somebody else. The log
+itself must be as long as its index says, and carry the salts that the index has.
 
-The files are read through the descriptors that SQLite has open, which only Linux lets us find: to open and close one of our own
-would drop the locks of the whole process. Elsewhere only the names are compared.
+The files are read through the descriptors that SQLite has open, which only Linux lets us find: to open and close one of
+our own would drop the locks of the whole process. Elsewhere only the names are compared.
 """
 
 import contextlib
