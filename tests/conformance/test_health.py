@@ -9,6 +9,7 @@ from conformance.desk import Desk
 from postroom.core.errors import UnsafeDurability
 from postroom.store.health import facts, refuse_unsafe
 from postroom.store.postgres import PostgresDatabase
+from support.postgres import PostgresServer
 
 
 async def test_sqlite_writes_ahead_and_waits_for_the_disk(sqlite_desk: Desk) -> None:
@@ -45,3 +46,25 @@ async def test_a_server_that_may_lose_what_it_acknowledged_is_refused_unless_the
         await refuse_unsafe(database, allow=False)
     await refuse_unsafe(database, allow=True)
     await database.close()
+
+
+@pytest.mark.parametrize(("configured", "ours"), [("off", "on"), ("on", "on"), ("remote_apply", "remote_apply")])
+async def test_every_session_settles_by_itself_that_a_commit_waits_for_the_disk(
+    postgres: PostgresServer, postgres_url: str, configured: str, ours: str
+) -> None:
+    """Also one that is opened, or goes on, after the server's own setting was changed."""
+    name = postgres_url.rpartition("/")[2]
+    database, allowed = PostgresDatabase(postgres_url), PostgresDatabase(postgres_url, allow_unsafe=True)
+    try:
+        async with database._connection() as early:
+            postgres.sql(f"ALTER DATABASE {name} SET synchronous_commit = {configured}")
+            async with database._connection() as late, allowed._connection() as unsafe:
+                assert await early.fetchval("SHOW synchronous_commit") == "on"
+                assert await late.fetchval("SHOW synchronous_commit") == ours
+                assert (
+                    await late.fetchval("SELECT source FROM pg_settings WHERE name = 'synchronous_commit'") == "session"
+                )
+                assert await unsafe.fetchval("SHOW synchronous_commit") == configured
+    finally:
+        await database.close()
+        await allowed.close()

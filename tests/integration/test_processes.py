@@ -93,6 +93,22 @@ def test_the_demo_serves_its_page_and_ends_cleanly_on_a_signal(tmp_path: Path, s
         assert "Traceback" not in complaints
 
 
+def test_a_second_serve_on_one_sqlite_file_is_told_so_and_other_commands_work_beside_it(tmp_path: Path) -> None:
+    with running(tmp_path, "serve", "--port", "0", "--json") as first:
+        announced(first)
+        second = postroom(tmp_path, "serve", "--port", "0", "--json")
+        assert second.returncode != 0
+        assert f"by process {first.pid}" in second.stderr
+        assert "Traceback" not in second.stderr
+        assert postroom(tmp_path, "jobs", "list", "--json").returncode == 0
+        with running(tmp_path, "worker") as worker:
+            worker.send_signal(signal.SIGTERM)
+        first.kill()
+        first.wait(timeout=PATIENCE_S)
+    with running(tmp_path, "serve", "--port", "0", "--json") as third:  # the lock of a killed process is no lock
+        announced(third)
+
+
 def test_what_the_demo_did_can_be_looked_at_with_the_command_line(tmp_path: Path) -> None:
     with running(tmp_path, "demo", "--port", "0", "--json") as process:
         announced(process)

@@ -27,7 +27,7 @@ _TABLE = {
         )""",
 }
 # Run before a migration, in its transaction. A landed migration is never changed; what it would lose is kept here.
-# 0003 leaves out the keys of events with a long identity, which 0014 takes over.
+# 0003 leaves out the keys of events with a long identity, which 0015 takes over.
 _BEFORE = {
     3: """
         CREATE TABLE long_identities AS
