@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, settings
 
+from postroom.private_files import open_private
 from postroom.store.ballast import SIZE
 from postroom.store.database import Database
 from postroom.store.opening import FILE, open_database
@@ -139,7 +140,7 @@ def copy_sqlite(migrated: Path, folder: Path) -> None:
     """The ballast is of the right size, but a hole: to write it out takes longer than most tests."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.copy(migrated, folder / FILE)
-    with (folder / "ballast").open("wb") as ballast:
+    with os.fdopen(open_private(folder / "ballast", os.O_WRONLY | os.O_CREAT), "wb") as ballast:
         ballast.truncate(SIZE)
 
 

@@ -27,7 +27,7 @@ HEAVY = """
     mcp opentelemetry prometheus_client redis pydantic_ai openai anthropic genai_prices
 """
 COMMANDS = """
-    demo serve worker sandbox preview account key contacts filters migrate queue jobs rules simulate
+    demo serve worker sandbox preview account key contacts filters migrate backup restore queue jobs rules simulate
     shadow proposals model model-rules directions labels actions approvals reclassify outbound undo
     pause resume protect token audit connector doctor settings
 """
@@ -215,8 +215,8 @@ def test_the_doctor_finds_a_new_installation_in_order_and_leaves_it_alone(shell:
 
 
 def test_the_doctor_asks_for_the_migration_and_is_content_after_it(shell: Shell):
-    (shell.folder / "postroom-data").mkdir()
-    (shell.folder / "postroom-data" / "postroom.sqlite3").touch()
+    (shell.folder / "postroom-data").mkdir(mode=0o700)
+    (shell.folder / "postroom-data" / "postroom.sqlite3").touch(mode=0o600)
     assert shell("doctor") == 1
     assert "run `postroom migrate`" in shell.out
     assert shell("migrate") == 0

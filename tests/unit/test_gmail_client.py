@@ -319,7 +319,7 @@ async def test_the_token_is_asked_for_anew_at_every_call() -> None:
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         seen.append(request.headers["Authorization"])
-        return httpx2.Response(200, json={"labels": []})
+        return httpx2.Response(200, json={"labels": [{"id": "INBOX", "name": "INBOX", "type": "system"}]})
 
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
     gmail = owners_client(http, "https://gmail.example", token)

@@ -118,7 +118,7 @@ def test_a_thread_may_read_while_the_event_loop_counts():
 def test_a_metric_is_declared_soundly(metric: Metric):
     assert [each for each in METRICS if each.name == metric.name] == [metric]
     assert metric.description.endswith(".")
-    assert metric.unit in ("s", "ms") or metric.unit.startswith("{")
+    assert metric.unit in ("s", "ms", "By") or metric.unit.startswith("{")
     assert list(metric.buckets) == sorted(set(metric.buckets))
     assert bool(metric.buckets) == (metric.kind == "histogram")
     assert all(len(values) == len(metric.attributes) for values in metric.known)
