@@ -13,7 +13,7 @@ from postroom.cli import run
 from postroom.cli.application import Ready
 from postroom.settings import Settings
 from postroom.store.database import Database
-from postroom.store.sqlite import SqliteDatabase
+from postroom.store.opening import connect_database
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Rehearsal:
         if self.error is not None:
             raise self.error
         settings.data_dir.mkdir(exist_ok=True)
-        database = SqliteDatabase(settings.data_dir / "postroom.sqlite3")
+        database = connect_database(settings.data_dir)
         try:
             yield database
         finally:
