@@ -44,6 +44,11 @@ class Known:
     first: Message
     sender: str
     is_full: bool
+    was_upgraded: bool = False
+
+    @property
+    def has_failed(self) -> bool:
+        return self.first.state == "failed" and not self.was_upgraded
 
 
 @dataclass
@@ -96,10 +101,10 @@ class Model:
         if key is not None:
             self._keys[key] = event_key
         is_full = envelope.control.ingestion_tier == "full"
-        if known is None or known.first.state == "failed":
+        if known is None or known.has_failed:
             return self._accept_new(envelope, is_full, now)
         if is_full and not known.is_full:
-            known.is_full = True
+            known.is_full = known.was_upgraded = True
             copy = self._new(envelope, now)
             copy.copy_of = known.first
             return Answer(known.first, "upgrade")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.inbox_desk import InboxDesk, event
+from conformance.inbox_desk import InboxDesk, event, metadata
 from conftest import ManualClock
 from postroom.core.errors import Conflict
 from postroom.store.acceptance import Accepted
@@ -124,3 +124,17 @@ async def test_a_dropped_duplicate_is_replayed_by_its_name_and_by_no_window(desk
     (copy,) = await desk.buffer.replay("gateway", ids=[dropped.id], **who)
     (delivery,) = await desk.next()
     assert (delivery.message_id, delivery.envelope["event"]["external_event_id"]) == (copy, "event-2")
+
+
+async def test_metadata_that_failed_after_the_whole_message_came_is_no_reason_to_accept_it_again(
+    desk: InboxDesk,
+) -> None:
+    (first,) = await desk.ingest(metadata(event()))
+    for _ in range(desk.queues["gateway"].most_deliveries - 1):
+        await desk.nack(await desk.next())
+    await desk.ingest(event())
+    outline, whole = await desk.next(2)
+    await desk.nack([outline])
+    await desk.ack([whole])
+    assert await desk.states() == ["failed", "done"]
+    assert await desk.ingest(event()) == [Accepted(first.request_id, True, "event")]

@@ -42,7 +42,7 @@ def event(canaries: Canaries, endpoint: str, number: int) -> dict[str, Any]:
 def message(canaries: Canaries, number: int) -> dict[str, Any]:
     """A mail as an envelope. Some are nobody's, some cannot be read, a few cannot be decided about."""
     word, fate = canaries.word, number % 40
-    whole = event(canaries, STRANGER if fate % 10 == 6 else ENDPOINT, number)
+    whole = event(canaries, STRANGER if fate % 10 == 0 else ENDPOINT, number)
     whole["source"] |= {"channel": "email", "provider": "gmail"}
     del whole["event"]["kind"]
     headers: Any = [["Subject", f"about {word('subject')}"], ["From", f"{word('name')} <{word('from')}@example.com>"]]

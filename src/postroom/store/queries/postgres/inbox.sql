@@ -19,7 +19,9 @@ SELECT e ->> 0, (e ->> 1)::uuid, e ->> 2, e ->> 3 FROM jsonb_array_elements(:row
 ON CONFLICT DO NOTHING RETURNING event_key
 
 -- name: select_events(event_keys)
-SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier, x.state IS NOT NULL AND x.state = 'failed'
+-- With whether its message has failed; not so when the whole of it came after its metadata, as a message of its own.
+SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier,
+    x.state IS NOT NULL AND x.state = 'failed' AND e.ingestion_tier = v.ingestion_tier
 FROM inbox_events v LEFT JOIN envelopes e ON e.id = v.inbox_id LEFT JOIN inbox_ends x ON x.seq = e.seq
 WHERE v.event_key = ANY(:event_keys::text[])
 

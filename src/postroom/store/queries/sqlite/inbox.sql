@@ -17,7 +17,9 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) 
 ON CONFLICT DO NOTHING RETURNING event_key
 
 -- name: select_events(event_keys)
-SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier, x.state IS NOT NULL AND x.state = 'failed'
+-- With whether its message has failed; not so when the whole of it came after its metadata, as a message of its own.
+SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier,
+    x.state IS NOT NULL AND x.state = 'failed' AND e.ingestion_tier = v.ingestion_tier
 FROM inbox_events v LEFT JOIN envelopes e ON e.id = v.inbox_id LEFT JOIN inbox_ends x ON x.seq = e.seq
 WHERE v.event_key IN (SELECT value FROM json_each(:event_keys))
 
