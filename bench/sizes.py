@@ -33,6 +33,7 @@ class Sizes:
     road: int
     road_s: int
     replayed: int
+    beside_readers_mib: int
 
 
 FULL = Sizes(
@@ -60,6 +61,7 @@ FULL = Sizes(
     road=3_000,
     road_s=30,
     replayed=50_000,
+    beside_readers_mib=512,
 )
 QUICK = Sizes(
     drain=10_000,
@@ -86,4 +88,5 @@ QUICK = Sizes(
     road=300,
     road_s=5,
     replayed=2_000,
+    beside_readers_mib=96,
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ..rounds import Run
 from ..table import Line
-from . import backlog, drain, enqueue, horizon, intake, live_mail, picker, road, rules, simulate, tiers
+from . import backlog, drain, enqueue, horizon, intake, live_mail, picker, readers, road, rules, simulate, tiers
 
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
@@ -29,5 +29,6 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "live-mail": live_mail.one_process,
     "live-accounts": live_mail.many_accounts,
     "live-beside-bulk": live_mail.beside_bulk,
+    "readers": readers.sqlite,
     "road": road.one_process,
 }

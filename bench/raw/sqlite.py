@@ -4,6 +4,7 @@ import asyncio
 import queue
 import threading
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import apsw
@@ -61,7 +62,7 @@ class GroupCommit:
         self._writer = threading.Thread(target=self._write_groups, name="writer")
         self._writer.start()
 
-    async def append(self, payload: dict[str, int]) -> str:
+    async def append(self, payload: Mapping[str, object]) -> str:
         """A job as a caller wants it: given an object, told the id."""
         id, now = str(uuid.uuid4()), datetime.now(UTC).isoformat()
         durable = self._loop.create_future()

@@ -151,10 +151,10 @@ async def test_a_read_that_the_log_cannot_wait_for_is_begun_anew_and_answered(
 def envelope(number: int) -> dict[str, Any]:
     return {
         "schema_version": "ingest.v1",
-        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": "gmail:user:a@b.example"},
+        "source": {"channel": "webhook", "provider": "webhook", "endpoint_identity": "webhook:ci"},
         "event": {"external_event_id": str(number), "observed_at": "2026-11-15T08:00:00Z"},
-        "sender": {"identity": "c@d.example"},
-        "payload": {"raw": {}, "normalized_text": "x" * PARCEL},
+        "sender": {"identity": "ci"},
+        "payload": {"raw": {"build": number}, "normalized_text": "x" * PARCEL},
     }
 
 

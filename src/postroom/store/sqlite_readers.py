@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 READERS = 4
 STEPS_PER_LOOK = 1_000
+STEPS_PER_RARE_LOOK = 10_000  # each look takes Python's lock away from those who write
 LOOK_AT_LOG_S = 0.01
 MOST_CUTS = 4
 LONGEST_WAIT_S = 30.0
@@ -118,7 +119,7 @@ class _Snapshot:
     @contextmanager
     def watched(self, connection: apsw.Connection) -> Generator[None]:
         """SQLite asks every so many steps, also those of an index, whether it shall go on."""
-        connection.set_progress_handler(self.is_over, STEPS_PER_LOOK)
+        connection.set_progress_handler(self.is_over, STEPS_PER_LOOK if self._deadline else STEPS_PER_RARE_LOOK)
         try:
             yield
         except apsw.InterruptError:

@@ -41,7 +41,7 @@ INTAKE_LIMIT_BYTES = 112 * MIB
 # What the file is cut back to when SQLite restarts the log: the size of the file then tells the length of the log.
 KEPT_BYTES = 32 * MIB
 
-FIRST_SNAPSHOT_LOCK, LAST_SNAPSHOT_LOCK = 124, 127
+FIRST_SNAPSHOT_LOCK, LAST_SNAPSHOT_LOCK = 123, 127
 
 STEP_BYTES = 4 * MIB
 LITTLE_BYTES = 1 * MIB
@@ -62,9 +62,9 @@ def log_bytes(database: Path) -> int:
 
 
 def snapshot_holders(database: Path) -> list[int]:
-    """The processes that read from the log now, as Linux tells; none where it does not.
+    """The processes that hold a snapshot now, as Linux tells; none where it does not.
 
-    SQLite marks a snapshot in the log by a read lock on one of four bytes of the -shm file.
+    SQLite marks a snapshot by a read lock on one of five bytes of the -shm file, the first for one that needs no log.
     """
     found: set[int] = set()
     with contextlib.suppress(OSError, ValueError):
