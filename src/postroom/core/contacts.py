@@ -1,6 +1,7 @@
 """Contacts out of a file that an address book exported: vCard (2.1, 3.0, 4.0) or CSV (Google, Outlook and others).
 
-Exports are often broken. What can be understood is taken; what cannot is counted, with the line where it was.
+Exports are often broken. What can be understood is taken; what cannot is counted, with the line where it was. An entry
+is taken whole or not at all: a piece of what is no address may be the address of somebody else.
 """
 
 import binascii
@@ -9,17 +10,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+from urllib.parse import unquote
 
-from postroom.core.addresses import addresses
+from postroom.core.addresses import listed_addresses
 from postroom.core.mime_charsets import decode_text
 
 LARGEST_FILE = 64 * 1024 * 1024
 LONGEST_LINE = 65_536
 LONGEST_NAME = 200
-LONGEST_ADDRESS = 1000
+LONGEST_ENTRY = 10_000
 MOST_PROBLEMS = 20
 
-_ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'\\@=]{1,200}@[^\s<>()\[\],;:\"'\\@=]{1,255}")
 _UNESCAPED = {"\\n": " ", "\\N": " ", "\\,": ",", "\\;": ";", "\\\\": "\\", "\\:": ":"}
 _ESCAPE = re.compile(r"\\[nN,;\\:]")
 _NOT_ADDRESSES = ("type", "label", "display")
@@ -54,11 +55,12 @@ def read_contacts(content: bytes) -> ReadContacts:
     is_vcard = re.search(r"^\s*begin:\s*vcard", text[:100_000], re.IGNORECASE | re.MULTILINE) is not None
     found: dict[str, Contact] = {}
     for entry in _vcards(text) if is_vcard else _rows(text):
-        address = contact_address(entry.address)
-        if address is None:
-            problems.append(f"line {entry.line}: {entry.address[:60]!r} is no address")
-        elif address not in found or not found[address].name:
-            found[address] = Contact(address, entry.name[:LONGEST_NAME])
+        given = _addresses(entry.text)
+        if not given:
+            problems.append(f"line {entry.line}: {entry.text[:60]!r} is no address")
+        for address in given:
+            if address not in found or not found[address].name:
+                found[address] = Contact(address, entry.name[:LONGEST_NAME])
     if not found and not problems:
         problems.append("there is no address in it")
     if len(problems) > MOST_PROBLEMS:
@@ -67,16 +69,30 @@ def read_contacts(content: bytes) -> ReadContacts:
 
 
 def contact_address(text: str) -> str | None:
-    """The one form of an address, with or without a name around it; None for what is none, or could not be kept."""
-    found = addresses(text[:LONGEST_ADDRESS])
-    if len(found) != 1 or not found[0].isprintable() or not _ADDRESS.fullmatch(found[0]):
-        return None
-    return found[0]
+    """The one form of an address, with or without a name around it; None for what is none, or more than one."""
+    found = _addresses(text)
+    return found[0] if len(found) == 1 else None
+
+
+def _addresses(text: str) -> list[str]:
+    """The addresses in an entry of an address book; none if a part of it is no address, or if it is endless."""
+    if len(text) > LONGEST_ENTRY:
+        return []
+    listed = listed_addresses(_without_scheme(text))
+    return [] if any(each.address is None for each in listed) else [each.address for each in listed if each.address]
+
+
+def _without_scheme(text: str) -> str:
+    """`mailto:ida%2Bshop@x.example?subject=hello` is a link to an address (RFC 6068)."""
+    scheme, colon, rest = text.strip().partition(":")
+    return unquote(rest.partition("?")[0]) if colon and scheme.lower() == "mailto" else text
 
 
 class _Entry(NamedTuple):
+    """What stands where an address is expected, in which line, and the name beside it."""
+
     line: int
-    address: str
+    text: str
     name: str
 
 
@@ -102,9 +118,9 @@ def _vcards(text: str) -> Iterator[_Entry]:
         elif key in ("EMAIL", "FN"):
             plain = _value(value, parameters)
             if key == "FN":
-                name = name or plain
-            elif plain:
-                waiting.append((number, plain.removeprefix("mailto:").removeprefix("MAILTO:")))
+                name = name or " ".join(plain.split())
+            elif plain.strip():
+                waiting.append((number, plain.strip()))
     yield from (_Entry(at, address, name) for at, address in waiting)
 
 
@@ -137,8 +153,17 @@ def _value(value: str, parameters: list[str]) -> str:
     encoded = {parameter.removeprefix("ENCODING=").strip() for parameter in parameters}
     charset = next((each.removeprefix("CHARSET=") for each in parameters if each.startswith("CHARSET=")), None)
     if "QUOTED-PRINTABLE" in encoded:
-        value = decode_text(binascii.a2b_qp(value.encode("utf-8", "surrogatepass")), charset).text
-    return " ".join(_ESCAPE.sub(lambda found: _UNESCAPED[found.group()], value).split())
+        return decode_text(binascii.a2b_qp(value.encode("utf-8", "surrogatepass")), charset).text
+    if encoded & {"B", "BASE64"}:
+        return decode_text(_base64(value), charset).text
+    return _ESCAPE.sub(lambda found: _UNESCAPED[found.group()], value)
+
+
+def _base64(value: str) -> bytes:
+    try:
+        return binascii.a2b_base64(value.encode("ascii", "replace"))
+    except binascii.Error:
+        return b""
 
 
 def _rows(text: str) -> Iterator[_Entry]:
@@ -164,10 +189,9 @@ def _in_row(row: tuple[int, list[str]], columns: list[int], names: list[int]) ->
     name = " ".join(part for index in names if index < len(cells) and (part := cells[index].strip()))
     looked_at = [cells[index] for index in columns if index < len(cells)] if columns else cells
     for cell in looked_at:
-        found = _ADDRESS.findall(cell)
-        yield from (_Entry(number, address, name) for address in found)
-        if columns and not found and cell.strip():
-            yield _Entry(number, cell.strip(), name)
+        for below, line in enumerate(cell.splitlines()):
+            if "@" in line or (columns and line.strip()):
+                yield _Entry(number + below, line.strip(), name)
 
 
 def _cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:

@@ -82,13 +82,19 @@ def read_head(head: Head) -> ReadHead:
         name = name_bytes.decode("ascii")
         if len(value) > LONGEST_VALUE:
             problems[f"a header is longer than 64 KiB: {name[:60]}"] = None
-        text = value_text(value)
+        text = _value_of(name.lower(), value)
         if "=?" in text:
             text = readable_addresses(text) if name.lower() in ADDRESS_HEADERS else decode_words(text)
         headers.append((name, text))
     if not headers:
         problems["there is no header"] = None
     return ReadHead(tuple(headers), tuple(problems))
+
+
+def _value_of(name: str, value: bytes) -> str:
+    """A list of addresses that is too long ends with a whole one: half of an address may be somebody else's."""
+    text = value_text(value)
+    return text.rpartition(",")[0] if len(value) > LONGEST_VALUE and name in ADDRESS_HEADERS else text
 
 
 def value_text(value: bytes) -> str:
@@ -117,6 +123,6 @@ def raw_values(search: bytes, block: bytes, name: bytes) -> list[str]:
     wanted, at = b"\n" + name, 0
     while (at := search.find(wanted, at)) >= 0:
         if (header := _HEADER.match(block, at)) and len(header[1]) == len(name):
-            found.append(value_text(header[2]))
+            found.append(_value_of(name.decode(), header[2]))
         at += len(wanted)
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from postroom.core.addresses import LONGEST_VALUE, readable_addresses
+from postroom.core.addresses import LONGEST_VALUE, readable_addresses, shortened
 from postroom.core.envelope import MOST_ATTACHMENTS
 from postroom.core.ingestion import Decision, Facts, IngestionPolicy
 from postroom.core.mail import storable, to_raw
@@ -107,9 +107,10 @@ def headers_of(message: Message) -> tuple[Headers, tuple[str, ...]]:
 
 
 def _readable(header: Header) -> str:
-    value = header.value[:LONGEST_VALUE]
+    is_of_addresses = header.name.lower() in ADDRESS_HEADERS
+    value = shortened(header.value, LONGEST_VALUE) if is_of_addresses else header.value[:LONGEST_VALUE]
     if "=?" in value:
-        value = readable_addresses(value) if header.name.lower() in ADDRESS_HEADERS else decode_words(value)
+        value = readable_addresses(value) if is_of_addresses else decode_words(value)
     return storable(value)
 
 
