@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import contextlib
+from collections.abc import AsyncGenerator, Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from postroom.core.errors import Refused, SettingsError
 
 if TYPE_CHECKING:
     from postroom.connectors.runtime import Heart
+    from postroom.core.tally import Tally
     from postroom.settings import Settings
 
 DRAIN = timedelta(seconds=10)
@@ -22,6 +24,29 @@ def connector_token(settings: Settings, identity: str) -> str:
         command = f"postroom token create --role connector --identity {identity}"
         raise SettingsError(f"connector.token is not set; put what `{command}` prints into POSTROOM_CONNECTOR_TOKEN")
     return settings.connector.token.get_secret_value()
+
+
+@contextlib.asynccontextmanager
+async def exporting_alone(settings: Settings) -> AsyncGenerator[Tally]:
+    """What this process counts, exported while the block runs: over OTLP, and at `telemetry.listen` for Prometheus."""
+    from postroom.core.tally import Gauges, Tally
+
+    tally = Tally()
+    if settings.telemetry.listen is None and settings.telemetry.otlp_endpoint is None:
+        yield tally
+        return
+    from postroom.export.exporter import exporting
+    from postroom.metrics_door import serving_metrics
+
+    async with (
+        exporting(settings.telemetry, tally, Gauges()) as exporter,
+        serving_metrics(settings.telemetry.listen, exporter.metrics_text, settings.web.allowed_hosts),
+    ):
+        yield tally
+
+
+def heartbeat_every(settings: Settings) -> timedelta:
+    return timedelta(seconds=settings.connector.heartbeat_s)
 
 
 async def introduce(heart: Heart) -> None:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from postroom import __version__
-from postroom.connector_process import connector_token, introduce, until_stopped
+from postroom.connector_process import connector_token, exporting_alone, heartbeat_every, introduce, until_stopped
 from postroom.core.accounts import gmail_endpoint, mailbox_name
 from postroom.core.errors import BadInput, PostroomError
 
@@ -77,20 +77,25 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
     vitals = Vitals(wall_clock)
     with held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder:
         async with (
+            exporting_alone(settings) as tally,
             httpx2.AsyncClient(timeout=30) as http,
             switchboard_at(settings.connector.switchboard_url, token) as switchboard,
         ):
             host = platform.node() or "postroom"
             heart = Heart(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
             await introduce(heart)
-            with _parts(settings, switchboard, http, folder, vitals, [email, *watching["also"]]) as parts:
+            own = [email, *watching["also"]]
+            with _parts(settings, switchboard, http, folder, vitals, own, tally=tally) as parts:
                 watching["ready"](identity)
                 await _refresh(parts)
                 if watching["once"]:
                     watching["told"](await parts.connector.sync())
                     await heart.beat()
                     return
-                async with beating(heart), _beside(_chores(settings, parts, switchboard, stop)):
+                async with (
+                    beating(heart, heartbeat_every(settings)),
+                    _beside(_chores(settings, parts, switchboard, stop)),
+                ):
                     poll = timedelta(seconds=settings.gmail.poll_s)
                     await until_stopped(parts.connector.run(poll, stop), stop)
 
@@ -118,7 +123,7 @@ async def watch_within(
     ):
         await introduce(heart)
         await _refresh(parts)
-        async with beating(heart), _beside(_chores(settings, parts, switchboard, stop)):
+        async with beating(heart, heartbeat_every(settings)), _beside(_chores(settings, parts, switchboard, stop)):
             await parts.connector.run(timedelta(seconds=settings.gmail.poll_s), stop)
 
 
@@ -167,7 +172,9 @@ def _parts(
 
     email = addresses[0]
     tokens = _tokens(settings, switchboard)
-    contacts = ContactCache(folder / "contacts.json", switchboard, wall_clock)
+    good_for = timedelta(seconds=settings.connector.contacts_stale_s)
+    contacts = ContactCache(folder / "contacts.json", switchboard, wall_clock, good_for)
+    vitals.contacts_generated_at = lambda: contacts.generated_at
     filters = FilterCache(folder / "filters.json", switchboard)
     with (
         contextlib.closing(SentIndex(folder / "sent.db")) as sent,
@@ -244,15 +251,14 @@ def _chores(
 ) -> list[Coroutine[Any, Any, None]]:
     """What goes on beside the rounds. None of it can end the connector."""
     from postroom.connectors.gmail.asked import Asked
-    from postroom.connectors.gmail.sent_mail import keep_filling
     from postroom.connectors.gmail.watch import keep_watching
     from postroom.connectors.request_desk import RequestDesk
 
     chores: list[Coroutine[Any, Any, None]] = [
         parts.filters.run(stop),
-        parts.contacts.run(stop),
+        parts.contacts.run(stop, timedelta(seconds=settings.connector.contacts_refresh_s)),
         RequestDesk(switchboard, Asked(parts.connector, parts.client).handlers(), BESIDE).run(stop),
-        keep_filling(parts.client, parts.sent),
+        parts.connector.sent_mail.keep_reading(),
     ]
     if settings.gmail.pubsub_topic is not None:
         chores.append(keep_watching(parts.client, settings.gmail.pubsub_topic))

@@ -37,6 +37,7 @@ from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.mailboxes import Mailboxes, keep_sandbox_account, watch_accounts, watch_labels
+from postroom.metrics_door import serving_metrics
 from postroom.queue_settings import queues_of
 from postroom.settings import Settings
 from postroom.settling import settle_memory, share_with_threads
@@ -92,7 +93,8 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
 async def run_worker(settings: Settings, database: Database, stop: asyncio.Event, concurrency: int) -> None:
     """Only jobs: the worker, and its share in leading."""
     async with (
-        exporting(settings.telemetry, Tally(), Gauges()),
+        exporting(settings.telemetry, Tally(), Gauges()) as exporter,
+        serving_metrics(settings.telemetry.listen, exporter.metrics_text, settings.web.allowed_hosts),
         httpx2.AsyncClient(timeout=30) as http,
         _credentials(settings, database, http) as credentials,
     ):

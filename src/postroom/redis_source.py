@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from postroom import __version__
-from postroom.connector_process import connector_token, introduce, until_stopped
+from postroom.connector_process import connector_token, exporting_alone, heartbeat_every, introduce, until_stopped
 from postroom.core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: U
     token = connector_token(settings, identity)
     vitals = Vitals(wall_clock)
     async with (
+        exporting_alone(settings),
         _redis(settings) as redis,
         switchboard_at(settings.connector.switchboard_url, token) as switchboard,
     ):
@@ -57,7 +58,7 @@ async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: U
         )
         heart = Heart(switchboard, Connector("redis-stream", identity, consumer, __version__), vitals, wall_clock)
         await introduce(heart)
-        async with beating(heart):
+        async with beating(heart, heartbeat_every(settings)):
             await until_stopped(source.run(stop, lambda: reading["ready"](identity)), stop)
 
 

@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 
 from postroom.core.actions import ACTION_TYPES
 
@@ -303,6 +311,26 @@ class ConnectorSettings(Section):
     switchboard_url: str = Field(
         "http://127.0.0.1:8025/mcp", description="Where a connector that runs by itself finds the switchboard."
     )
+    contacts_refresh_s: float = Field(
+        900.0, ge=1, le=86_400, description="Seconds after which a connector fetches the contacts again."
+    )
+    contacts_stale_s: float = Field(
+        3600.0,
+        ge=1,
+        le=604_800,
+        description="Seconds after which contacts that could not be fetched again are no longer used; "
+        "more than `contacts_refresh_s`.",
+    )
+    heartbeat_s: float = Field(
+        110.0, ge=1, le=119, description="Seconds between two reports of a connector; after 120 it counts as stale."
+    )
+
+    @field_validator("contacts_stale_s")
+    @classmethod
+    def _leaves_time_to_refresh(cls, value: float, info: ValidationInfo) -> float:
+        if value <= info.data.get("contacts_refresh_s", 0):
+            raise ValueError("more than contacts_refresh_s, or contacts are never used")
+        return value
 
     @field_validator("switchboard_url")
     @classmethod
@@ -339,6 +367,22 @@ class TelemetrySettings(Section):
     service_name: str = Field(
         "postroom", min_length=1, max_length=255, description="The name of this installation in what is sent."
     )
+
+    listen: str | None = Field(
+        None,
+        description="Where a worker, or a connector that runs by itself, serves its own `/metrics`, such as "
+        "`127.0.0.1:9464`; each such process needs a port of its own.",
+    )
+
+    @field_validator("listen")
+    @classmethod
+    def _is_host_and_port(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        found = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})", value)
+        if found is None or int(found[2]) > 65_535:
+            raise ValueError("a host and a port, such as 127.0.0.1:9464")
+        return value
 
     @field_validator("otlp_endpoint")
     @classmethod

@@ -94,7 +94,8 @@ def test_the_list_tells_whether_a_connector_still_reports(
     assert postroom("connector", "list") == 0
     table = capsys.readouterr().out.splitlines()
     assert table[0].split() == [
-        *("TYPE", "IDENTITY", "INSTANCE", "LIVENESS", "STATE", "LAST", "HEARTBEAT", "COUNTERS", "CHECKPOINT")
+        *("TYPE", "IDENTITY", "INSTANCE", "LIVENESS", "STATE", "LAST", "HEARTBEAT", "COUNTERS", "CHECKPOINT"),
+        "CONTACTS",
     ]
     for word in ("redis-stream", "redis:events", "host-1", liveness, "degraded", "accepted=3", "read=4", "5-0"):
         assert word in table[1].split()

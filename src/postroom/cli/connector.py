@@ -23,7 +23,7 @@ app = command_group("Run a connector by itself, or look at those that report.")
 app.command("refused")(left_mail.refused)
 app.command("retry")(left_mail.retry)
 
-COLUMNS = ("type", "identity", "instance", "liveness", "state", "last_heartbeat", "counters", "checkpoint")
+COLUMNS = ("type", "identity", "instance", "liveness", "state", "last_heartbeat", "counters", "checkpoint", "contacts")
 LONGEST_NAME = 512
 LONGEST_ADDRESS = 240
 
@@ -135,7 +135,14 @@ def _row(connector: "ConnectorView", now: datetime) -> dict[str, object]:
         "last_heartbeat": connector.last_heartbeat_at,
         "counters": " ".join(f"{name}={count}" for name, count in sorted(connector.counters.items())),
         "checkpoint": (connector.checkpoint or {}).get("cursor"),
+        "contacts": _contacts_made(connector),
     }
+
+
+def _contacts_made(connector: "ConnectorView") -> datetime | None:
+    """When the contacts that it goes by were made: how fresh they are."""
+    text = (connector.checkpoint or {}).get("contacts_generated_at")
+    return None if text is None else datetime.fromisoformat(str(text))
 
 
 def _mail_address(option: str, value: str) -> str:

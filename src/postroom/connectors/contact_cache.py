@@ -1,8 +1,8 @@
 """Whom the user knows, as a connector goes by it: a copy of the switchboard's contacts in the connector's own folder.
 
-It is fetched every 15 minutes, and good for 60. One that is missing or older is not used at all: better that a friend's
-mail gets a lower tier for a while than that the connector goes by a list which nobody keeps up to date. The age is
-taken by the clock that fetched it, since the switchboard's may differ.
+It is fetched every 15 minutes, and good for 60, unless the settings say otherwise. One that is missing or older is not
+used at all: better that a friend's mail gets a lower tier for a while than that the connector goes by a list which
+nobody keeps up to date. The age is taken by the clock that fetched it, since the switchboard's may differ.
 """
 
 import asyncio
@@ -25,10 +25,13 @@ MOST = 1_000_000
 class ContactCache:
     """The contacts of one mailbox."""
 
-    def __init__(self, path: Path, source: ContactSource, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, path: Path, source: ContactSource, clock: Callable[[], datetime], good_for: timedelta = GOOD_FOR
+    ) -> None:
         self._path = path
         self._source = source
         self._clock = clock
+        self._good_for = good_for
         self._addresses: frozenset[str] = frozenset()
         self.generated_at: datetime | None = None
         self._fetched_at: datetime | None = None
@@ -36,7 +39,7 @@ class ContactCache:
 
     def addresses(self) -> frozenset[str] | None:
         """The addresses in the form in which they are compared; None when they are missing or too old to go by."""
-        if self._fetched_at is None or abs(self._clock() - self._fetched_at) > GOOD_FOR:
+        if self._fetched_at is None or abs(self._clock() - self._fetched_at) > self._good_for:
             return None
         return self._addresses
 

@@ -38,6 +38,8 @@ class Vitals:
         self.counters: Counter[str] = Counter()
         self.cursor: str | None = None
         self.cursor_at: datetime | None = None
+        self.contacts_generated_at: Callable[[], datetime | None] = lambda: None
+        """When the contacts that the connector goes by were made, where it has any."""
 
     def await_first_read(self, reason: str) -> None:
         """For a source that is to show that it can read before it counts as healthy."""
@@ -91,15 +93,17 @@ class Heart:
         }
         if vitals.error_message is not None:
             status["error_message"] = vitals.error_message
-        checkpoint = None
+        checkpoint: dict[str, str] = {}
         if vitals.cursor is not None and vitals.cursor_at is not None:
             checkpoint = {"cursor": vitals.cursor, "updated_at": vitals.cursor_at.isoformat()}
+        if (generated_at := vitals.contacts_generated_at()) is not None:
+            checkpoint["contacts_generated_at"] = generated_at.isoformat()
         return {
             "schema_version": SCHEMA,
             "connector": self._connector._asdict(),
             "status": status,
             "counters": dict(vitals.counters),
-            "checkpoint": checkpoint,
+            "checkpoint": checkpoint or None,
             "sent_at": now.isoformat(),
         }
 

@@ -7,6 +7,7 @@ from the mailbox, so one that is damaged is set aside.
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ import apsw
 import orjson
 import structlog
 
+from postroom.connectors.checkpoint import Passed
 from postroom.core.errors import StoreError
 
 log = structlog.get_logger()
 
 WAIT_MS = 5000
 CACHE_KIB = 2048
+FILLED = 2
 
 
 class SentIndex(AbstractSet[str]):
@@ -42,11 +45,25 @@ class SentIndex(AbstractSet[str]):
 
     @property
     def is_filled(self) -> bool:
-        """Whether all that was sent before the connector began is in it."""
-        return self._read("PRAGMA user_version") == [(1,)]
+        """Whether all of the sent folder was read, ids and recipients. Version 1 was of ids alone."""
+        return self._read("PRAGMA user_version") == [(FILLED,)]
 
     def mark_filled(self) -> None:
-        self._written("PRAGMA user_version = 1")
+        self._written(f"PRAGMA user_version = {FILLED}")
+
+    @property
+    def read_count(self) -> int:
+        """How many messages of the sent folder were read so far."""
+        return int(self._read("SELECT coalesce(max(read_count), 0) FROM place")[0][0])
+
+    @property
+    def passed(self) -> Passed | None:
+        """How far the sent folder was read."""
+        found = self._read("SELECT id, date FROM place")
+        return Passed(found[0][0], datetime.fromisoformat(found[0][1])) if found else None
+
+    def keep_place(self, passed: Passed, read_count: int) -> None:
+        self._written(_KEEP_PLACE, passed.id, passed.date.isoformat(), read_count)
 
     def close(self) -> None:
         self._connection.close()
@@ -77,6 +94,10 @@ class SentIndex(AbstractSet[str]):
             ) from error
 
 
+_KEEP_PLACE = """
+    INSERT INTO place (one, id, date, read_count) VALUES (1, ?, ?, ?)
+    ON CONFLICT (one) DO UPDATE SET id = excluded.id, date = excluded.date, read_count = excluded.read_count
+"""
 _ADD = "INSERT INTO sent (hash) SELECT value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING RETURNING 1"
 
 
@@ -94,6 +115,7 @@ def _opened(path: Path) -> apsw.Connection:
             "PRAGMA synchronous = full",
             f"PRAGMA cache_size = -{CACHE_KIB}",
             "CREATE TABLE IF NOT EXISTS sent (hash INTEGER PRIMARY KEY)",
+            "CREATE TABLE IF NOT EXISTS place (one INTEGER PRIMARY KEY, id TEXT, date TEXT, read_count INTEGER)",
         ):
             connection.execute(statement).fetchall()
         if (verdict := connection.execute("PRAGMA quick_check").fetchall()) != [("ok",)]:

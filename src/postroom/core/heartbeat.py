@@ -48,12 +48,15 @@ class Status(Strict):
 
 
 class Position(Strict):
-    """How far it has read its source."""
+    """How far it has read its source, and how fresh the contacts are that it goes by."""
 
     cursor: Annotated[str, StringConstraints(max_length=512, pattern=r"^[^\x00]*$")] | None = Field(
         None, description="text of up to 512 characters, or leave it out"
     )
     updated_at: Moment | None = Field(None, description="a time with its offset, such as 2026-11-15T08:00:00Z")
+    contacts_generated_at: Moment | None = Field(
+        None, description="a time with its offset, such as 2026-11-15T08:00:00Z"
+    )
 
 
 class Heartbeat(Strict):

@@ -140,7 +140,7 @@ KNOWN_CONTACT_DEGRADED = Metric(
     "butlers.connector.gmail.known_contact_degraded",
     "counter",
     "{message}",
-    "Mail that got its tier while the contacts were missing or older than 60 minutes, and so without them.",
+    "Mail that got its tier while the contacts were missing or too old, and so without them.",
     ("provider", "endpoint_identity"),
 )
 ACCESS_REFUSED = Metric(

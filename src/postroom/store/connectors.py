@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from postroom.core.heartbeat import Heartbeat
+from postroom.core.heartbeat import Heartbeat, Position
 from postroom.store.codecs import as_time, from_json, json_text
 from postroom.store.database import Script, query, sql, transaction
 
@@ -42,11 +42,17 @@ def record_heartbeat(report: Heartbeat, now: datetime) -> Script[bool]:
         status.error_message,
         status.uptime_s,
         json_text(report.counters),
-        None if report.checkpoint is None else report.checkpoint.model_dump_json(),
+        None if report.checkpoint is None else _position(report.checkpoint),
         report.sent_at,
         now,
     )
     return bool(taken)
+
+
+def _position(checkpoint: Position) -> str:
+    """A connector that knows no contacts says nothing of them."""
+    silent = {"contacts_generated_at"} if checkpoint.contacts_generated_at is None else None
+    return checkpoint.model_dump_json(exclude=silent)
 
 
 @query

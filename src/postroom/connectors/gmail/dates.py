@@ -34,6 +34,18 @@ class Dates:
                     raise
         return None
 
+    async def below(self, passed: Passed, ids: list[str]) -> tuple[list[str], Passed | None]:
+        """What of a page stands below a place in its list, and the place again while the page lies wholly above it.
+
+        The message that marks the place may be gone; then its date tells.
+        """
+        if passed.id in ids:
+            return ids[ids.index(passed.id) + 1 :], None
+        last = await self.last(ids)
+        if last is None:
+            return ids, passed
+        return ([], passed) if last.date > passed.date else (ids, None)
+
     async def inside(self, ids: Sequence[str], since: datetime) -> list[str]:
         """Those of a page, newest first, that came at `since` or later; one whose date cannot be told is among them.
 

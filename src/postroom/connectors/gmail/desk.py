@@ -15,12 +15,11 @@ from postroom.connectors.gmail.changes import NOT_MAIL
 from postroom.connectors.gmail.fetch import Fetched
 from postroom.connectors.gmail.handed_in import HandedIn
 from postroom.connectors.gmail.knowledge import Knowledge
-from postroom.connectors.gmail.parse import Prepared, headers_of, letter_of, prepare
+from postroom.connectors.gmail.parse import Prepared, letter_of, prepare
+from postroom.connectors.gmail.people import People
 from postroom.connectors.gmail.refused import RefusedMail, reason_of
-from postroom.connectors.gmail.reports import TakesCorrespondents
 from postroom.connectors.runtime import Vitals
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
-from postroom.core.addresses import addresses
 from postroom.core.errors import BadInput, Conflict, PostroomError
 from postroom.core.ingestion import Extent
 from postroom.core.metrics import (
@@ -31,9 +30,7 @@ from postroom.core.metrics import (
     TIER_ASSIGNED,
     Metric,
 )
-from postroom.core.mime_headers import values
 from postroom.core.tally import Tally
-from postroom.core.tiers import message_ids
 from postroom.gmail.resources import Message
 
 log = structlog.get_logger()
@@ -63,10 +60,12 @@ class Desk:
         clock: Callable[[], datetime],
         tally: Tally,
         vitals: Vitals,
+        people: People | None = None,
     ) -> None:
         self._switchboard = switchboard
         self._endpoint_identity = endpoint_identity
         self._knowledge = knowledge
+        self._people = people or People(switchboard, knowledge)
         self._handed_in = handed_in
         self._refused = refused
         self._clock = clock
@@ -90,7 +89,7 @@ class Desk:
         ends = {id: self._give_up(id, error) for id, error in fetched.unreadable.items()}
         ends |= dict.fromkeys(fetched.gone, End("gone"))
         own = [read.message for read in fetched.read if "SENT" in read.message.label_ids]
-        await self._learn(own)
+        await self._people.learn(own)
         known, policy, now = self._knowledge.known(), self._knowledge.policy(), self._clock()
         ready: list[Prepared] = []
         for message, problem in fetched.read:
@@ -118,25 +117,6 @@ class Desk:
                 self._vitals.counters["changes_refused"] += len(batch)
             else:
                 self._vitals.counters["changes"] += len(batch)
-
-    async def _learn(self, own: Sequence[Message]) -> None:
-        """The ids of sent mail tell which incoming mail is a reply; its recipients are people the user knows."""
-        recipients: dict[str, None] = {}
-        ids: list[str] = []
-        for message in own:
-            headers, _ = headers_of(message) if message.raw is None else (letter_of(message).headers, ())
-            ids += [id for value in values(headers, "message-id") for id in message_ids(value)]
-            for name in ("to", "cc", "bcc"):
-                recipients.update((each, None) for value in values(headers, name) for each in addresses(value))
-        if ids:
-            self._knowledge.sent.add(ids)
-        others = [each for each in recipients if not self._knowledge.is_mine(each)]
-        if others and isinstance(self._switchboard, TakesCorrespondents):
-            for at in range(0, len(others), MOST_AT_ONCE):
-                try:
-                    await self._switchboard.correspondents(others[at : at + MOST_AT_ONCE])
-                except BadInput as error:
-                    log.error("connector.correspondents_refused", reason=reason_of(error))
 
     async def _hand_in(self, ready: Sequence[Prepared]) -> dict[str, End]:
         ends: dict[str, End] = {}

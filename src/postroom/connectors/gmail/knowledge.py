@@ -1,6 +1,6 @@
 """What the connector goes by when it gives tiers: the user's addresses, contacts, the ids of sent mail, the policy."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Protocol, cast
 
@@ -31,6 +31,27 @@ class SentIdsInMemory:
         return id in self._ids
 
 
+class Either(AbstractSet[str]):
+    """Two sets as one, without a copy: membership is asked for every message."""
+
+    def __init__(self, one: AbstractSet[str], other: AbstractSet[str]) -> None:
+        self._one = one
+        self._other = other
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._one or item in self._other
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._one
+        yield from (each for each in self._other if each not in self._one)
+
+    def __len__(self) -> int:
+        return len(self._one) + sum(each not in self._one for each in self._other)
+
+    def __bool__(self) -> bool:
+        return bool(self._one or self._other)
+
+
 class MoreAddresses(Protocol):
     """Addresses of the user's beside those that were given."""
 
@@ -58,13 +79,20 @@ class Knowledge:
     ) -> None:
         self._given = Known.of(user_addresses).user_addresses
         self._more = more_addresses
-        self.sent: SentIds = sent or SentIdsInMemory()
+        # An index that is still empty is false, and must not be taken for none.
+        self.sent: SentIds = SentIdsInMemory() if sent is None else sent
         self._contacts = contacts
+        self._learned: set[str] = set()
         self._policy = policy
 
     def known(self) -> Known:
         # Of the sent ids only membership is asked, so an index on disk will do.
-        return Known(self._mine(), self._contacts() or NOBODY, cast("AbstractSet[str]", self.sent))
+        contacts = Either(self._contacts() or NOBODY, self._learned)
+        return Known(self._mine(), contacts, cast("AbstractSet[str]", self.sent))
+
+    def add_contacts(self, addresses: Iterable[str]) -> None:
+        """People whom the switchboard has just been told of: they count at once, and not when it is asked again."""
+        self._learned.update(addresses)
 
     @property
     def is_degraded(self) -> bool:
@@ -80,9 +108,6 @@ class Knowledge:
         """Before a round: what is looked up from time to time."""
         if self._more is not None:
             await self._more.freshen()
-
-    async def learn(self) -> None:
-        """Before mail of the past gets its tiers: whom the user has written to."""
 
     def _mine(self) -> AbstractSet[str]:
         return self._given if self._more is None else self._given | self._more.addresses()

@@ -18,7 +18,9 @@ from postroom.connectors.gmail.handed_in import HandedIn
 from postroom.connectors.gmail.hints import Hints, NoHints, Waiting
 from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.look_back import LookBack, window_start
+from postroom.connectors.gmail.people import People
 from postroom.connectors.gmail.refused import RefusedMail
+from postroom.connectors.gmail.sent_mail import FIRST, SentMail
 from postroom.connectors.gmail.set_aside import SetAside
 from postroom.connectors.gmail.taking import Taking
 from postroom.connectors.runtime import Vitals
@@ -53,7 +55,7 @@ LONGEST_PAUSE = timedelta(seconds=60)
 NEEDS_A_PERSON = (Refused, AccountUnusable, ConsentLost, Forbidden)
 
 
-CONTACTS_MISSING = "no contacts newer than 60 minutes are here: mail from people you know gets the tier of other mail"
+CONTACTS_MISSING = "the contacts are missing or too old: mail from people you know gets the tier of other mail"
 
 
 class NoContacts(PostroomError):
@@ -83,6 +85,7 @@ class GmailConnector:
         self._clock = clock
         self._vitals = vitals or Vitals(clock)
         self._knowledge = knowledge or Knowledge([email])
+        people = People(switchboard, self._knowledge)
         self._desk = Desk(
             switchboard,
             endpoint_identity,
@@ -92,7 +95,9 @@ class GmailConnector:
             clock=clock,
             tally=tally or Tally(),
             vitals=self._vitals,
+            people=people,
         )
+        self.sent_mail = SentMail(client, self._knowledge.sent, people, self._vitals)
         self._taking = Taking(client, self._desk, SetAside(folder, clock), self._vitals)
         self._waiting = Waiting(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
@@ -172,13 +177,17 @@ class GmailConnector:
             self._vitals,
             self._checkpoint,
             follow=self._follow_meanwhile,
-            learn=self._knowledge.learn,
+            learn=self._learn_people,
         )
         fresh = await looking.run(state)
         state = self._checkpoint.look_back() or state
         # What came since the look back began is not with the switchboard yet, so the time is that of its beginning.
         self._reached(state.history_id, state.began_at)
         return fresh
+
+    async def _learn_people(self) -> None:
+        """To whom the user wrote last counts for the tiers of the mail that is taken now."""
+        await self.sent_mail.read(FIRST)
 
     async def _follow_meanwhile(self) -> int:
         """Takes what has come since the look back began. If Gmail has forgotten that, it is looked at anew later."""

@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from postroom.connectors.checkpoint import Checkpoint, LookBackState, Passed
+from postroom.connectors.checkpoint import Checkpoint, LookBackState
 from postroom.connectors.gmail.dates import Dates
 from postroom.connectors.gmail.taking import Taking
 from postroom.connectors.runtime import Vitals
@@ -88,24 +88,12 @@ class LookBack:
                 async for page in pages:
                     ids = [ref.id for ref in page.messages]
                     if passed is not None:
-                        ids, passed = await self._below(passed, ids)
+                        ids, passed = await self._dates.below(passed, ids)
                     if ids and not await self._take_page(name, ids, state.since):
                         return
         except EndlessPages as error:
             # Every page there is was read by then; what comes later is found by following.
             log.warning("connector.endless_pages", error=str(error))
-
-    async def _below(self, passed: Passed, ids: list[str]) -> tuple[list[str], Passed | None]:
-        """What of a page is still to be taken, and the place again while the page lies wholly above it.
-
-        The message that marks the place may be gone; then its date tells.
-        """
-        if passed.id in ids:
-            return ids[ids.index(passed.id) + 1 :], None
-        last = await self._dates.last(ids)
-        if last is None:
-            return ids, passed
-        return ([], passed) if last.date > passed.date else (ids, None)
 
     async def _take_page(self, name: str, ids: list[str], since: datetime) -> bool:
         """Takes what of it is in the window; returns whether the window goes on below."""

@@ -1,70 +1,122 @@
-"""Fills the index of sent mail from before the connector began: newest first, beside live mail, without haste."""
+"""Reads all of the sent mail, once: newest first, as bulk beside live mail, a few headers of each message.
+
+Everybody the user has ever written to is somebody the user knows, and every message a reply can answer. How far it got
+is kept with the index after every batch, so that a restart goes on there. Mail that is sent meanwhile is seen by
+following; once the whole folder was read, it is not read again.
+"""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Protocol, runtime_checkable
 
 import structlog
 
+from postroom.connectors.checkpoint import Passed
+from postroom.connectors.gmail.dates import Dates
 from postroom.connectors.gmail.fetch import CHUNK
 from postroom.connectors.gmail.knowledge import SentIds
-from postroom.connectors.gmail.parse import headers_of
+from postroom.connectors.gmail.people import People
+from postroom.connectors.gmail.taking import NOT_ITS_OWN
+from postroom.connectors.runtime import Vitals
 from postroom.core.errors import PostroomError
-from postroom.core.mime_headers import values
-from postroom.core.tiers import message_ids
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError, NotThere
+from postroom.gmail.errors import NotThere
 from postroom.gmail.resources import Message
 
 log = structlog.get_logger()
 
-# What people still reply to; at Gmail's rate for bulk reading this takes about twenty minutes.
-MOST = 5_000
+# Read before the first look back, so that it knows whom the user wrote to lately: at most two minutes of quota.
+FIRST = 500
 PAGE = 500
 AFTER_TROUBLE_S = 300.0
+HEADERS = ("Message-ID", "To", "Cc", "Bcc")
 
 
+@runtime_checkable
 class FillableIndex(SentIds, Protocol):
+    """An index of sent mail that remembers how much of the folder was read."""
+
     @property
     def is_filled(self) -> bool: ...
 
     def mark_filled(self) -> None: ...
 
+    @property
+    def read_count(self) -> int: ...
 
-async def keep_filling(client: GmailClient, index: FillableIndex, most: int = MOST) -> None:
-    """Until it is filled, which is remembered. Trouble only makes it wait: live mail goes on meanwhile."""
-    while not index.is_filled:
+    @property
+    def passed(self) -> Passed | None: ...
+
+    def keep_place(self, passed: Passed, read_count: int) -> None: ...
+
+
+class SentMail:
+    """The sent folder of one mailbox, read once. Whoever asks for more of it shares what was read so far."""
+
+    def __init__(self, client: GmailClient, index: SentIds, people: People, vitals: Vitals) -> None:
+        self._client = client.for_use("bulk")
+        self._index = index if isinstance(index, FillableIndex) else None
+        self._people = people
+        self._vitals = vitals
+        self._chunks: AsyncGenerator[list[str]] | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._tell()
+
+    async def keep_reading(self) -> None:
+        """Until all of it was read, which is remembered. Trouble only makes it wait: live mail goes on meanwhile."""
+        while self._index is not None and not self._index.is_filled:
+            try:
+                await self.read()
+            except PostroomError as error:
+                log.warning("connector.sent_mail_waits", error=type(error).__name__)
+                await asyncio.sleep(AFTER_TROUBLE_S)
+
+    async def read(self, most: int | None = None) -> None:
+        """Reads on until so many were read in all, or until there are no more."""
+        index = self._index
+        while index is not None and not index.is_filled and (most is None or index.read_count < most):
+            async with self._one_at_a_time:
+                await self._read_chunk(index)
+
+    async def _read_chunk(self, index: FillableIndex) -> None:
         try:
-            await fill(client.for_use("bulk"), index, most)
-        except PostroomError as error:
-            log.warning("connector.sent_mail_waits", error=type(error).__name__)
-            await asyncio.sleep(AFTER_TROUBLE_S)
+            if self._chunks is None:
+                self._chunks = self._ids(index.passed)
+            ids = await anext(self._chunks, None)
+            if ids is None:
+                index.mark_filled()
+                log.info("connector.sent_mail_read", messages=index.read_count)
+            else:
+                await self._take(index, ids)
+        except BaseException:
+            self._chunks = None
+            raise
+        self._tell()
 
+    async def _take(self, index: FillableIndex, ids: Sequence[str]) -> None:
+        outcomes = await self._client.get_messages(ids, "metadata", HEADERS)
+        found = [each for each in outcomes if isinstance(each, Message)]
+        await self._people.learn(found, only_new=True)
+        for outcome in outcomes:
+            # One message that Gmail fails to give for ever must not hold up all others.
+            if isinstance(outcome, NOT_ITS_OWN) or (not found and not isinstance(outcome, NotThere | Message)):
+                raise outcome
+        if found:
+            index.keep_place(Passed(found[-1].id, found[-1].internal_date), index.read_count + len(found))
 
-async def fill(client: GmailClient, index: FillableIndex, most: int = MOST) -> int:
-    """Reads the Message-IDs of the newest sent mail; returns of how many messages."""
-    seen = 0
-    async for page in client.message_pages(label_ids=("SENT",), max_results=PAGE):
-        ids = [ref.id for ref in page.messages][: most - seen]
-        for at in range(0, len(ids), CHUNK):
-            await _fill_chunk(client, index, ids[at : at + CHUNK])
-        seen += len(ids)
-        if seen >= most:
-            break
-    index.mark_filled()
-    log.info("connector.sent_mail_read", messages=seen)
-    return seen
+    async def _ids(self, passed: Passed | None) -> AsyncGenerator[list[str]]:
+        """The ids of what was not read before, a batch at a time. The message at which it was left may be gone."""
+        dates = Dates(self._client)
+        async with aclosing(self._client.message_pages(label_ids=("SENT",), max_results=PAGE)) as pages:
+            async for page in pages:
+                ids = [ref.id for ref in page.messages]
+                if passed is not None:
+                    ids, passed = await dates.below(passed, ids)
+                for at in range(0, len(ids), CHUNK):
+                    yield ids[at : at + CHUNK]
 
-
-async def _fill_chunk(client: GmailClient, index: FillableIndex, ids: Sequence[str]) -> None:
-    outcomes = await client.get_messages(ids, "metadata", ("Message-ID",))
-    found = [each for each in outcomes if isinstance(each, Message)]
-    index.add(id for message in found for value in _ids_in(message) for id in message_ids(value))
-    for outcome in outcomes:
-        if isinstance(outcome, GmailError) and not isinstance(outcome, NotThere):
-            raise outcome
-
-
-def _ids_in(message: Message) -> list[str]:
-    headers, _ = headers_of(message)
-    return values(headers, "message-id")
+    def _tell(self) -> None:
+        if self._index is not None:
+            self._vitals.counters["sent.read"] = self._index.read_count
+            self._vitals.counters["sent.complete"] = int(self._index.is_filled)

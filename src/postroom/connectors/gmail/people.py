@@ -1,0 +1,56 @@
+"""Learns from the mail that the user has sent: its ids tell what is a reply, its recipients whom the user knows."""
+
+from collections.abc import Iterable, Sequence
+
+import structlog
+
+from postroom.connectors.gmail.knowledge import Knowledge
+from postroom.connectors.gmail.parse import headers_of, letter_of
+from postroom.connectors.gmail.refused import reason_of
+from postroom.connectors.gmail.reports import TakesCorrespondents
+from postroom.core.addresses import addresses
+from postroom.core.errors import BadInput
+from postroom.core.mime_headers import values
+from postroom.core.tiers import message_ids
+from postroom.gmail.resources import Message
+
+log = structlog.get_logger()
+
+RECIPIENTS = ("to", "cc", "bcc")
+MOST_AT_ONCE = 100
+
+
+class People:
+    """What is learned is with the switchboard when `learn` returns, and counts for tiers at once."""
+
+    def __init__(self, switchboard: object, knowledge: Knowledge) -> None:
+        self._switchboard = switchboard
+        self._knowledge = knowledge
+
+    async def learn(self, sent: Iterable[Message], only_new: bool = False) -> int:
+        """Learns from these; returns how many people were told of. `only_new` leaves out those that are known."""
+        recipients: dict[str, None] = {}
+        ids: list[str] = []
+        for message in sent:
+            headers, _ = headers_of(message) if message.raw is None else (letter_of(message).headers, ())
+            ids += [id for value in values(headers, "message-id") for id in message_ids(value)]
+            for name in RECIPIENTS:
+                recipients.update((each, None) for value in values(headers, name) for each in addresses(value))
+        known = self._knowledge.known().contacts if only_new else frozenset[str]()
+        others = [each for each in recipients if not self._knowledge.is_mine(each) and each not in known]
+        await self._tell(others)
+        if ids:
+            self._knowledge.sent.add(ids)
+        return len(others)
+
+    async def _tell(self, people: Sequence[str]) -> None:
+        if not isinstance(self._switchboard, TakesCorrespondents):
+            return
+        for at in range(0, len(people), MOST_AT_ONCE):
+            some = people[at : at + MOST_AT_ONCE]
+            try:
+                await self._switchboard.correspondents(some)
+            except BadInput as error:
+                log.error("connector.correspondents_refused", reason=reason_of(error))
+            else:
+                self._knowledge.add_contacts(some)

@@ -1,0 +1,114 @@
+"""Everybody the user has ever written to is known: the whole sent folder is read, once, through kills."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from conftest import ManualClock
+from integration.gmail_desk import GmailDesk, gmail_desk
+from integration.product import ENDPOINT, OWNER, letter
+from postroom.connectors.contact_cache import ContactCache
+from postroom.connectors.gmail import sent_mail
+from postroom.connectors.gmail.knowledge import Knowledge
+from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.sent_index import SentIndex
+from postroom.gmail.errors import ServerError
+from postroom.sandbox.faults import Fault
+from postroom.store.clock import wall_clock
+from postroom.store.contacts import list_contacts
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.mail import keep_account
+from postroom.store.opening import open_database
+
+YEARS = timedelta(days=1500)
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path, None)
+    await opened.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def desk(database: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailDesk]:
+    async with gmail_desk(database, clock, tmp_path / "state") as found:
+        yield found
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SentIndex]:
+    with closing(SentIndex(tmp_path / "state" / "sent.db")) as opened:
+        yield opened
+
+
+def connector(desk: GmailDesk, index: SentIndex) -> GmailConnector:
+    cache = ContactCache(desk.folder / "contacts.json", desk.board, desk.clock)
+    return desk.connector(knowledge=Knowledge([OWNER], sent=index, contacts=cache.addresses))
+
+
+def write_to(desk: GmailDesk, *people: str, age: timedelta = YEARS) -> None:
+    for number, each in enumerate(people):
+        raw = letter(f"to {each}", sender=OWNER, to=each, Message_ID=f"<{number}.{each}>")
+        desk.mailbox.deliver(raw, {"SENT"}, desk.mailbox.clock() - age - timedelta(seconds=number))
+
+
+async def people(database: Database) -> set[str]:
+    return {each.address for each in await database.run(list_contacts(1000))}
+
+
+async def test_whoever_was_written_to_years_ago_is_known_when_the_past_gets_its_tiers(
+    desk: GmailDesk, database: Database, index: SentIndex
+):
+    write_to(desk, "ida@x.example", "Pat <pat.o'brien@x.example>")
+    raw = letter("old", sender=OWNER, to="a@x.example", Cc="b@x.example", Bcc="Cleo <c@x.example>")
+    desk.mailbox.deliver(raw, {"SENT"}, desk.mailbox.clock() - YEARS)
+    mail = {name: desk.mailbox.deliver(letter("hello", sender=name)).id for name in ("ida@x.example", "c@x.example")}
+    mail["stranger@x.example"] = desk.mailbox.deliver(letter("hello", sender="stranger@x.example")).id
+    await connector(desk, index).sync()
+    found = await desk.waiting()
+    tiers = {name: found[id]["control"]["policy_tier"] for name, id in mail.items()}
+    assert tiers == {
+        "ida@x.example": "high_priority",
+        "c@x.example": "high_priority",
+        "stranger@x.example": "interactive",
+    }
+    assert await people(database) == {f"{each}@x.example" for each in ("ida", "pat.o'brien", "a", "b", "c")}
+
+
+async def test_the_whole_folder_is_read_once_through_troubles_and_starts(
+    desk: GmailDesk, database: Database, index: SentIndex, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sent_mail, "PAGE", 40)
+    written = [f"p{number}@x.example" for number in range(130)]
+    write_to(desk, *written)
+    await connector(desk, index).sent_mail.read(50)
+    assert index.read_count == 65, "in batches of 25, each within a page"
+    desk.emulator.faults.order(Fault(503, method="messages.list"))
+    with pytest.raises(ServerError):
+        await connector(desk, index).sent_mail.read()
+    before = desk.calls["messages.get"]
+    again = connector(desk, index)
+    await again.sent_mail.keep_reading()
+    assert index.is_filled
+    assert await people(database) == set(written)
+    assert desk.calls["messages.get"] - before <= 80 + 3, "what was read before is not read again"
+    assert desk.vitals.counters["sent.read"] == 130
+    assert desk.vitals.counters["sent.complete"] == 1
+    await connector(desk, index).sent_mail.keep_reading()
+    assert desk.calls["messages.get"] - before <= 80 + 3, "and never again once it is whole"
+
+
+async def test_a_message_that_gmail_never_gives_holds_up_no_other(
+    desk: GmailDesk, database: Database, index: SentIndex
+):
+    write_to(desk, "a@x.example", "b@x.example", "c@x.example")
+    broken = next(each.id for each in desk.mailbox.search() if "to b@" in each.mail.header("Subject"))
+    desk.emulator.faults.order(Fault(503, path=broken, share=0.9999))
+    await connector(desk, index).sent_mail.keep_reading()
+    assert await people(database) == {"a@x.example", "c@x.example"}
