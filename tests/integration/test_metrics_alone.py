@@ -2,16 +2,28 @@
 
 import asyncio
 import contextlib
+from datetime import datetime
+from pathlib import Path
 
 import httpx2
 import pytest
 
+from conftest import ManualClock
+from integration.product import ENDPOINT
 from postroom.connector_process import exporting_alone, heartbeat_every
+from postroom.connectors.contact_cache import ContactCache
+from postroom.connectors.mcp_switchboard import switchboard_within
+from postroom.connectors.runtime import Connector, Heart, Vitals
 from postroom.core.errors import SettingsError
 from postroom.core.metrics import KNOWN_CONTACT_DEGRADED
+from postroom.core.roles import Principal, Role
 from postroom.metrics_door import serving_metrics
 from postroom.settings import Settings, load_settings
+from postroom.store.connectors import list_connectors
+from postroom.store.opening import open_database
+from postroom.switchboard.mcp_server import build_server
 from support.postgres import free_port
+from support.switchboard import services_on
 
 
 def settings_with(**telemetry: object) -> Settings:
@@ -52,6 +64,25 @@ async def test_a_port_that_is_taken_is_told():
         with pytest.raises(SettingsError, match=r"telemetry\.listen"):
             async with serving_metrics(address.removeprefix("http://").removesuffix("/metrics"), lambda: b""):
                 pass
+
+
+async def test_how_fresh_the_contacts_are_is_in_the_heartbeat_and_kept(tmp_path: Path, clock: ManualClock):
+    database = await open_database(tmp_path, None)
+    board = switchboard_within(build_server(services_on(database, clock), Principal(Role.CONNECTOR, ENDPOINT)))
+    vitals = Vitals(clock)
+    heart = Heart(board, Connector("gmail", ENDPOINT, "host", "1"), vitals, clock)
+    await heart.beat()
+    [view] = await database.run(list_connectors())
+    assert view.checkpoint is None
+    clock.forward(60)
+    cache = ContactCache(tmp_path / "contacts.json", board, clock)
+    vitals.contacts_generated_at = lambda: cache.generated_at
+    await cache.refresh()
+    await heart.beat()
+    [view] = await database.run(list_connectors())
+    assert view.checkpoint is not None
+    assert datetime.fromisoformat(view.checkpoint["contacts_generated_at"]) == clock()
+    await database.close()
 
 
 def test_the_intervals_of_a_connector_are_settings():

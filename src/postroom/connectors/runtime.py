@@ -39,6 +39,7 @@ class Vitals:
         self.cursor: str | None = None
         self.cursor_at: datetime | None = None
         self.contacts_generated_at: Callable[[], datetime | None] = lambda: None
+        """When the contacts that the connector goes by were made, where it has any."""
 
     def await_first_read(self, reason: str) -> None:
         """For a source that is to show that it can read before it counts as healthy."""
