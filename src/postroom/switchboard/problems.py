@@ -81,10 +81,10 @@ def _shown(text: str) -> str:
 class AccessRefused(Refused):
     """A tool, a queue or an identity that is not the caller's. `reason` is what the metric counts."""
 
-    def __init__(self, field: str, problem: str, remedy: str, reason: Literal["role", "identity"]) -> None:
+    def __init__(self, field: str, problem: str, remedy: str, reason: Literal["role", "identity", "channel"]) -> None:
         super().__init__(f"{field}: {problem}; {remedy}")
         self.problem = Problem("refused", field, problem, remedy)
-        self.reason: Literal["role", "identity"] = reason
+        self.reason: Literal["role", "identity", "channel"] = reason
 
 
 INTERNAL = Problem(

@@ -17,9 +17,16 @@ from postroom.store.codecs import time_text
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.whereabouts import queues_of
 from postroom.switchboard import tool_schemas as forms
-from postroom.switchboard.access import bound_identity, not_its_identity, note_refusal, require_queue
+from postroom.switchboard.access import (
+    bound_identity,
+    may_hand_in,
+    not_its_channel,
+    not_its_identity,
+    note_refusal,
+    require_queue,
+)
 from postroom.switchboard.buffer import Delivery, LeaseRef, Peeked, QueueStats
-from postroom.switchboard.problems import problem_of
+from postroom.switchboard.problems import AccessRefused, problem_of
 from postroom.switchboard.services import Services
 
 IDENTITY = "source.endpoint_identity"
@@ -44,6 +51,8 @@ async def ingest_batch(call: Call, arguments: forms.IngestBatchArguments) -> for
 
 async def hand_in(call: Call, envelope: object) -> forms.IngestAnswer:
     bound_to = bound_identity(call.principal)
+    if not may_hand_in(call.principal, envelope):
+        raise not_its_channel(call.principal)
     try:
         accepted = await call.services.intake.ingest(envelope, bound_to)
     except Refused as error:
@@ -52,9 +61,15 @@ async def hand_in(call: Call, envelope: object) -> forms.IngestAnswer:
 
 
 async def hand_in_many(call: Call, envelopes: Sequence[object]) -> forms.IngestBatchAnswer:
-    """The good ones are accepted, the bad ones named by index. Foreign identities are audited once for them all."""
-    outcomes = await call.services.intake.ingest_batch(envelopes, bound_identity(call.principal))
-    if any(isinstance(outcome, Refused) for outcome in outcomes):
+    """The good ones are accepted, the bad ones named by index. Foreign sources are audited once for them all."""
+    bound_to = bound_identity(call.principal)
+    own = [each for each in envelopes if may_hand_in(call.principal, each)]
+    taken = iter(await call.services.intake.ingest_batch(own, bound_to) if own else [])
+    foreign = not_its_channel(call.principal)
+    outcomes = [next(taken) if may_hand_in(call.principal, each) else foreign for each in envelopes]
+    if len(own) < len(envelopes):
+        await note_refusal(call.services, call.principal, "ingest.batch", foreign)
+    if any(isinstance(each, Refused) and not isinstance(each, AccessRefused) for each in outcomes):
         await note_refusal(call.services, call.principal, "ingest.batch", not_its_identity(call.principal, IDENTITY))
     results = [_batch_result(call, index, outcome) for index, outcome in enumerate(outcomes)]
     accepted = sum(isinstance(outcome, Accepted) for outcome in outcomes)
@@ -72,6 +87,8 @@ def _batch_result(
                 "status": "accepted",
                 "duplicate": outcome.duplicate,
             }
+        case AccessRefused():
+            problem = problem_of(outcome)
         case Refused():
             problem = problem_of(not_its_identity(call.principal, IDENTITY))
         case _:
