@@ -22,6 +22,7 @@ from postroom.core.errors import (
     VaultError,
 )
 from postroom.gmail.errors import TokenUnavailable
+from postroom.switchboard.untrusted import harmless
 
 Code = Literal[
     "bad_input",
@@ -75,7 +76,7 @@ class Problem:
 def _shown(text: str) -> str:
     """What came from outside and is repeated: not at any length, and only what JSON can hold."""
     cut = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
-    return cut.encode("utf-8", "replace").decode("utf-8")
+    return harmless(cut.encode("utf-8", "replace").decode("utf-8"))
 
 
 class AccessRefused(Refused):

@@ -28,6 +28,7 @@ from postroom.switchboard.access import (
 from postroom.switchboard.buffer import Delivery, LeaseRef, Peeked, QueueStats
 from postroom.switchboard.problems import AccessRefused, problem_of
 from postroom.switchboard.services import Services
+from postroom.switchboard.untrusted import is_plain, marked_envelope
 
 IDENTITY = "source.endpoint_identity"
 
@@ -148,12 +149,12 @@ def _connector(view: connectors.ConnectorView, now: datetime) -> forms.Connector
         "version": view.version,
         "liveness": liveness(view.last_heartbeat_at, now),
         "state": view.state,
-        "error": view.error,
         "uptime_s": view.uptime_s,
         "counters": dict(view.counters),
         "checkpoint": None if view.checkpoint is None else dict(view.checkpoint),
         "first_seen_at": time_text(view.first_seen_at),
         "last_heartbeat_at": time_text(view.last_heartbeat_at),
+        "untrusted": {"error": view.error},
     }
 
 
@@ -196,7 +197,7 @@ def _message(delivery: Delivery) -> forms.Message:
         "members": [str(member) for member in delivery.members],
         "member_count": delivery.member_count,
         "attempts": delivery.attempts,
-        "envelope": delivery.envelope,
+        "envelope": marked_envelope(delivery.envelope),
     }
 
 
@@ -266,9 +267,9 @@ def _peeked(message: Peeked, now: datetime) -> forms.PeekedMessage:
         "attempts": message.attempts,
         "accepted_at": time_text(message.accepted_at),
         "waited_s": max(0.0, (now - message.accepted_at).total_seconds()),
-        "kind": message.kind,
+        "kind": message.kind if is_plain(message.kind) else None,
         "channel": message.channel,
-        "envelope": message.envelope,
+        "envelope": marked_envelope(message.envelope),
     }
 
 
