@@ -6,7 +6,7 @@ import structlog
 
 from postroom.core.errors import StoreError
 from postroom.core.metrics import ACCESS_REFUSED
-from postroom.core.roles import TOOLS, Principal, Role, is_of_other_accounts
+from postroom.core.roles import CHANNELS, TOOLS, Principal, Role, is_of_other_accounts
 from postroom.store.audit import AuditEntry, record_audit
 from postroom.store.ids import new_id
 from postroom.switchboard.problems import AccessRefused
@@ -60,12 +60,12 @@ def not_its_channel(principal: Principal) -> AccessRefused:
 
 
 def may_hand_in(principal: Principal, envelope: object) -> bool:
-    """Whether the envelope's channel is one of the caller's; one without any is the intake's to refuse."""
+    """Whether the envelope's channel is one of the caller's; what is no channel at all is the intake's to refuse."""
     if not isinstance(envelope, dict):
         return True
     source = cast("dict[str, object]", envelope).get("source")
     channel = cast("dict[str, object]", source).get("channel") if isinstance(source, dict) else None
-    return not isinstance(channel, str) or channel in principal.allowed_channels
+    return not isinstance(channel, str) or channel not in CHANNELS or channel in principal.allowed_channels
 
 
 def require_queue(services: Services, principal: Principal, queue: str) -> None:
