@@ -81,7 +81,8 @@ async def test_a_token_tells_role_identity_and_id(check: TokenCheck, watched: Wa
     connector, agent = mint(Role.CONNECTOR, ENDPOINT), mint(Role.AGENT)
     for minted in (connector, agent):
         await kept(watched, clock, minted)
-    assert await check.check(connector.text) == Principal(Role.CONNECTOR, ENDPOINT, connector.token.id)
+    bound = Principal(Role.CONNECTOR, ENDPOINT, connector.token.id, channels=frozenset({"email"}))
+    assert await check.check(connector.text) == bound
     assert await check.check(agent.text) == Principal(Role.AGENT, None, agent.token.id)
 
 

@@ -124,7 +124,13 @@ async def test_creation_and_revocation_are_in_the_audit_log(database: Database, 
     revoked, created = await database.run(list_audit(10))
     assert (created.action, created.object_type, created.object_id) == ("token.create", "token", str(minted.token.id))
     assert (created.actor, created.role, created.before) == ("cli:ada", "admin", None)
-    assert created.after == {"role": "connector", "identity": ENDPOINT, "name": "attic", "expires_at": None}
+    assert created.after == {
+        "role": "connector",
+        "identity": ENDPOINT,
+        "channels": "email",
+        "name": "attic",
+        "expires_at": None,
+    }
     assert (revoked.action, revoked.object_id, revoked.at) == ("token.revoke", str(minted.token.id), revoked_at)
     assert (revoked.before, revoked.after) == ({"revoked_at": None}, {"revoked_at": revoked_at.isoformat()})
 

@@ -71,7 +71,8 @@ async def test_an_agent_finds_reads_proposes_looks_back_and_undoes(database: Dat
 
             told = await ask(agent, "decisions.explain", message_id=id)
             (decision,) = told["decisions"]
-            assert (decision["source"], decision["rule"], decision["action"]) == ("deterministic", "shop", "archive")
+            assert (decision["source"], decision["action"]) == ("deterministic", "archive")
+            assert decision["untrusted"]["rule"] == "shop"
             (action,) = told["actions"]
             assert (action["state"], action["reversible"], action["yours"]) == ("completed", True, False)
 
@@ -166,7 +167,7 @@ async def test_what_cannot_be_taken_back_is_refused_or_waits_for_a_person(
             assert proposed["state"] == "approved_pending"
             assert f"{action} cannot be undone" in proposed["reasons"]
             (listed,) = (await ask(agent, "actions.list"))["actions"]
-            assert listed["parameters"] == {}
+            assert listed["untrusted"]["parameters"] == {}
             return
         problem = await refused(agent, "mail.propose_action", **given)
     assert (problem["code"], problem["field"]) == ("refused", "action")

@@ -112,7 +112,7 @@ async def test_an_agents_round(switchboard: Served, way: str, monkeypatch: pytes
         accepted = await ask(connector, "ingest", envelope=envelope("first"))
         [message] = (await waiting)["messages"]
         assert message["message_id"] == accepted["request_id"]
-        assert message["envelope"]["payload"]["raw"] == {"number": "first"}
+        assert message["envelope"]["untrusted"]["payload"]["raw"] == {"number": "first"}
         assert (message["tier"], message["promoted_from"], message["attempts"]) == ("P2", None, 1)
 
         held = {"message_id": message["message_id"], "lease_token": message["lease_token"]}
@@ -189,7 +189,7 @@ async def test_past_events_are_handed_out_again(switchboard: Served, clock: Manu
         assert replayed["replayed"] == 1
         [message] = (await ask(admin, "queue.next", queue="gateway", max=10))["messages"]
         assert message["message_id"] in replayed["message_ids"]
-        assert message["envelope"]["event"]["external_event_id"] == "event-2"
+        assert message["envelope"]["untrusted"]["event"]["external_event_id"] == "event-2"
 
 
 async def test_nothing_is_leased_for_a_client_that_has_hung_up(switchboard: Served, monkeypatch: pytest.MonkeyPatch):

@@ -212,7 +212,7 @@ async def test_serve_takes_in_over_http_hands_out_over_mcp_and_forgets_a_revoked
             async with agent_at(url, agents["token"]) as agent:
                 [message] = (await called(agent, "queue.next", queue="gateway", wait_s=10))["messages"]
                 assert message["message_id"] == accepted.json()["request_id"]
-                assert message["envelope"]["payload"]["raw"] == {"number": "first"}
+                assert message["envelope"]["untrusted"]["payload"]["raw"] == {"number": "first"}
                 held = {name: message[name] for name in ("message_id", "lease_token")}
                 assert await called(agent, "queue.ack", **held) == {"status": "acked"}
             counted = (await http.get(f"{url}/metrics")).text

@@ -103,7 +103,9 @@ async def test_the_copies_are_queued_in_the_order_of_their_originals(switchboard
         again = await take(admin)
     assert len(accepted) == 60
     assert ids_of(again) == copies["message_ids"]
-    assert [each["envelope"]["payload"]["raw"]["number"] for each in again] == [str(number) for number in range(50)]
+    assert [each["envelope"]["untrusted"]["payload"]["raw"]["number"] for each in again] == [
+        str(number) for number in range(50)
+    ]
 
 
 async def test_a_replayed_event_is_still_known_by_its_first_id(switchboard: Served, clock: ManualClock):
@@ -155,7 +157,7 @@ async def test_what_ended_unread_can_be_had_after_all(switchboard: Served, datab
         assert (await ask(admin, "queue.replay", queue="gateway", since=MORNING))["replayed"] == 3
         [again] = await take(admin)
     assert again["member_count"] == 3
-    assert "3 × test.run" in again["envelope"]["payload"]["normalized_text"]
+    assert "3 × test.run" in again["envelope"]["untrusted"]["payload"]["normalized_text"]
     assert set(again["members"]) <= {str(copy) for copy in await originals(database)}
 
 

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 
 app = command_group("Make tokens for connectors, pages and agents; look at them, revoke them.")
 
-COLUMNS = ("id", "role", "identity", "account_id", "name", "created_at", "expires_at", "revoked_at", "last_used_at")
+COLUMNS = (
+    "id",
+    "role",
+    "identity",
+    "channels",
+    "account_id",
+    "name",
+    "created_at",
+    "expires_at",
+    "revoked_at",
+    "last_used_at",
+)
 
 
 @app.command()
@@ -33,6 +44,12 @@ def create(
     identity: Annotated[
         str | None,
         typer.Option("--identity", help="The endpoint identity that a connector is bound to; for connectors only."),
+    ] = None,
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--channel", help="A channel that a connector may hand in; may be repeated. Else those of its identity."
+        ),
     ] = None,
     account: Annotated[
         str | None,
@@ -57,7 +74,7 @@ def create(
 
     application, settings = application_of(context), settings_for(data_dir)
     account_id = None if account is None else account_named(application, settings, account).id
-    minted = mint(_role(role), identity, name, expires_at, account_id)
+    minted = mint(_role(role), identity, name, expires_at, account_id, channel or ())
 
     async def keep(database: "Database") -> "Token":
         return await _keep(database, minted.token, now)
@@ -76,7 +93,10 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
     from postroom.store.tokens import list_tokens
 
     found = run_transaction(application_of(context), settings_for(data_dir), list_tokens())
-    show_list([asdict(token) for token in found], COLUMNS, as_json=as_json)
+    rows = [asdict(token) for token in found]
+    if not as_json:
+        rows = [row | {"channels": row["channels"] and ", ".join(row["channels"])} for row in rows]
+    show_list(rows, COLUMNS, as_json=as_json)
 
 
 @app.command()

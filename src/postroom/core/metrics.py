@@ -147,9 +147,9 @@ ACCESS_REFUSED = Metric(
     "butlers.switchboard.access_refused",
     "counter",
     "{request}",
-    "Requests refused: `no_token`, `bad_token`, `expired`, `revoked`, `role` or `identity`.",
+    "Requests refused: `no_token`, `bad_token`, `expired`, `revoked`, `role`, `identity` or `channel`.",
     ("reason",),
-    known=(("no_token",), ("bad_token",), ("expired",), ("revoked",), ("role",), ("identity",)),
+    known=(("no_token",), ("bad_token",), ("expired",), ("revoked",), ("role",), ("identity",), ("channel",)),
 )
 CONNECTION_REFUSED = Metric(
     "butlers.http.refused",

@@ -1,6 +1,7 @@
 """Who may call what. A tool that is not listed for a role does not exist for it.
 
-A connector is bound to one endpoint identity: it hands in, and reports, for that one only. An agent may be bound to one
+A connector is bound to one endpoint identity and to channels: it hands in, and reports, for these only, so that what a
+build server sends is never shown as mail. An agent may be bound to one
 account: then all other mail does not exist for it, nor do the queues, which hold the events of all. No tool approves
 anything: that is for people. What an agent may undo is in `core/safety.py`.
 """
@@ -8,6 +9,22 @@ anything: that is for people. What an agent may undo is in `core/safety.py`.
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
+
+from postroom.core.envelope import PROVIDERS
+
+CHANNELS = frozenset(PROVIDERS)
+MAIL = "email"
+MAIL_SOURCES = frozenset({"gmail", "imap", "email"})
+# A stream carries the events of whatever writes to it.
+STREAMS = frozenset({"redis"})
+
+
+def channels_of(identity: str) -> frozenset[str]:
+    """The channels that an endpoint is for unless somebody chose others. Mail is for mailboxes only."""
+    source = identity.partition(":")[0].lower()
+    if source in MAIL_SOURCES:
+        return frozenset({MAIL})
+    return frozenset({source}) if source in CHANNELS - STREAMS else CHANNELS - {MAIL}
 
 
 class Role(StrEnum):
@@ -22,13 +39,22 @@ class Principal:
     """Whoever asks: a role, the endpoint it is bound to (connectors only), and the token that proves it.
 
     `token_id` is None for parts of this very process, which need no token. `account_id` is that of the only account
-    whose mail an agent may see; None when it may see all.
+    whose mail an agent may see; None when it may see all. `channels` are those a connector hands in; None are those of
+    its identity.
     """
 
     role: Role
     identity: str | None = None
     token_id: UUID | None = None
     account_id: UUID | None = None
+    channels: frozenset[str] | None = None
+
+    @property
+    def allowed_channels(self) -> frozenset[str]:
+        """The channels of which it may hand in envelopes."""
+        if self.channels is not None or self.identity is None:
+            return CHANNELS if self.channels is None else self.channels
+        return channels_of(self.identity)
 
     @property
     def actor(self) -> str:

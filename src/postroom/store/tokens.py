@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
-from postroom.core.roles import Role
+from postroom.core.roles import CHANNELS, Role, channels_of
 from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_optional_time, as_time, as_uuid
 from postroom.store.database import Script, query, sql, transaction
@@ -38,6 +38,7 @@ class NewToken:
     name: str | None = None
     expires_at: datetime | None = None
     account_id: UUID | None = None
+    channels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Token:
     revoked_at: datetime | None
     last_used_at: datetime | None
     account_id: UUID | None = None
+    channels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,10 @@ def mint(
     name: str | None = None,
     expires_at: datetime | None = None,
     account_id: UUID | None = None,
+    channels: Sequence[str] = (),
 ) -> Minted:
-    """A new token with a secret of its own. A connector is bound to an endpoint identity; an agent may be bound to an
-    account, and then sees the mail of that one only.
+    """A new token with a secret of its own. A connector is bound to an endpoint identity and to channels, those of the
+    identity when none are given; an agent may be bound to an account, and then sees the mail of that one only.
     """
     if role is Role.CONNECTOR and identity is None:
         remedy = "give the endpoint it serves with --identity, such as gmail:user:me@example.com"
@@ -94,10 +97,15 @@ def mint(
         raise BadInput("identity", f"does not go with the role {role}", "leave it out, or use --role connector")
     if role is not Role.AGENT and account_id is not None:
         raise BadInput("account", f"does not go with the role {role}", "leave it out, or use --role agent")
+    if role is not Role.CONNECTOR and channels:
+        raise BadInput("channel", f"does not go with the role {role}", "leave it out, or use --role connector")
+    if unknown := sorted(set(channels) - CHANNELS):
+        raise BadInput("channel", f"there is no channel {unknown[0]!r}", f"use one of {', '.join(sorted(CHANNELS))}")
     _check_text("identity", identity, LONGEST_IDENTITY)
     _check_text("name", name, LONGEST_NAME)
     id, secret = new_id(), secrets.token_urlsafe(SECRET_BYTES)
-    token = NewToken(id, role, _hash(secret), identity, name, expires_at, account_id)
+    bound = tuple(sorted(set(channels) or channels_of(identity))) if identity is not None else None
+    token = NewToken(id, role, _hash(secret), identity, name, expires_at, account_id, bound)
     return Minted(token, f"postroom_{id.hex}_{secret}")
 
 
@@ -116,6 +124,7 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
         token.role.value,
         token.identity,
         token.account_id,
+        None if token.channels is None else ",".join(token.channels),
         token.name,
         token.secret_sha256,
         token.expires_at,
@@ -125,8 +134,21 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
     after = {"role": token.role.value, "identity": token.identity, "name": token.name, "expires_at": expires}
     if token.account_id is not None:
         after["account_id"] = str(token.account_id)
+    if token.channels is not None:
+        after["channels"] = ",".join(token.channels)
     yield from auditing(signed.under("token.create", "token", str(token.id), after=after), now)
-    return Token(token.id, token.role, token.identity, token.name, now, token.expires_at, None, None, token.account_id)
+    return Token(
+        token.id,
+        token.role,
+        token.identity,
+        token.name,
+        now,
+        token.expires_at,
+        None,
+        None,
+        token.account_id,
+        token.channels,
+    )
 
 
 @transaction
@@ -158,11 +180,11 @@ def list_tokens() -> Script[list[Token]]:
 @query
 def find_token(id: UUID) -> Script[KeptToken | None]:
     rows = yield sql("select_token", id)
-    return KeptToken(_token(rows[0][:9]), rows[0][9]) if rows else None
+    return KeptToken(_token(rows[0][:10]), rows[0][10]) if rows else None
 
 
 def _token(row: Sequence[Any]) -> Token:
-    id, role, identity, account_id, name, created_at, expires_at, revoked_at, last_used_at = row
+    id, role, identity, account_id, channels, name, created_at, expires_at, revoked_at, last_used_at = row
     return Token(
         as_uuid(id),
         Role(role),
@@ -173,7 +195,15 @@ def _token(row: Sequence[Any]) -> Token:
         as_optional_time(revoked_at),
         as_optional_time(last_used_at),
         None if account_id is None else as_uuid(account_id),
+        _channels(identity, channels),
     )
+
+
+def _channels(identity: str | None, kept: str | None) -> tuple[str, ...] | None:
+    """A connector's token from before channels were kept has those of its identity."""
+    if identity is None:
+        return None
+    return tuple(sorted(channels_of(identity))) if kept is None else tuple(kept.split(","))
 
 
 def _hash(secret: str) -> str:

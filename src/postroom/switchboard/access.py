@@ -1,10 +1,12 @@
 """Who may pass: roles, bound identities and agents' queues; whoever may not is refused, counted and audited."""
 
+from typing import cast
+
 import structlog
 
 from postroom.core.errors import StoreError
 from postroom.core.metrics import ACCESS_REFUSED
-from postroom.core.roles import TOOLS, Principal, Role, is_of_other_accounts
+from postroom.core.roles import CHANNELS, TOOLS, Principal, Role, is_of_other_accounts
 from postroom.store.audit import AuditEntry, record_audit
 from postroom.store.ids import new_id
 from postroom.switchboard.problems import AccessRefused
@@ -45,6 +47,25 @@ def not_its_identity(principal: Principal, field: str) -> AccessRefused:
         f"use {principal.identity!r}, or the token of the other connector",
         "identity",
     )
+
+
+def not_its_channel(principal: Principal) -> AccessRefused:
+    channels = ", ".join(sorted(principal.allowed_channels))
+    return AccessRefused(
+        "source.channel",
+        f"is not a channel that this token is bound to ({channels})",
+        "use one of these, or a token made with --channel",
+        "channel",
+    )
+
+
+def may_hand_in(principal: Principal, envelope: object) -> bool:
+    """Whether the envelope's channel is one of the caller's; what is no channel at all is the intake's to refuse."""
+    if not isinstance(envelope, dict):
+        return True
+    source = cast("dict[str, object]", envelope).get("source")
+    channel = cast("dict[str, object]", source).get("channel") if isinstance(source, dict) else None
+    return not isinstance(channel, str) or channel not in CHANNELS or channel in principal.allowed_channels
 
 
 def require_queue(services: Services, principal: Principal, queue: str) -> None:

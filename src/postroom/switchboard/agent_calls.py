@@ -26,6 +26,7 @@ from postroom.switchboard.accounts import find_account
 from postroom.switchboard.agents import AgentDesk
 from postroom.switchboard.tool_calls import Call
 from postroom.switchboard.tool_schemas import NoArguments
+from postroom.switchboard.untrusted import own_labels, system_labels
 
 MOST_EXPLAINED = 100
 # What is written into a mail that is sent; an agent that may list actions has not thereby asked to read it.
@@ -51,8 +52,13 @@ def _found(mail: FoundMail) -> forms.FoundForm:
         "message_id": str(mail.id),
         "account": mail.account,
         "date": time_text(mail.sent_at),
-        "labels": list(mail.labels),
-        "untrusted": {"from": mail.sender, "subject": mail.subject, "snippet": mail.excerpt},
+        "labels": system_labels(mail.labels),
+        "untrusted": {
+            "from": mail.sender,
+            "subject": mail.subject,
+            "snippet": mail.excerpt,
+            "labels": own_labels(mail.labels),
+        },
     }
 
 
@@ -63,7 +69,7 @@ async def read(call: Call, arguments: forms.ReadArguments) -> forms.ReadAnswer:
         "message_id": str(mail.id),
         "account": mail.account,
         "date": time_text(mail.sent_at),
-        "labels": list(mail.labels),
+        "labels": system_labels(mail.labels),
         "kept": "metadata" if mail.ingestion_tier == "metadata" else "full",
         "gone": mail.is_gone,
         "level": arguments.level,
@@ -83,6 +89,7 @@ def _content(mail: ReadMail, level: Literal["headers", "text"]) -> forms.Untrust
         "from": mail.sender,
         "to": list(recipients(mail.headers))[:MOST_EXPLAINED],
         "subject": mail.subject,
+        "labels": own_labels(mail.labels),
         "headers": headers,
         "text": mail.text if level == "text" else None,
         "cut": room < 0 or (level == "text" and mail.is_cut),
@@ -144,20 +151,23 @@ def _action(call: Call, view: ActionView) -> forms.ActionForm:
         "action_id": str(view.id),
         "message_id": str(view.message_id),
         "action": view.action_type,
-        "parameters": _without_texts(view.parameters),
         "state": cast("forms.ActionState", view.state),
         "actor": view.actor,
         "yours": view.asked_by == call.principal.actor,
-        "rule": view.rule_name,
-        "why": view.rationale,
         "reasons": list(view.safety.get("reasons", ())),
         "reversible": possible and view.undone in (None, "failed", "canceled"),
         "undone": view.undone,
-        "error": view.error,
         "created_at": time_text(view.created_at),
         "executed_at": None if view.executed_at is None else time_text(view.executed_at),
         "expires_at": None if view.expires_at is None else time_text(view.expires_at),
-        "untrusted": {"from": view.sender, "subject": view.subject},
+        "untrusted": {
+            "from": view.sender,
+            "subject": view.subject,
+            "parameters": _without_texts(view.parameters),
+            "rule": view.rule_name,
+            "why": view.rationale,
+            "error": view.error,
+        },
     }
 
 
@@ -193,17 +203,19 @@ def _decision(view: DecisionView) -> forms.DecisionForm:
     return {
         "decision_id": str(decision.id),
         "source": decision.source,
-        "rule": decision.rule_name,
         "action": decision.action_type,
-        "parameters": _without_texts(decision.parameters),
         "confidence": decision.confidence,
-        "why": decision.rationale,
         "verdict": safety.get("verdict"),
         "reasons": list(safety.get("reasons", ())),
         "shadow": decision.shadow,
         "generation": decision.generation,
         "model": decision.model,
         "created_at": time_text(view.created_at),
+        "untrusted": {
+            "rule": decision.rule_name,
+            "parameters": _without_texts(decision.parameters),
+            "why": decision.rationale,
+        },
     }
 
 

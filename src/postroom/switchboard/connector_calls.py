@@ -95,7 +95,13 @@ async def request(call: Call, arguments: forms.RequestArguments) -> forms.Reques
     asked = checked_arguments(arguments.kind, {name: value for name, value in given.items() if value is not None})
     async with until_left(call, wait) as left:
         view = await call.services.requests.ask(arguments.endpoint_identity, arguments.kind, asked, wait, left)
-    return {"request_id": str(view.id), "state": view.state, "result": view.result, "error": view.error}
+    counts = {name: value for name, value in (view.result or {}).items() if isinstance(value, int | float)}
+    return {
+        "request_id": str(view.id),
+        "state": view.state,
+        "result": None if view.result is None else counts,
+        "untrusted": {"result": view.result, "error": view.error},
+    }
 
 
 def _own(call: Call) -> str:

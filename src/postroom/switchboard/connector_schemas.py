@@ -133,10 +133,15 @@ class ReplyAnswer(TypedDict):
     status: Literal["recorded"]
 
 
+class UntrustedResult(TypedDict):
+    result: dict[str, Any] | None
+    error: str | None
+
+
 class RequestAnswer(TypedDict):
-    """`result` when it was answered, `error` when it failed."""
+    """`result` when it was answered, the numbers of it outside `untrusted` too; `error` when it failed."""
 
     request_id: str
     state: Literal["queued", "leased", "answered", "failed", "expired"]
     result: dict[str, Any] | None
-    error: str | None
+    untrusted: UntrustedResult

@@ -17,13 +17,14 @@ from mcp.shared.exceptions import MCPError
 from starlette.types import Receive, Scope
 
 from postroom import __version__
-from postroom.core.roles import Principal, tools_of
+from postroom.core.roles import Principal, Role, tools_of
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import AccessRefused, Problem, is_expected, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tool_calls import Call
 from postroom.switchboard.tool_schemas import input_schema, output_schema, read_arguments
 from postroom.switchboard.tools import ALL_TOOLS, Tool
+from postroom.switchboard.untrusted import cleaned
 
 log = structlog.get_logger()
 
@@ -95,6 +96,8 @@ async def _answer(tool: Tool, call: Call, given: Mapping[str, Any] | None) -> ty
     try:
         require_role(call.principal, tool.name)
         answer = await tool.run(call, read_arguments(tool.name, tool.arguments, given))
+        if call.principal.role is not Role.CONNECTOR:
+            answer = cleaned(answer)
         text = orjson.dumps(answer).decode()
     except AccessRefused as refused:
         await note_refusal(call.services, call.principal, tool.name, refused)

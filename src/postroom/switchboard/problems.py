@@ -22,6 +22,7 @@ from postroom.core.errors import (
     VaultError,
 )
 from postroom.gmail.errors import TokenUnavailable
+from postroom.switchboard.untrusted import harmless
 
 Code = Literal[
     "bad_input",
@@ -75,16 +76,16 @@ class Problem:
 def _shown(text: str) -> str:
     """What came from outside and is repeated: not at any length, and only what JSON can hold."""
     cut = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
-    return cut.encode("utf-8", "replace").decode("utf-8")
+    return harmless(cut.encode("utf-8", "replace").decode("utf-8"))
 
 
 class AccessRefused(Refused):
     """A tool, a queue or an identity that is not the caller's. `reason` is what the metric counts."""
 
-    def __init__(self, field: str, problem: str, remedy: str, reason: Literal["role", "identity"]) -> None:
+    def __init__(self, field: str, problem: str, remedy: str, reason: Literal["role", "identity", "channel"]) -> None:
         super().__init__(f"{field}: {problem}; {remedy}")
         self.problem = Problem("refused", field, problem, remedy)
-        self.reason: Literal["role", "identity"] = reason
+        self.reason: Literal["role", "identity", "channel"] = reason
 
 
 INTERNAL = Problem(

@@ -69,7 +69,8 @@ class TokenCheck:
         if token.expires_at is not None and token.expires_at <= now:
             raise _ended("expired", token)
         self._note_use(token, now)
-        return Principal(token.role, token.identity, token.id, token.account_id)
+        channels = None if token.channels is None else frozenset(token.channels)
+        return Principal(token.role, token.identity, token.id, token.account_id, channels)
 
     async def close(self) -> None:
         """Waits for the notes under way; call it before the database is closed."""

@@ -17,10 +17,18 @@ from postroom.store.codecs import time_text
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.whereabouts import queues_of
 from postroom.switchboard import tool_schemas as forms
-from postroom.switchboard.access import bound_identity, not_its_identity, note_refusal, require_queue
+from postroom.switchboard.access import (
+    bound_identity,
+    may_hand_in,
+    not_its_channel,
+    not_its_identity,
+    note_refusal,
+    require_queue,
+)
 from postroom.switchboard.buffer import Delivery, LeaseRef, Peeked, QueueStats
-from postroom.switchboard.problems import problem_of
+from postroom.switchboard.problems import AccessRefused, problem_of
 from postroom.switchboard.services import Services
+from postroom.switchboard.untrusted import is_plain, marked_envelope
 
 IDENTITY = "source.endpoint_identity"
 
@@ -44,6 +52,8 @@ async def ingest_batch(call: Call, arguments: forms.IngestBatchArguments) -> for
 
 async def hand_in(call: Call, envelope: object) -> forms.IngestAnswer:
     bound_to = bound_identity(call.principal)
+    if not may_hand_in(call.principal, envelope):
+        raise not_its_channel(call.principal)
     try:
         accepted = await call.services.intake.ingest(envelope, bound_to)
     except Refused as error:
@@ -52,9 +62,15 @@ async def hand_in(call: Call, envelope: object) -> forms.IngestAnswer:
 
 
 async def hand_in_many(call: Call, envelopes: Sequence[object]) -> forms.IngestBatchAnswer:
-    """The good ones are accepted, the bad ones named by index. Foreign identities are audited once for them all."""
-    outcomes = await call.services.intake.ingest_batch(envelopes, bound_identity(call.principal))
-    if any(isinstance(outcome, Refused) for outcome in outcomes):
+    """The good ones are accepted, the bad ones named by index. Foreign sources are audited once for them all."""
+    bound_to = bound_identity(call.principal)
+    own = [each for each in envelopes if may_hand_in(call.principal, each)]
+    taken = iter(await call.services.intake.ingest_batch(own, bound_to) if own else [])
+    foreign = not_its_channel(call.principal)
+    outcomes = [next(taken) if may_hand_in(call.principal, each) else foreign for each in envelopes]
+    if len(own) < len(envelopes):
+        await note_refusal(call.services, call.principal, "ingest.batch", foreign)
+    if any(isinstance(each, Refused) and not isinstance(each, AccessRefused) for each in outcomes):
         await note_refusal(call.services, call.principal, "ingest.batch", not_its_identity(call.principal, IDENTITY))
     results = [_batch_result(call, index, outcome) for index, outcome in enumerate(outcomes)]
     accepted = sum(isinstance(outcome, Accepted) for outcome in outcomes)
@@ -72,6 +88,8 @@ def _batch_result(
                 "status": "accepted",
                 "duplicate": outcome.duplicate,
             }
+        case AccessRefused():
+            problem = problem_of(outcome)
         case Refused():
             problem = problem_of(not_its_identity(call.principal, IDENTITY))
         case _:
@@ -131,12 +149,12 @@ def _connector(view: connectors.ConnectorView, now: datetime) -> forms.Connector
         "version": view.version,
         "liveness": liveness(view.last_heartbeat_at, now),
         "state": view.state,
-        "error": view.error,
         "uptime_s": view.uptime_s,
         "counters": dict(view.counters),
         "checkpoint": None if view.checkpoint is None else dict(view.checkpoint),
         "first_seen_at": time_text(view.first_seen_at),
         "last_heartbeat_at": time_text(view.last_heartbeat_at),
+        "untrusted": {"error": view.error},
     }
 
 
@@ -179,7 +197,7 @@ def _message(delivery: Delivery) -> forms.Message:
         "members": [str(member) for member in delivery.members],
         "member_count": delivery.member_count,
         "attempts": delivery.attempts,
-        "envelope": delivery.envelope,
+        "envelope": marked_envelope(delivery.envelope),
     }
 
 
@@ -249,9 +267,9 @@ def _peeked(message: Peeked, now: datetime) -> forms.PeekedMessage:
         "attempts": message.attempts,
         "accepted_at": time_text(message.accepted_at),
         "waited_s": max(0.0, (now - message.accepted_at).total_seconds()),
-        "kind": message.kind,
+        "kind": message.kind if is_plain(message.kind) else None,
         "channel": message.channel,
-        "envelope": message.envelope,
+        "envelope": marked_envelope(message.envelope),
     }
 
 

@@ -162,7 +162,7 @@ class AccessTokenAnswer(TypedDict):
 
 
 class Message(TypedDict):
-    """A leased message: the caller's own until `lease_until`."""
+    """A leased message: the caller's own until `lease_until`. What strangers wrote is under `envelope.untrusted`."""
 
     message_id: str
     lease_token: str
@@ -232,6 +232,10 @@ class ReplayAnswer(TypedDict):
     replayed: int
 
 
+class UntrustedError(TypedDict):
+    error: str | None
+
+
 class ConnectorForm(TypedDict):
     connector_type: str
     endpoint_identity: str
@@ -239,12 +243,12 @@ class ConnectorForm(TypedDict):
     version: str | None
     liveness: Literal["online", "stale", "offline"]
     state: str
-    error: str | None
     uptime_s: float
     counters: dict[str, int]
     checkpoint: dict[str, Any] | None
     first_seen_at: str
     last_heartbeat_at: str
+    untrusted: UntrustedError
 
 
 class ConnectorListAnswer(TypedDict):

@@ -1,0 +1,103 @@
+"""Sets apart, in what tools answer, the text that strangers and models wrote, and takes out what could act on a reader.
+
+Answers go to agents, which follow words, and to terminals, which follow escape sequences. So text of strangers and
+models stands under `untrusted` and nowhere else, and no answer to anybody but a connector holds control characters,
+escape sequences, or characters that hide or reorder text. A connector needs its bytes exactly as they are.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+Answer = TypeVar("Answer")
+
+# Labels that every mailbox has; their names are nobody's text.
+SYSTEM_LABELS = frozenset(
+    {
+        "INBOX",
+        "SENT",
+        "DRAFT",
+        "TRASH",
+        "SPAM",
+        "UNREAD",
+        "STARRED",
+        "IMPORTANT",
+        "CHAT",
+        "CATEGORY_PERSONAL",
+        "CATEGORY_SOCIAL",
+        "CATEGORY_PROMOTIONS",
+        "CATEGORY_UPDATES",
+        "CATEGORY_FORUMS",
+    }
+)
+# CSI sequences, strings up to their end, and two-character sequences, in their seven- and eight-bit forms.
+_ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -~]?"
+)
+_KEPT = "\n\t"
+
+
+def harmless(text: str) -> str:
+    """The text without escape sequences, control and format characters, and halves of surrogate pairs."""
+    if text.isprintable():
+        return text
+    return "".join(each for each in _ESCAPE.sub("", text) if each in _KEPT or unicodedata.category(each)[0] != "C")
+
+
+def cleaned(value: Answer) -> Answer:
+    """The value, with every text in it, names of members included, made harmless."""
+    return cast("Answer", _cleaned(value))
+
+
+def _cleaned(value: object) -> object:
+    match value:
+        case str():
+            return harmless(value)
+        case dict():
+            members = cast("dict[Any, object]", value)
+            return {_cleaned(name): _cleaned(each) for name, each in members.items()}
+        case list() | tuple():
+            return [_cleaned(each) for each in cast("Sequence[object]", value)]
+        case _:
+            return value
+
+
+def marked_envelope(envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """An envelope as consumers get it: what Postroom checked against closed lists, and beside it all the rest, which is
+    a stranger's, in the same form under `untrusted`."""
+    source, event, control = (cast("Mapping[str, Any]", envelope.get(part) or {}) for part in _PARTS)
+    kind = event.get("kind")
+    trusted_event = {"observed_at": event.get("observed_at")} | ({"kind": kind} if is_plain(kind) else {})
+    known = {"schema_version", *_PARTS}
+    return {
+        "schema_version": envelope.get("schema_version"),
+        "source": {name: source.get(name) for name in ("channel", "provider", "endpoint_identity")},
+        "event": trusted_event,
+        "control": {name: control.get(name) for name in ("policy_tier", "ingestion_tier") if name in control},
+        "untrusted": {
+            "event": {name: value for name, value in event.items() if name != "observed_at"},
+            "control": {
+                name: value for name, value in control.items() if name not in ("policy_tier", "ingestion_tier")
+            },
+            **{name: value for name, value in envelope.items() if name not in known},
+        },
+    }
+
+
+_PARTS = ("source", "event", "control")
+
+
+def is_plain(kind: object) -> bool:
+    """Whether the kind of an event is a name for machines, such as `deploy.failed`, and no sentence in disguise."""
+    return isinstance(kind, str) and re.fullmatch(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+){0,3}", kind) is not None
+
+
+def system_labels(labels: Sequence[str]) -> list[str]:
+    return [label for label in labels if label in SYSTEM_LABELS]
+
+
+def own_labels(labels: Sequence[str]) -> list[str]:
+    return [label for label in labels if label not in SYSTEM_LABELS]
