@@ -43,6 +43,7 @@ from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
 from postroom.store.mailbox_jobs import ask_for_messages
 from postroom.store.new_jobs import new_job
+from support.gates import owners_client
 from support.patience import PATIENCE_S
 
 
@@ -77,7 +78,7 @@ async def office(database: Database) -> AsyncIterator[Office]:
 
     async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
         account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
-        yield Office(database, emulator, GmailClient(http, address, token), account.id)
+        yield Office(database, emulator, owners_client(http, address, token), account.id)
 
 
 @asynccontextmanager
