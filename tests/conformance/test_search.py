@@ -219,8 +219,10 @@ async def test_mail_that_was_stored_before_there_was_a_search_is_found(
 ):
     database = connect_database(tmp_path, database_url)
     known = migrations(database.dialect)
-    for each in known[:9]:
-        await database.run(apply(each, database.dialect, known))
+    for each in known:
+        # Those that came after the search do not need it; what stores mail today needs them.
+        if each.name != "search":
+            await database.run(apply(each, database.dialect, known))
     await keep_mail(database, clock, 1, subject="Early bird")
     await keep_mail(database, clock, 2, subject="Early and lost")
     await database.run(apply_changes(f"gmail:user:{OWNER}", [Change("mail-2", deleted=True)], clock()))
