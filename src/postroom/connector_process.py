@@ -40,7 +40,12 @@ async def exporting_alone(settings: Settings) -> AsyncGenerator[Tally]:
 
     async with (
         exporting(settings.telemetry, tally, Gauges()) as exporter,
-        serving_metrics(settings.telemetry.listen, exporter.metrics_text, settings.web.allowed_hosts),
+        serving_metrics(
+            settings.telemetry.listen,
+            exporter.metrics_text,
+            settings.web.allowed_hosts,
+            allow_exposed=settings.web.allow_unprotected_bind,
+        ),
     ):
         yield tally
 

@@ -103,7 +103,12 @@ async def run_worker(settings: Settings, database: Database, stop: asyncio.Event
     """Only jobs: the worker, and its share in leading."""
     async with (
         exporting(settings.telemetry, Tally(), Gauges()) as exporter,
-        serving_metrics(settings.telemetry.listen, exporter.metrics_text, settings.web.allowed_hosts),
+        serving_metrics(
+            settings.telemetry.listen,
+            exporter.metrics_text,
+            settings.web.allowed_hosts,
+            allow_exposed=settings.web.allow_unprotected_bind,
+        ),
         CheckedClient(timeout=30) as http,
         MailboxGate.open(database) as gate,
         _credentials(settings, database, http) as credentials,

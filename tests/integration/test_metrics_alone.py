@@ -58,6 +58,26 @@ async def test_a_request_that_never_ends_or_is_too_large_gets_nothing():
         writer.close()
 
 
+async def test_an_address_that_other_machines_reach_is_refused_unless_it_is_allowed():
+    with pytest.raises(SettingsError, match=r"telemetry\.listen.*web\.allow_unprotected_bind"):
+        async with serving_metrics("0.0.0.0:0", lambda: b""):
+            pass
+    async with serving_metrics("0.0.0.0:0", lambda: b"", allow_exposed=True) as address:
+        assert address is not None
+
+
+async def test_a_crowd_that_says_nothing_does_not_keep_a_scraper_out():
+    async with serving_metrics("127.0.0.1:0", lambda: b"some 1\n") as address:
+        assert address is not None
+        port = int(address.split(":")[2].partition("/")[0])
+        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(100)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert (await reader.read()).endswith(b"some 1\n")
+        for _reader, each in (*crowd, (reader, writer)):
+            each.close()
+
+
 async def test_a_port_that_is_taken_is_told():
     async with serving_metrics("127.0.0.1:0", lambda: b"") as address:
         assert address is not None

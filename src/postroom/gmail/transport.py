@@ -91,10 +91,14 @@ class _Protocol(asyncio.StreamReaderProtocol):
 
 
 class _Stream(httpcore2.AsyncNetworkStream):
-    def __init__(self, transport: asyncio.Transport, protocol: _Protocol) -> None:
-        # Without a buffer a write is the system call itself, also in uvloop, which else writes at the end of its turn.
-        transport.set_write_buffer_limits(0)
+    def __init__(self, transport: asyncio.Transport, protocol: _Protocol, below: "_Stream | None" = None) -> None:
+        if below is None:
+            # Without a buffer a write is the system call itself, also in uvloop, which else writes at the end of its
+            # turn. TLS hands on at once what it is given; to it, a buffer of nothing would seem full for ever.
+            transport.set_write_buffer_limits(0)
         self._transport = transport
+        # The writer of the stream under TLS closes the connection when nobody holds it any more.
+        self._below = below
         self._reader = protocol.reader
         self._writer = asyncio.StreamWriter(transport, protocol, protocol.reader, asyncio.get_running_loop())
 
@@ -137,7 +141,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
         if transport is None:
             raise httpcore2.ConnectError("the connection was closed during the handshake")
         protocol.connection_made(transport)
-        return _Stream(transport, protocol)
+        return _Stream(transport, protocol, self)
 
     def get_extra_info(self, info: str) -> Any:
         match info:

@@ -54,12 +54,13 @@ def open_listener(
     what: str = "the dashboard",
     setting: str = "web.host",
     allowed_by: str = "web.allow_unprotected_bind",
+    shows: str = "your mail",
 ) -> socket.socket:
     """A listening socket at the first address of the host. Raises SettingsError, which says what to do."""
     addresses = addresses_of(host, setting)
     exposed = exposed_addresses(addresses)
     if exposed and not allow_exposed:
-        raise SettingsError(refusal(host, exposed, what, setting, allowed_by))
+        raise SettingsError(refusal(host, exposed, setting, allowed_by, shows))
     if exposed:
         log.warning("http.unprotected_bind", host=host, addresses=exposed, what=what)
     address = addresses[0]
@@ -75,9 +76,9 @@ def open_listener(
     return listener
 
 
-def refusal(host: str, exposed: Sequence[str], what: str, setting: str, allowed_by: str) -> str:
+def refusal(host: str, exposed: Sequence[str], setting: str, allowed_by: str, shows: str) -> str:
     named = "" if list(exposed) == [host] else f" ({', '.join(exposed)})"
     return (
-        f"{setting}: {host}{named} is reached by other machines, and there is no sign-in: whoever reaches {what} would "
-        f"read your mail; use 127.0.0.1 and a tunnel such as `ssh -L`, or set {allowed_by} to true"
+        f"{setting}: {host}{named} is reached by other machines, and there is no sign-in: whoever reaches it would "
+        f"read {shows}; use 127.0.0.1 and a tunnel such as `ssh -L`, or set {allowed_by} to true"
     )
