@@ -8,7 +8,7 @@ import pytest
 
 from conformance.desk import TYPES, Desk, listen
 from conformance.shop import Gate, Meddler, quick, until, warm_up, working
-from postroom.core.errors import DatabaseUnavailable
+from postroom.core.errors import DatabaseUnavailable, LeaseLost
 from postroom.core.jobs import Job
 from postroom.jobs import worker as worker_module
 from postroom.jobs.rescue import Rescuer
@@ -306,3 +306,19 @@ async def test_a_worker_that_is_canceled_leaves_nothing_running_and_gives_everyt
     assert not worker._runners
     assert not worker._buffer
     assert [await desk.state(each.id) for each in accepted] == ["queued"] * 5
+
+
+async def test_a_job_that_came_too_near_to_the_end_of_its_lease_is_given_back(desk: Desk) -> None:
+    """The gate refuses requests a little before the lease is over; the lease may well be renewed after that."""
+    attempts: list[int] = []
+
+    async def handler(run: JobRun) -> None:
+        attempts.append(run.job.attempts)
+        if len(attempts) == 1:
+            raise LeaseLost("too near to its end")
+
+    accepted = await desk.enqueue()
+    async with working(desk, handler) as worker:
+        await until(lambda: worker.counts.completed == 1)
+    assert attempts == [1, 1]
+    assert await desk.state(accepted.id) == "completed"

@@ -257,7 +257,9 @@ class Worker:
             await self._record_failure(job, Retryable("something that the handler waited for was canceled"))
         except LeaseLost:
             self.counts.stale += 1
-            self._lose_if_over(lease)
+            if not self._lose_if_over(lease) and lease is self._lease:
+                # Too near to the lease's end to send anything. If it is ours still, it must not wait for us for ever.
+                await self._insist(store.release([job.claim], self._clock()), "release")
         except Exception as error:
             if lease is self._lease:
                 await self._record_failure(job, error)
