@@ -342,6 +342,8 @@ async def test_an_operator_pauses_and_resumes_all_mailboxes_or_one(services: Ser
         one = await ask(admin, "mutations.pause", reason="holidays", account=OWNER)
         assert (paused["account"], one["account"], one["set_by"]) == (None, OWNER, ADMIN.actor)
         assert {each.scope for each in await services.database.run(standing_pauses())} == {"all", str(account.id)}
+        for answer in (paused, one):
+            assert (answer.pop("on_wire"), answer.pop("silent_processes")) == (0, 0), "nothing was on its way"
         assert await ask(admin, "mutations.status") == {"paused": True, "pauses": [paused, one]}
         assert await ask(admin, "mutations.resume") == {"was_paused": True, "jobs_released": 0}
         assert await ask(admin, "mutations.resume") == {"was_paused": False, "jobs_released": 0}

@@ -38,6 +38,7 @@ from postroom.switchboard.credentials import AccessTokens
 from postroom.switchboard.mcp_server import build_server
 from postroom.vault import Vault
 from support.canaries import Canaries, Watch, watching
+from support.gates import BY_HAND, owners_client
 from support.google import ADA, BOB, Google, running_google
 from support.patience import PATIENCE_S
 from support.postgres import PostgresServer
@@ -297,10 +298,11 @@ async def test_less_than_was_asked_for_is_seen_before_and_behind_google(bench: B
     assert account.consent is not None
     assert account.consent.level == "read"
     async with httpx2.AsyncClient() as http:
-        client = GmailClient(http, bench.google.address, bench.tokens.for_jobs(account.id))
+        client = owners_client(http, bench.google.address, bench.tokens.for_jobs(account.id))
         with pytest.raises(ScopeMissing) as refused:
             await client.create_label("Receipts")
-        (again,) = await client.batch([calls.create_label("Receipts", "labelShow", "show")])
+        labelling = calls.create_label("Receipts", "labelShow", "show").under(BY_HAND)
+        (again,) = await client.batch([labelling])
     told = (
         f"labels.create needs {LABELS} (the level organise), and {ADA} has granted {READONLY} (the level read); "
         f"run `postroom account add gmail --email {ADA} --level organise`, and leave every box on Google's page ticked"
