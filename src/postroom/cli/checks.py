@@ -1,6 +1,7 @@
 """What `postroom doctor` checks: small functions that compare one fact with what Postroom relies on."""
 
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -113,6 +114,17 @@ def leader(now: datetime, holder: str | None, lease_until: datetime | None, left
         found += f"; {left.due_jobs} due jobs and {left.dead_workers} dead workers' jobs are left lying"
     remedy = "start `postroom serve` or `postroom worker`; if one runs, look into its log, and set the clock by NTP"
     return judged("leader", not left, found, remedy)
+
+
+def protected_label(name: str, now_called: str | None) -> Check:
+    """A label of this name was protected, and no mailbox has one now."""
+    forget = f"`postroom protect remove label {shlex.quote(name)}`"
+    if now_called is None:
+        remedy = f"make the label in Gmail again, or forget it with {forget}"
+        return Check("protected label", "warn", f"no mailbox has the label {name!r}: it protects nothing", remedy)
+    protect = f"`postroom protect add label {shlex.quote(now_called)}`"
+    found = f"the label {name!r} is called {now_called!r} now; mail that bears it is still protected"
+    return Check("protected label", "warn", found, f"{protect}, then {forget}")
 
 
 def sqlite_durability(facts: Facts) -> list[Check]:

@@ -139,7 +139,8 @@ async def opened_database_checks(database: "Database", settings: "Settings") -> 
         checks.schema(missing),
         *durability,
         checks.clock(before, cast("datetime", known["now"]), after),
-        *([] if missing else [await leader_check(database), *await kept_account_checks(database, settings)]),
+        *([] if missing else [await leader_check(database), *await protection_checks(database)]),
+        *([] if missing else await kept_account_checks(database, settings)),
     ]
 
 
@@ -150,6 +151,13 @@ async def leader_check(database: "Database") -> Check:
     now = clock_of(database)()
     holder, until, _ = await database.run(leader("jobs")) or (None, None, 0)
     return checks.leader(now, holder, until, await database.run(neglected(now)))
+
+
+async def protection_checks(database: "Database") -> list[Check]:
+    """Protected labels that were renamed, or that no mailbox has any more."""
+    from postroom.store.protection import lost_protection
+
+    return [checks.protected_label(each.value, each.now_called) for each in await database.run(lost_protection())]
 
 
 async def kept_account_checks(database: "Database", settings: "Settings") -> list[Check]:

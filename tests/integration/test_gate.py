@@ -1,0 +1,200 @@
+"""What stands in a request's way at the moment when it leaves, with the real store, client and emulator."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from integration.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
+from postroom.act.wishes import Wishes
+from postroom.boot_clock import since_boot
+from postroom.core.errors import LeaseLost, Parked
+from postroom.core.job_types import CATALOGUE
+from postroom.core.permits import HeldLease, Permit
+from postroom.core.safety import Policy
+from postroom.gmail.client import GmailClient
+from postroom.gmail.errors import NoPermit, RateLimited
+from postroom.gmail.mailbox import GmailMailbox
+from postroom.gmail.quota import Quota
+from postroom.gmail.transport import CheckedClient
+from postroom.mailbox_gate import MailboxGate
+from postroom.pausing import stop
+from postroom.sandbox.emulator import Emulator
+from postroom.sandbox.mailbox import Mailbox
+from postroom.sandbox.server import running_emulator
+from postroom.store import accounts, actions, decisions, jobs, labels, mail, pauses, protection
+from postroom.store.audit import Signature
+from postroom.store.clock import wall_clock
+from postroom.store.database import Database
+from postroom.store.ids import new_id
+from postroom.store.listeners import signalled
+
+
+def signed() -> Signature:
+    return Signature(new_id(), "test", "admin")
+
+
+@dataclass
+class Office:
+    """A mailbox with one message, a client whose quota the test holds, and what a piece of work rests on."""
+
+    database: Database
+    mailbox: Mailbox
+    quota: Quota
+    client: GmailClient
+    gmail: GmailMailbox
+    permit: Permit
+    message_id: str
+
+    async def waiting(self) -> "asyncio.Task[frozenset[str]]":
+        """A change that waits for the end of a rate limit."""
+        change = asyncio.create_task(self.gmail.under(self.permit).modify(self.message_id, remove=["INBOX"]))
+        while not self.quota.waiting:  # noqa: ASYNC110 - the limiter tells nobody who waits
+            await asyncio.sleep(0)
+        return change
+
+    @property
+    def is_in_inbox(self) -> bool:
+        return "INBOX" in self.mailbox.get(self.message_id).labels
+
+
+@pytest.fixture
+async def office(database: Database) -> AsyncGenerator[Office]:
+    mailbox = Mailbox(OWNER, Random(1))
+    message = mailbox.deliver(letter("Hello"))
+    account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
+
+    async def token() -> str:
+        return TOKEN
+
+    async with (
+        running_emulator(Emulator(mailbox, TOKEN)) as address,
+        CheckedClient(trust_env=False) as http,
+        MailboxGate.open(database) as gate,
+    ):
+        quota = Quota()
+        client = GmailClient(http, address, token, quota=quota, gate=gate)
+        permit = Permit(account.id, HeldLease(since_boot() + 3_600))
+        yield Office(database, mailbox, quota, client, GmailMailbox(client), permit, message.id)
+
+
+async def held(office: Office) -> None:
+    """Gmail has said that it is too much: whoever calls waits."""
+    async with office.quota.admitted("messages.get", 1) as ticket:
+        office.quota.limited(ticket, RateLimited("messages.get", "rateLimitExceeded", timedelta(seconds=1)))
+
+
+async def test_a_change_that_waited_for_a_rate_limit_while_somebody_paused_does_not_leave(office: Office) -> None:
+    await held(office)
+    change = await office.waiting()
+    stopped = await stop(office.database, pauses.ALL, "to look", signed())
+    assert (stopped.on_wire, stopped.silent) == (0, 0)
+    with pytest.raises(Parked, match="to look"):
+        await change
+    assert office.is_in_inbox
+
+
+async def test_a_change_whose_lease_ran_out_while_it_waited_does_not_leave(office: Office) -> None:
+    await held(office)
+    change = await office.waiting()
+    office.permit.lease.deadline = since_boot()
+    with pytest.raises(LeaseLost):
+        await change
+    assert office.is_in_inbox
+
+
+async def test_a_change_of_an_account_that_was_paused_while_it_waited_does_not_leave(office: Office) -> None:
+    await held(office)
+    change = await office.waiting()
+    await office.database.run(accounts.pause_account(office.permit.account_id, signed(), wall_clock()))
+    with pytest.raises(Parked):
+        await change
+    assert office.is_in_inbox
+
+
+async def test_parts_that_share_a_request_are_judged_one_by_one(office: Office) -> None:
+    late = Permit(office.permit.account_id, HeldLease(since_boot()))
+    others = [office.mailbox.deliver(letter(f"Number {number}")).id for number in range(4)]
+    await held(office)
+    first = await office.waiting()
+    permits = [office.permit, late, office.permit, late]
+    changes = [
+        asyncio.create_task(office.gmail.under(permit).modify(id, remove=["INBOX"]))
+        for id, permit in zip(others, permits, strict=True)
+    ]
+    ends = await asyncio.gather(first, *changes, return_exceptions=True)
+    assert [isinstance(each, LeaseLost) for each in ends] == [False, False, True, False, True]
+    assert ["INBOX" in office.mailbox.get(id).labels for id in others] == [False, True, False, True]
+
+
+async def test_a_change_without_a_permit_is_not_possible(office: Office) -> None:
+    with pytest.raises(NoPermit):
+        await office.gmail.modify(office.message_id, remove=["INBOX"])
+    with pytest.raises(NoPermit):
+        await office.client.create_label("New")
+    assert office.is_in_inbox
+
+
+async def test_a_pause_of_one_account_leaves_others_alone(office: Office) -> None:
+    await stop(office.database, str(new_id()), "another one", signed())
+    await office.gmail.under(office.permit).modify(office.message_id, remove=["INBOX"])
+    assert not office.is_in_inbox
+
+
+# Protected labels, judged as they are in the mailbox at that moment.
+
+
+async def ended(product: Product, id: UUID) -> actions.ActionView:
+    changed = asyncio.Event()
+    subscription = product.database.subscribe(decisions.CHANNEL, lambda _message: changed.set())
+    try:
+        async with asyncio.timeout(product.patience_s):
+            while True:
+                changed.clear()
+                for view in await product.database.run(actions.list_actions(100)):
+                    if view.id == id and view.state in ("completed", "failed", "canceled"):
+                        return view
+                await signalled(changed, 0.2)
+    finally:
+        subscription.close()
+
+
+async def only_message(database: Database) -> mail.StoredMessage:
+    (job,) = await database.run(jobs.list_jobs(state=None, type="classify", limit=10))
+    return await database.run(mail.load_message(UUID(json.loads(job.payload_json)["message_id"])))
+
+
+@pytest.mark.parametrize("action", ["archive", "trash", "delete", "snooze", "apply_label"])
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_protected_label_that_was_just_put_on_by_hand_counts(
+    database: Database, tmp_path: Path, action: str, is_known: bool
+) -> None:
+    async with running_product(database, tmp_path) as product:
+        message = product.mailbox.deliver(letter("Hello"))
+        legal = product.mailbox.labels.create("Legal", {}).id
+        await product.live.sync()
+        await product.settled(1)
+        view = await only_message(database)
+        seen = [labels.SeenLabel(each.id, each.name, each.type) for each in product.mailbox.labels.all()]
+        await database.run(labels.sync_labels(view.account_id, seen, wall_clock()))
+        await database.run(protection.protect("label", "Legal", "", signed(), wall_clock()))
+        if not is_known:
+            # Deleted and made again: it has an id that nobody here has ever seen.
+            product.mailbox.delete_label(legal)
+            legal = product.mailbox.labels.create("Legal", {}).id
+        product.mailbox.modify(message.id, add=[legal])
+        before = product.mailbox.get(message.id).labels
+        parameters = {"snooze": {"amount": 1, "units": "days"}, "apply_label": {"label": "New"}}.get(action, {})
+        wishes = Wishes(database, CATALOGUE, Policy(), wall_clock)
+        asked = await wishes.ask(view.id, action, parameters, source="user", asked_by="test", why="a test")
+        end = await ended(product, asked.action_id)
+        assert end.state == "canceled"
+        assert "'legal' is protected" in (end.error or "")
+        assert product.mailbox.get(message.id).labels == before
+        assert product.mailbox.labels.named("New") is None
