@@ -26,7 +26,7 @@ from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import MOST_OUTSTANDING, Dispatcher
 from postroom.switchboard.intake import Intake
 
-PATIENCE_S = 120
+PATIENCE_S = 600
 BATCH = 100
 
 
