@@ -46,7 +46,10 @@ from support.processes import announce
 
 CAP = 20
 SOON = timedelta(hours=1)
-OPTIONS = WorkerOptions(concurrency=1, heartbeat=timedelta(hours=1), poll=timedelta(seconds=5))
+# However slow the machine is, no process lives longer than its lease.
+OPTIONS = WorkerOptions(
+    concurrency=1, lease=timedelta(hours=3), heartbeat=timedelta(hours=1), poll=timedelta(seconds=5)
+)
 
 
 class Ahead:

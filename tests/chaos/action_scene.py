@@ -28,6 +28,8 @@ from postroom.store.rules import NewRule, add_rules
 from postroom.switchboard.intake import Intake
 from support.processes import Family
 
+# How often a worker asks in vain, or has to ask again because the gate's answer has aged meanwhile.
+MATTERS_OF_TIME = ("claim ", "retry_later ", "release ")
 PROCESS = "chaos.action_process"
 # What the first request would load, loaded once for all processes.
 LOADED = ("httpcore2", "anyio._backends._asyncio")
@@ -114,8 +116,7 @@ class Scene:
             self.deaths += 1
             return {}
         assert code == 0, f"{self._accidents.get(case) if case else 'at the end'}: {child.complaints()}"
-        # How often a worker asks in vain is a matter of time.
-        dies = step is not None and not step.what.endswith(LOST) and not step.what.startswith("claim ")
+        dies = step is not None and not step.what.endswith(LOST) and not step.what.startswith(MATTERS_OF_TIME)
         assert not dies, f"{step} was not reached"
         return json.loads(child.announced("passed")[0].details)
 
