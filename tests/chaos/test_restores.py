@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from chaos.evidence import Place
 from chaos.nursery import Nursery, nursery
 from conftest import scale
@@ -160,6 +162,7 @@ async def scene(place: Place, family: Family, rng: Random) -> AsyncGenerator[Sce
         yield Scene(place, backups, mailbox, ledger, gmail, children, rng)
 
 
+@pytest.mark.timeout(scale(900, 7200))
 async def test_mail_sent_after_a_backup_is_not_sent_again_by_the_restored_database(
     place: Place, children: Family, rng: Random
 ) -> None:

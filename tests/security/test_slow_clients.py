@@ -77,6 +77,7 @@ class Server:
     port: int
     app: App
     refused: Counter[str]
+    told: asyncio.Queue[str]
     clients: "list[Client]" = field(default_factory=list["Client"])
 
     async def connect(self) -> "Client":
@@ -113,15 +114,16 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def served(limits: ConnectionLimits = PATIENT) -> AsyncGenerator[Server]:
-    app, refused = App(), Counter[str]()
+    app, refused, told = App(), Counter[str](), asyncio.Queue[str]()
 
     def on_refused(reason: str) -> None:
         refused[reason] += 1
+        told.put_nowait(reason)
 
     listener = open_listener("127.0.0.1", 0, allow_exposed=False)
     host, port = listener.getsockname()
     async with asyncio.timeout(ENOUGH_S), serving_on(listener, app, limits=limits, on_refused=on_refused):
-        server = Server(host, port, app, refused)
+        server = Server(host, port, app, refused, told)
         try:
             yield server
         finally:
@@ -278,6 +280,31 @@ async def test_in_a_crowd_of_slow_clients_a_ready_one_is_served() -> None:
         for _ in range(50):
             assert b"ok" in await server.ask()
         assert server.refused["crowded"] >= 600 - 64
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nX: ",
+        b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf",
+        b"POST /unread HTTP/1.1\r\nContent-Length: 9\r\n\r\n",
+    ],
+)
+async def test_no_kind_of_half_sent_request_holds_every_place(half: bytes) -> None:
+    """Every place is taken by one kind; a ready client comes, others come after it, and it is served all the same."""
+    async with served(replace(PATIENT, max_connections=16, max_per_address=16)) as server:
+        for _ in range(16):
+            (await server.connect()).write(half)
+        if half.startswith(b"POST"):
+            for _ in range(16):
+                await server.app.asked.get()
+        ready = await server.connect()
+        for _ in range(8):
+            (await server.connect()).write(b"GET / HTTP/1.1\r\nX: ")
+        for _ in range(9):
+            assert await server.told.get() == "crowded"
+        assert (await ready.say(HELLO.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))).endswith(b"ok")
 
 
 async def test_when_every_place_is_being_answered_a_new_client_is_told_to_come_back() -> None:

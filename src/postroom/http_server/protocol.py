@@ -13,7 +13,7 @@ body, chunk extensions) counts by what arrived since its last report, so nothing
 """
 
 import asyncio
-from enum import IntEnum
+from enum import Enum
 from typing import Any, cast
 
 import httptools
@@ -29,8 +29,8 @@ MOST_DISCARDED = MIB
 HEADER_OVERHEAD = 4
 
 
-class Stage(IntEnum):
-    """How far the request that is being received has come. Smaller ones make way sooner, after idle connections."""
+class Stage(Enum):
+    """How far the request that is being received has come."""
 
     START = 1
     HEAD = 2
@@ -76,6 +76,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.address = ""
         self.stage = Stage.START
         self._since = 0.0
+        self._unfinished_since = 0.0
         self._refusal: Refusal | None = None
         self._refused = False
         self._write_blocked_since: float | None = None
@@ -92,7 +93,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.address = address_key(self.client)
-        self._since = self.guard.now()
+        self._since = self._unfinished_since = self.guard.now()
         refusal = self.guard.admit(self)
         if refusal is not None:
             self.refuse(refusal)
@@ -198,15 +199,15 @@ class GuardedProtocol(HttpToolsProtocol):
         self.guard.linger(self)
 
     def makes_way(self) -> tuple[int, float] | None:
+        """Idle and answered connections go first, then whoever has waited longest with an unfinished request. Age alone
+        decides among these: if half-sent headers went before half-sent bodies, bodies would soon hold every place."""
         if self.transport.is_closing():
             return (0, self._since)
-        if self.stage is Stage.DONE:
-            return None if self._is_answering() else (0, self._since)
-        if self.stage is Stage.BODY and (self.cycle.response_started or self.pipeline):
+        if self._is_answering() and (self.stage is not Stage.BODY or self.cycle.response_started or self.pipeline):
             return None
-        if self.stage is Stage.HEAD and self._is_answering():
-            return None
-        return (int(self.stage), self._since)
+        if self.stage in (Stage.START, Stage.HEAD) or self._is_answering():
+            return (1, self._unfinished_since)
+        return (0, self._since)
 
     def evict(self) -> None:
         if self.stage in (Stage.HEAD, Stage.BODY) and not self.transport.is_closing():
@@ -244,9 +245,12 @@ class GuardedProtocol(HttpToolsProtocol):
                 return None
 
     def _enter(self, stage: Stage) -> None:
-        if stage is not self.stage:
-            self.stage = stage
-            self._since = self.guard.now()
+        if stage is self.stage:
+            return
+        self._since = self.guard.now()
+        if self.stage is Stage.DONE:
+            self._unfinished_since = self._since
+        self.stage = stage
 
     def _stop(self, refusal: Refusal) -> None:
         self._refusal = refusal
