@@ -214,7 +214,7 @@ def test_a_hostile_pattern_over_100_kib_costs_no_more_than_as_far_as_it_looks(pa
     assert compiled.reach * compiled.size <= STEPS
     for text in TEXTS.values():
         looked_at = utf8(text, compiled.reach)
-        bound = 3 * (least_cost(lambda part=looked_at: compiled.compiled.search(part)) + _cost_of_reading(text))
+        bound = 20 * (least_cost(lambda part=looked_at: compiled.compiled.search(part)) + _cost_of_reading(text))
         message = Subject("a@b.example", text, (("X-Odd", text),), frozenset(), text)
         for condition in ({"subject_regex": pattern}, {"header_match": {"name": "x-odd", "pattern": pattern}}):
             book = Rulebook([rule(1, condition)])

@@ -124,7 +124,8 @@ def _local(written: str) -> str:
         for piece in _LOCAL_PIECE.finditer(written)
     )
     content = unicodedata.normalize("NFC", unicodedata.normalize("NFC", "".join(pieces)).lower())
-    return content if _PLAIN_LOCAL.fullmatch(content) else f'"{_escaped(content)}"'
+    is_plain = _PLAIN_LOCAL.fullmatch(content) and content.strip(".")
+    return content if is_plain else f'"{_escaped(content)}"'
 
 
 def _without_comments(text: str) -> str:
