@@ -34,6 +34,7 @@ from postroom.handlers.classify import Classify
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.rescue import Rescuer
+from postroom.jobs.run import JobRun
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.mailbox_gate import MailboxGate
@@ -69,6 +70,10 @@ class Ahead:
         self._by = self._at_first
 
 
+async def _asked_for_labels(_run: JobRun) -> None:
+    """A label that was just made is asked about; that has trials of its own."""
+
+
 class Postroom:
     """The parts at work on one mailbox, and the way of one message through them."""
 
@@ -91,6 +96,7 @@ class Postroom:
             "classify": Classify(database, self._catalogue, clock),
             "action.gmail": ActionGmail(executor, mailbox.under, CAP),
             "undo.action": UndoAction(Undoing(database, self._catalogue, clock), mailbox.under),
+            "labels.sync.gmail": _asked_for_labels,
             "unsnooze.gmail": UnsnoozeGmail(database, mailbox.under, DEFAULT_SNOOZE_LABEL, clock),
         }
         self.worker = Worker(database, self._catalogue, handlers, OPTIONS, clock)
