@@ -145,7 +145,8 @@ async def rows_by_message(place: Place) -> Mapping[str, Rows]:
         found[str(message)]["decisions"].append({"generation": generation})
     for effect in await place.rows("SELECT effect_action_id FROM action_links WHERE relation_type = 'undo_of'"):
         found[messages[str(effect[0])]]["links"].append({"effect": str(effect[0])})
-    for id, type, state, payload in await place.rows("SELECT id, type, state, payload_json FROM jobs ORDER BY seq"):
+    own_jobs = "SELECT id, type, state, payload_json FROM jobs WHERE type <> 'labels.sync.gmail' ORDER BY seq"
+    for id, type, state, payload in await place.rows(own_jobs):
         said = json.loads(payload)
         message = said.get("message_id") or messages[said.get("action_id") or said["original_action_id"]]
         found[message]["jobs"].append({"id": str(id), "type": type, "state": state})

@@ -31,6 +31,8 @@ async def test_a_worker_killed_at_any_step_of_an_action_does_nothing_twice_and_l
         for name, step in chosen:
             await stage.strike(name, step)
         await stage.finish()
+        # How often a worker asks in vain, or asks for labels again, is a matter of time: not every step comes again.
+        assert stage.deaths >= len(chosen) // 4
         ends = await stage.check()
     took = time.monotonic() - started
     print(f"{len(steps)} steps, {len(chosen)} struck, {stage.deaths} deaths, {dict(ends)}, {took:.1f} s")
