@@ -360,6 +360,30 @@ async def test_mail_that_is_snoozed_again_sleeps_until_then_also_when_that_is_un
     assert desk.labels == before
 
 
+@pytest.mark.parametrize("woken", ["before", "in the trash", "later"])
+async def test_snoozed_mail_that_was_trashed_and_is_given_back_is_seen_again(desk: Desk, woken: str) -> None:
+    before = desk.labels
+    snoozed = await desk.do("snooze")
+    assert snoozed.undo_hint is not None
+    wake = UUID(snoozed.undo_hint["unsnooze_job_id"])
+
+    async def its_time_comes() -> None:
+        await desk.database.run(jobs.retry_job(wake, wall_clock()))
+        assert (await _ended_job(desk, wake)).state == "completed"
+
+    if woken == "before":
+        await its_time_comes()
+    trashed = await desk.do("trash")
+    if woken == "in the trash":
+        await its_time_comes()
+        assert "INBOX" not in desk.labels, "the user threw it away"
+    assert (await desk.undo(trashed.id)).undone == "completed"
+    if woken == "later":
+        assert "INBOX" not in desk.labels, "it sleeps again"
+        await its_time_comes()
+    assert desk.labels == before
+
+
 async def test_the_undo_of_a_second_snooze_leaves_the_first_in_force(desk: Desk) -> None:
     before = desk.labels
     first = await desk.do("snooze", amount=30, units="minutes")

@@ -32,7 +32,11 @@ class Undoing:
         original, hint = undo.original, undo.original.undo_hint or {}
         labels = await mailbox.labels_of(original.provider_message_id)
         image = await self.database.run(actions.keep_pre_image(job, undo.id, labels, self.clock()))
-        after = await _restored(mailbox, original, inverse_change(hint, labels), labels)
+        change = inverse_change(hint, labels)
+        if "TRASH" in change.remove and await self.database.run(actions.has_slept_through(original.id, self.clock())):
+            # Its waking found it in the trash and left it there. Out of it, nothing would ever show it again.
+            change = LabelChange(change.add | {"INBOX"}, change.remove)
+        after = await _restored(mailbox, original, change, labels)
         # Told against what the first attempt found: of a later one, all may have been put back already.
         before = frozenset[str](image["labels"])
         done = no_way_back(

@@ -20,7 +20,7 @@ from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json,
 from postroom.store.database import Notify, Rows, Script, Transaction, query, sql, transaction
 from postroom.store.decisions import CHANNEL
 from postroom.store.job_steps import fence
-from postroom.store.jobs import cancel_job, completing_one, enqueue_many, unpark
+from postroom.store.jobs import cancel_job, completing_one, enqueue_many, show_job, unpark
 from postroom.store.mail import sender_and_labels
 from postroom.store.pauses import unless_paused
 from postroom.store.protection import protected_now
@@ -203,6 +203,18 @@ def is_snoozed_anew(id: UUID, now: datetime) -> Script[bool]:
     """Whether the message of this snooze was snoozed again, until a time that is still to come."""
     rows = yield sql("select_snoozes_after", id)
     return any(datetime.fromisoformat(until) > now for (until,) in rows)
+
+
+@query
+def has_slept_through(id: UUID, now: datetime) -> Script[bool]:
+    """Whether the message was snoozed, and its waking came after this action had begun."""
+    for image, began in (yield sql("select_snooze_before", id)):
+        snooze = from_json(image)
+        waking = yield from show_job.script(UUID(snooze["unsnooze_job_id"]))
+        if waking is None:  # ended long ago, and not kept any longer
+            return as_time(began) < datetime.fromisoformat(snooze["snooze_until"]) <= now
+        return waking.finished_at is not None and waking.finished_at > as_time(began)
+    return False
 
 
 @transaction

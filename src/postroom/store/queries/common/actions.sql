@@ -162,3 +162,12 @@ WHERE own.id = :action_id AND s.action_type = 'snooze' AND s.started_at > own.st
     AND s.state IN ('executing', 'completed') AND s.pre_image_json IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = s.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
+
+-- name: select_snooze_before(action_id)
+-- How the message of this action was snoozed last, by what was begun before it and not taken back; and when the action began.
+SELECT s.pre_image_json, own.started_at FROM actions own JOIN actions s ON s.message_id = own.message_id
+WHERE own.id = :action_id AND s.action_type = 'snooze' AND s.started_at < own.started_at
+    AND s.state = 'completed' AND s.pre_image_json IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
+        WHERE l.effect_action_id = s.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
+ORDER BY s.started_at DESC LIMIT 1
