@@ -62,6 +62,10 @@ def of_accounts(given: Known) -> list[tuple[str, str, str]]:
     return [(check.name, check.verdict, check.remedy) for check in found]
 
 
+def of_connectors(given: Known) -> list[Check]:
+    return checks.connector_checks(given, NOW, contacts_stale_s=3600)
+
+
 # The app at Google.
 
 
@@ -226,25 +230,32 @@ def test_an_address_cannot_smuggle_a_command_into_the_remedy():
 
 @pytest.mark.parametrize(("minutes", "verdict"), [(1, "ok"), (3, "warn"), (60, "warn")])
 def test_a_connector_that_has_fallen_silent_is_told(minutes: int, verdict: str):
-    found = checks.connector_checks(known(account(), heard=connector(timedelta(minutes=minutes))), NOW)
+    found = of_connectors(known(account(), heard=connector(timedelta(minutes=minutes))))
     assert [check.verdict for check in found] == [verdict]
 
 
 def test_an_account_that_nobody_watches_is_told_unless_it_rests():
-    assert [check.verdict for check in checks.connector_checks(known(account()), NOW)] == ["warn"]
+    assert [check.verdict for check in of_connectors(known(account()))] == ["warn"]
     for state in ("paused", "needs_consent", "removed"):
         silent = known(account(state), heard=connector(timedelta(days=1)))
-        assert checks.connector_checks(silent, NOW) == []
+        assert of_connectors(silent) == []
 
 
 def test_a_connector_in_trouble_says_so():
-    [found] = checks.connector_checks(known(account(), heard=connector(state="degraded", error="quota")), NOW)
+    [found] = of_connectors(known(account(), heard=connector(state="degraded", error="quota")))
     assert (found.verdict, found.found) == ("warn", f"{MARA}: degraded: quota")
+
+
+@pytest.mark.parametrize(("minutes", "names"), [(60, []), (61, ["contacts"])])
+def test_contacts_that_are_too_old_to_be_used_are_told(minutes: int, names: list[str]):
+    made = {"contacts_generated_at": (NOW - timedelta(minutes=minutes)).isoformat()}
+    _, *found = of_connectors(known(account(), heard=connector(checkpoint=made)))
+    assert [check.name for check in found if check.verdict == "warn"] == names
 
 
 def test_messages_that_were_refused_or_set_aside_are_counted():
     counters = {"refused": 1200, "set_aside": 3}
-    _, *found = checks.connector_checks(known(account(), heard=connector(counters=counters)), NOW)
+    _, *found = of_connectors(known(account(), heard=connector(counters=counters)))
     remedy = (
         "`postroom connector refused` says which, and why; "
         "`postroom connector retry --account mara@lindqvist.example --all` has them tried once more"

@@ -4,7 +4,7 @@ import re
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -185,7 +185,7 @@ def _levels_of(account: "AccountView", scopes: Collection[str], rules: Sequence[
     return [Check("level", "fail", found, remedy)]
 
 
-def connector_checks(known: Known, now: datetime) -> list[Check]:
+def connector_checks(known: Known, now: datetime, contacts_stale_s: float) -> list[Check]:
     """Each endpoint that should be watched, by what was last heard of it."""
     resting = {account.endpoint_identity for account in known.accounts if account.state != "active"}
     silent = {account.endpoint_identity for account in known.in_use} - known.connectors.keys() - resting
@@ -195,7 +195,7 @@ def connector_checks(known: Known, now: datetime) -> list[Check]:
     ]
     for endpoint, connector in sorted(known.connectors.items()):
         if endpoint not in resting:
-            found += _connector(connector, now)
+            found += [*_connector(connector, now), *_old_contacts(connector, now, contacts_stale_s)]
     return found
 
 
@@ -215,6 +215,15 @@ def _connector(connector: "ConnectorView", now: datetime) -> list[Check]:
     else:
         first = Check(name, "ok", f"{who}: online, {heard}")
     return [first, *_left_behind(connector)]
+
+
+def _old_contacts(connector: "ConnectorView", now: datetime, stale_s: float) -> list[Check]:
+    """Contacts that are too old are not used: people who are known are then treated as strangers."""
+    made = connector.contacts_generated_at
+    if made is None or now - made <= timedelta(seconds=stale_s):
+        return []
+    told = f"{connector.endpoint_identity}: its contacts are of {made:%Y-%m-%d %H:%M} UTC, too old to be used"
+    return [Check("contacts", "warn", told, "look into its log: it cannot fetch them from the switchboard")]
 
 
 def _left_behind(connector: "ConnectorView") -> list[Check]:

@@ -135,14 +135,8 @@ def _row(connector: "ConnectorView", now: datetime) -> dict[str, object]:
         "last_heartbeat": connector.last_heartbeat_at,
         "counters": " ".join(f"{name}={count}" for name, count in sorted(connector.counters.items())),
         "checkpoint": (connector.checkpoint or {}).get("cursor"),
-        "contacts": _contacts_made(connector),
+        "contacts": connector.contacts_generated_at,
     }
-
-
-def _contacts_made(connector: "ConnectorView") -> datetime | None:
-    """When the contacts that it goes by were made: how fresh they are."""
-    text = (connector.checkpoint or {}).get("contacts_generated_at")
-    return None if text is None else datetime.fromisoformat(str(text))
 
 
 def _mail_address(option: str, value: str) -> str:

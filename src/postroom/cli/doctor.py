@@ -179,5 +179,5 @@ async def kept_account_checks(database: "Database", settings: "Settings") -> lis
     return [
         account_checks.key_check(vault_of(settings), known.keys),
         *account_checks.account_checks(known, now),
-        *account_checks.connector_checks(known, now),
+        *account_checks.connector_checks(known, now, settings.connector.contacts_stale_s),
     ]

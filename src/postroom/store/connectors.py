@@ -27,6 +27,12 @@ class ConnectorView:
     last_heartbeat_at: datetime
     last_sent_at: datetime
 
+    @property
+    def contacts_generated_at(self) -> datetime | None:
+        """When the contacts that it goes by were made: how fresh they are."""
+        text = (self.checkpoint or {}).get("contacts_generated_at")
+        return None if text is None else datetime.fromisoformat(str(text))
+
 
 @transaction
 def record_heartbeat(report: Heartbeat, now: datetime) -> Script[bool]:
