@@ -21,6 +21,7 @@ from postroom.core.errors import Fatal, KeyMissing, Retryable
 from postroom.sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
 from postroom.store import approvals
 from postroom.store.database import Database
+from postroom.store.ids import new_id
 from support.patience import PATIENCE_S
 
 APPROVER, STRANGER = "910000000000000071", "910000000000000072"
@@ -342,3 +343,13 @@ async def test_a_notice_that_cannot_be_closed_is_given_up_with_the_last_attempt(
         with pytest.raises(Retryable):
             await quiet.desk.notify(id, [broken], attempts=attempt)
         assert [notice.is_open for notice in await quiet.desk.notices(id)] == [is_open]
+
+
+async def test_a_digest_is_one_message_also_when_it_is_tried_again(quiet: Room) -> None:
+    id, text = new_id(), "9 more actions wait for your answer (9 apply_label)."
+    for _ in range(2):
+        await quiet.channel.post_digest(id, text)
+    (posted,) = quiet.discord.messages.values()
+    assert (posted["content"], posted["components"]) == (text, [])
+    await quiet.channel.post_digest(new_id(), text)
+    assert len(quiet.discord.messages) == 2

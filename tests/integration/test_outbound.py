@@ -22,7 +22,7 @@ from postroom.core.safety import Policy, Ruling
 from postroom.sandbox.faults import Fault
 from postroom.sandbox.history import Change
 from postroom.sandbox.message import Message
-from postroom.store import actions, decisions, jobs, outbound, outbound_answers, pauses, protection
+from postroom.store import actions, decisions, jobs, labels, outbound, outbound_answers, pauses, protection
 from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database
@@ -359,6 +359,26 @@ async def test_mail_that_was_protected_meanwhile_is_not_sent(desk: Desk) -> None
     done = await desk.ended(asked)
     assert (done.state, desk.sent()) == ("canceled", [])
     assert "protected" in (done.error or "")
+
+
+async def test_mail_that_was_just_given_a_protected_label_by_hand_is_not_sent(either_desk: Desk) -> None:
+    """The draft is there, and cannot be sent at first; meanwhile the label is put on in Gmail, and nobody told us."""
+    desk, mailbox = either_desk, either_desk.product.mailbox
+    message, id = await desk.receive(letter("Hi", ADA))
+    account = (await desk.database.run(load_message(id))).account_id
+    legal = mailbox.labels.create("Legal", {}).id
+    seen = [labels.SeenLabel(each.id, each.name, each.type) for each in mailbox.labels.all()]
+    await desk.database.run(labels.sync_labels(account, seen, wall_clock()))
+    await desk.database.run(protection.protect("label", "Legal", "", desk.signed(), wall_clock()))
+    desk.product.emulator.faults.order(Fault(503, method="drafts.send", times=10_000))
+    asked = await desk.ask(id, "forward", to=BEN)
+    await desk.until_delivery("deferred")
+    mailbox.modify(message.id, add=[legal])
+    desk.product.emulator.faults.clear()
+    done = await desk.ended(asked)
+    assert (done.state, desk.sent()) == ("canceled", [])
+    assert "'legal' is protected" in (done.error or "")
+    await desk.until_no_draft()
 
 
 async def test_the_kill_switch_stops_what_is_already_admitted(either_desk: Desk) -> None:
