@@ -15,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SUITES = {"unit": 100, "conformance": 150, "integration": 180, "security": 45, "browser": 50, "chaos": 190}
-SOAKED = {"unit": 900, "conformance": 3600, "chaos": 3600}
+SOAKED = {"unit": 900, "conformance": 3600, "integration": 3600, "chaos": 7200}
 SHARED = ("-n", "2", "--dist", "worksteal")
 # "" is the whole suite.
 ALONE = {"browser": ("",), "chaos": ("test_gmail_connector.py", "test_killed_server.py", "test_scheduler.py")}
