@@ -1,14 +1,19 @@
-"""Pausing: it has answered when no request that changes a mailbox or sends mail can start any more, in any process."""
+"""Pausing, and whatever else forbids requests: it has answered when none that it forbids can start any more, in any
+process. Requests are those that change a mailbox or send mail."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from postroom.boot_clock import BootClock, since_boot
 from postroom.store import departures, pauses
 from postroom.store.audit import Signature
 from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.database import Database, Transaction
 from postroom.store.listeners import signalled
+
+T = TypeVar("T")
 
 # How long a process may let requests out without asking again. By the clocks of two machines this may differ a little.
 GRANT_S = 2.0
@@ -51,10 +56,32 @@ async def stop(
     boot: BootClock = since_boot,
 ) -> Stopped:
     """Pauses, and waits until every process that may let requests out has read it, or its grant has run out."""
+    pause, recalled = await _forbidden(database, pauses.pause(scope, reason, signed, clock()), boot)
+    return Stopped(pause, recalled.on_wire(scope), recalled.silent)
+
+
+async def forbid(database: Database, transaction: Transaction[T], boot: BootClock = since_boot) -> T:
+    """Runs a verb that forbids something (`pauses.recalling`), and waits as `stop` does."""
+    result, _ = await _forbidden(database, transaction, boot)
+    return result
+
+
+class _Recalled(NamedTuple):
+    """The processes that have answered, and how many did not."""
+
+    answered: Sequence[departures.Registered]
+    silent: int
+
+    def on_wire(self, scope: str) -> int:
+        counts = (each.on_wire.items() for each in self.answered)
+        return sum(count for each in counts for account, count in each if scope in (pauses.ALL, account))
+
+
+async def _forbidden(database: Database, transaction: Transaction[T], boot: BootClock) -> tuple[T, _Recalled]:
     heard = asyncio.Event()
     subscription = database.subscribe(departures.CHANNEL, lambda _message: heard.set())
     try:
-        pause = await database.run(pauses.pause(scope, reason, signed, clock()))
+        result = await database.run(transaction)
         last = boot() + GRANT_S + MARGIN_S
         generation = await database.run(departures.pause_generation())
         while True:
@@ -69,7 +96,4 @@ async def stop(
     answered = [each for each in registered if each.generation >= generation]
     if len(answered) < len(registered):
         await database.run(departures.forget_silent(generation))
-    on_wire = sum(
-        count for each in answered for account, count in each.on_wire.items() if scope in (pauses.ALL, account)
-    )
-    return Stopped(pause, on_wire, len(registered) - len(answered))
+    return result, _Recalled(answered, len(registered) - len(answered))

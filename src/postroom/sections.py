@@ -16,7 +16,7 @@ from pydantic import (
     field_validator,
 )
 
-from postroom.core.actions import ACTION_TYPES
+from postroom.core.actions import ACTION_TYPES, instead_of_label
 
 
 def _no_bool(value: object) -> object:
@@ -167,6 +167,13 @@ class GmailSettings(Section):
         "https://www.googleapis.com/oauth2/v3/certs", description="Where Google publishes the keys of its signatures."
     )
     pubsub_url: str = Field("https://pubsub.googleapis.com", description="Where Google's Pub/Sub answers.")
+
+    @field_validator("snooze_label")
+    @classmethod
+    def _is_a_label_of_ones_own(cls, value: str) -> str:
+        if (instead := instead_of_label(value)) is not None:
+            raise ValueError(f"a label of your own, not one that Gmail has or that looks like it; {instead}")
+        return value
 
     @field_validator("base_url", "pubsub_url", "push_keys_url")
     @classmethod

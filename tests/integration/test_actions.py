@@ -21,7 +21,7 @@ from postroom.core.job_types import CATALOGUE
 from postroom.core.jobs import JobView
 from postroom.core.safety import Policy
 from postroom.sandbox.faults import Fault
-from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
+from postroom.store import accounts, actions, decisions, jobs, labels, mail, pauses, protection, undos
 from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
 from postroom.store.database import Database, Script, sql, transaction
@@ -246,6 +246,47 @@ async def test_mail_that_was_protected_while_its_action_waited_is_not_touched(de
     ended = await desk.ended(id)
     assert (ended.state, ended.error) == ("canceled", "the sender is protected")
     assert (await _ended_job(desk, job)).state == "completed"
+    assert desk.labels == before
+
+
+@pytest.mark.parametrize("was_hidden", [True, False])
+async def test_a_snooze_that_is_broken_off_gives_back_what_it_hid_and_nothing_else(
+    desk: Desk, was_hidden: bool
+) -> None:
+    """The first attempt got no answer. Before the next, the user puts a protected label on the message; where it was
+    not hidden, he has archived it himself."""
+    mailbox = desk.product.mailbox
+    legal = mailbox.labels.create("Legal", {}).id
+    account = (await desk.database.run(mail.load_message(desk.id))).account_id
+    seen = [labels.SeenLabel(each.id, each.name, each.type) for each in mailbox.labels.all()]
+    await desk.database.run(labels.sync_labels(account, seen, wall_clock()))
+    await desk.database.run(protection.protect("label", "Legal", "", desk.signed(), wall_clock()))
+    fault = Fault(kind="drop_reply", path="/modify", times=1) if was_hidden else Fault(503, method="messages.modify")
+    desk.product.emulator.faults.order(fault)
+    asked = await desk.ask("snooze")
+    job = await _job_of(desk, asked)
+    await until_job_is(desk.database, job, lambda each: each.last_error is not None)
+    assert ("INBOX" in desk.labels) is not was_hidden
+    mailbox.modify(desk.gmail_id, add=[legal], remove=[] if was_hidden else ["INBOX"])
+    desk.product.emulator.faults.clear()
+    await desk.database.run(jobs.retry_job(job, wall_clock()))
+    assert (await desk.ended(asked)).state == "canceled"
+    (wake,) = await desk.database.run(jobs.list_jobs(None, "unsnooze.gmail", 10))
+    assert (await _ended_job(desk, wake.id)).state == "completed"
+    assert ("INBOX" in desk.labels) is was_hidden
+
+
+async def test_snoozed_mail_of_an_account_that_was_removed_comes_back_when_it_is_connected_again(desk: Desk) -> None:
+    before = desk.labels
+    done = await desk.do("snooze")
+    assert done.undo_hint is not None
+    wake = UUID(done.undo_hint["unsnooze_job_id"])
+    account = (await desk.database.run(mail.load_message(desk.id))).account_id
+    await desk.database.run(accounts.remove_account(account, desk.signed(), wall_clock()))
+    await desk.database.run(jobs.retry_job(wake, wall_clock()))
+    await _until_parked(desk, wake)
+    await desk.database.run(accounts.resume_account(account, desk.signed(), wall_clock()))
+    assert (await _ended_job(desk, wake)).state == "completed"
     assert desk.labels == before
 
 

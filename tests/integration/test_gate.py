@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -20,18 +21,19 @@ from postroom.core.permits import HeldLease, Permit
 from postroom.core.safety import Policy
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import NoPermit, RateLimited
+from postroom.gmail.gate import ClearanceExpired
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota
 from postroom.gmail.transport import CheckedClient
 from postroom.mailbox_gate import MailboxGate
-from postroom.pausing import stop
+from postroom.pausing import forbid, stop
 from postroom.sandbox.emulator import Emulator
 from postroom.sandbox.mailbox import Mailbox
 from postroom.sandbox.server import running_emulator
 from postroom.store import accounts, actions, decisions, jobs, labels, mail, pauses, protection
 from postroom.store.audit import Signature
 from postroom.store.clock import wall_clock
-from postroom.store.database import Database
+from postroom.store.database import Database, Transaction
 from postroom.store.ids import new_id
 from postroom.store.listeners import signalled
 
@@ -51,6 +53,7 @@ class Office:
     gmail: GmailMailbox
     permit: Permit
     message_id: str
+    gate: MailboxGate
 
     async def waiting(self) -> "asyncio.Task[frozenset[str]]":
         """A change that waits for the end of a rate limit."""
@@ -81,7 +84,7 @@ async def office(database: Database) -> AsyncGenerator[Office]:
         quota = Quota()
         client = GmailClient(http, address, token, quota=quota, gate=gate)
         permit = Permit(account.id, HeldLease(since_boot() + 3_600))
-        yield Office(database, mailbox, quota, client, GmailMailbox(client), permit, message.id)
+        yield Office(database, mailbox, quota, client, GmailMailbox(client), permit, message.id, gate)
 
 
 async def held(office: Office) -> None:
@@ -116,6 +119,22 @@ async def test_a_change_of_an_account_that_was_paused_while_it_waited_does_not_l
     with pytest.raises(Parked):
         await change
     assert office.is_in_inbox
+
+
+async def test_whatever_forbids_has_answered_when_nothing_that_it_forbids_can_start(office: Office) -> None:
+    """A request that was cleared just before is not written afterwards."""
+    id = office.permit.account_id
+    verbs: list[Transaction[Any]] = [
+        protection.protect("sender", "ann@example.org", "", signed(), wall_clock()),
+        accounts.pause_account(id, signed(), wall_clock()),
+        accounts.remove_account(id, signed(), wall_clock()),
+    ]
+    for verb in verbs:
+        clearance = await office.gate.clear([office.permit], {}, frozenset())
+        clearance.check()
+        await forbid(office.database, verb)
+        with pytest.raises(ClearanceExpired):
+            clearance.check()
 
 
 async def test_parts_that_share_a_request_are_judged_one_by_one(office: Office) -> None:
@@ -168,6 +187,25 @@ async def ended(product: Product, id: UUID) -> actions.ActionView:
 async def only_message(database: Database) -> mail.StoredMessage:
     (job,) = await database.run(jobs.list_jobs(state=None, type="classify", limit=10))
     return await database.run(mail.load_message(UUID(json.loads(job.payload_json)["message_id"])))
+
+
+async def test_a_label_that_was_just_renamed_to_a_protected_name_counts(sqlite: Database, tmp_path: Path) -> None:
+    async with running_product(sqlite, tmp_path) as product:
+        message = product.mailbox.deliver(letter("Hello"))
+        taxes, other = (product.mailbox.labels.create(name, {}).id for name in ("Taxes", "Other"))
+        product.mailbox.modify(message.id, add=[other])
+        await product.live.sync()
+        await product.settled(1)
+        view = await only_message(sqlite)
+        seen = [labels.SeenLabel(each.id, each.name, each.type) for each in product.mailbox.labels.all()]
+        await sqlite.run(labels.sync_labels(view.account_id, seen, wall_clock()))
+        await sqlite.run(protection.protect("label", "Taxes", "", signed(), wall_clock()))
+        for id, name in ((taxes, "Old taxes"), (other, "Taxes")):
+            product.mailbox.labels.update(id, name, {})
+        wishes = Wishes(sqlite, CATALOGUE, Policy(), wall_clock)
+        asked = await wishes.ask(view.id, "trash", {}, source="user", asked_by="test", why="a test")
+        assert (await ended(product, asked.action_id)).state == "canceled"
+        assert "TRASH" not in product.mailbox.get(message.id).labels
 
 
 @pytest.mark.parametrize("action", ["archive", "trash", "delete", "snooze", "apply_label"])

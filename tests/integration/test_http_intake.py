@@ -104,6 +104,7 @@ BAD: dict[str, tuple[Any, str, str]] = {
     "not UTF-8": (b'{"a": "\xff"}', "body", "UTF-8"),
     "not a number": (b'{"a": NaN}', "body", "UTF-8"),
     "very deep JSON": (b"[" * 100_000 + b"]" * 100_000, "body", "UTF-8"),
+    "a number that would be rounded": (b'{"payload": {"raw": {"id": 1000000000000000000000001}}}', "body", "as text"),
     "a lone surrogate": (b'{"a": "\\ud800"}', "body", "UTF-8"),
 }
 
@@ -116,6 +117,13 @@ async def test_every_bad_input_is_refused_with_its_field_and_remedy(producer: Pr
         assert problem["problem"], name
         assert BAD[name][2] in problem["remedy"], name
     assert await producer.switchboard.services.buffer.peek("gateway") == []
+
+
+async def test_numbers_up_to_64_bits_are_kept_to_the_last_digit_and_tell_events_apart(producer: Producer):
+    for number, id in enumerate((2**64 - 1, 2**64 - 2, -(2**63), 1234567890123456789)):
+        await producer.post(envelope(number, payload={"raw": {"id": id}, "normalized_text": "the same words"}))
+    kept = await producer.switchboard.services.buffer.peek("gateway")
+    assert len(kept) == 4
 
 
 async def test_json_deeper_than_an_envelope_may_be_is_refused(producer: Producer):

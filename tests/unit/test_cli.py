@@ -55,6 +55,11 @@ def test_a_mistyped_command_suggests_the_right_one(shell: Shell):
     assert "Did you mean 'cancel'?" in shell.err
 
 
+def test_an_argument_that_is_no_text_is_refused_by_its_place(shell: Shell):
+    assert shell("rules", "disable", "caf\udce9") == 2
+    assert "argument 3: is no UTF-8 text" in shell.err
+
+
 def test_serve_hands_the_effective_settings_to_the_application(shell: Shell):
     assert shell("serve", "--host", "::1", "--port", "0", "--data-dir", "elsewhere") == 0
     assert shell.application.calls == [

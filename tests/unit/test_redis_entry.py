@@ -110,6 +110,11 @@ def test_all_fields_are_kept_and_objects_are_decoded():
     }
 
 
+def test_an_object_whose_numbers_would_be_rounded_stays_text():
+    kept = of(text="x", data='{"id":1000000000000000000000001}')["payload"]["raw"]["data"]
+    assert kept == '{"id":1000000000000000000000001}'
+
+
 def test_a_repeated_field_keeps_all_its_values():
     assert of(("tag", "a"), ("tag", "b"))["payload"]["raw"] == {"tag": ["a", "b"]}
 

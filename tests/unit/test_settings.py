@@ -131,6 +131,7 @@ def test_names_of_the_test_suite_are_no_settings(tmp_path: Path):
         ("web.allowed_hosts", ",", "names, at least one"),
         ("allow_unsafe_durability", "perhaps", "true or false"),
         ("gmail.base_url", "ftp://x", "an address such as https://gmail.googleapis.com"),
+        ("gmail.snooze_label", "TRASH", "a label of your own"),
         ("account.email", "ada", "an address such as ada@example.com"),
     ],
 )

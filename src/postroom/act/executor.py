@@ -103,7 +103,11 @@ class Executor:
         labels, now = await mailbox.labels_of(action.provider_message_id), self.clock()
         until = wake_time(action.parameters, now)
         wake = self._waking(action, job, label_id, until)
-        settled = {"snooze_until": until.isoformat(), "unsnooze_job_id": str(wake.id)}
+        settled = {
+            "snooze_until": until.isoformat(),
+            "snooze_label_id": label_id,
+            "unsnooze_job_id": str(wake.id),
+        }
         return await self.database.run(store.keep_pre_image(job, action.id, labels, now, [wake], **settled))
 
     def _waking(self, action: store.Action, job: Job, label_id: str, until: datetime) -> NewJob:

@@ -75,18 +75,20 @@ async def _restored(
 
 
 async def wake(
-    mailbox: Mailbox, message_id: str, label_ids: frozenset[str], hidden_at: int | None
+    mailbox: Mailbox, message_id: str, label_ids: frozenset[str], hidden_at: int | None, *, was_hidden: bool = True
 ) -> frozenset[str] | None:
     """Snoozed mail is back in the inbox, whatever became of its label; None when it is gone.
 
     The user may have put it somewhere himself. What is in the trash or in spam stays there. What was put into the inbox
     after it had been hidden (`hidden_at`, a place in the mailbox's history) and is not there any more was archived.
     Where nobody can tell, it comes back: mail that is seen twice does less harm than mail that is never seen again.
+    Of mail whose snooze was broken off (not `was_hidden`) only the label tells: without it, nothing was done.
     """
     try:
         seen = await mailbox.look_at(message_id)
         labels = seen.labels
-        add = frozenset[str]() if labels & PLACES else frozenset({"INBOX"})
+        stays = labels & PLACES or not (was_hidden or label_ids & labels)
+        add = frozenset[str]() if stays else frozenset({"INBOX"})
         if add and hidden_at is not None and seen.history_id > hidden_at:
             add = frozenset[str]() if await mailbox.entered_inbox_since(message_id, hidden_at) else add
         change = LabelChange(add, label_ids & labels)

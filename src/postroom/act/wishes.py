@@ -127,9 +127,10 @@ class Wishes:
         known = [each for each in await self.database.run(list_labels(account_id)) if each.kind == "user"]
         if any(name.casefold() == each.name.casefold() or name == each.provider_label_id for each in known):
             return None
+        # The agent's own words are not repeated: a reason is ours, and is read as such.
         alike = looks_like(name, (each.name for each in known))
         beside = "" if alike is None else f" (it looks like your label {alike!r})"
-        return f"there is no label {name!r} yet, and agents create none by themselves{beside}"
+        return f"there is no such label yet, and agents create none by themselves{beside}"
 
 
 class _Wanted(NamedTuple):

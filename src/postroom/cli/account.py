@@ -190,7 +190,8 @@ def pause(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Leave an account alone for a while: its jobs wait, and nothing of it is lost. Safe to repeat."""
+    """Leave an account alone for a while: its jobs wait, and nothing of it is lost. Once this answers, nothing more is
+    changed in it. Safe to repeat."""
     from postroom.store.accounts import pause_account
 
     def pausing(account: "AccountView") -> "Transaction[AccountView]":
@@ -280,9 +281,10 @@ def _use_again(account: "AccountView") -> str:
 
 def _move(context: typer.Context, settings: "Settings", name: str, transaction: "Move", as_json: bool) -> None:
     async def moving(database: "Database") -> "AccountView":
+        from postroom.pausing import forbid
         from postroom.switchboard.accounts import find_account
 
-        return await database.run(transaction(await find_account(database, name)))
+        return await forbid(database, transaction(await find_account(database, name)))
 
     _show(with_database(application_of(context), settings, moving), as_json)
 

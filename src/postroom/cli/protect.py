@@ -10,7 +10,7 @@ from postroom.cli.application import application_of
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
-from postroom.cli.running import run_transaction
+from postroom.cli.running import run_transaction, with_database
 from postroom.core.errors import NotFound
 
 app = command_group("Protect senders, domains and labels: mail of theirs is never touched.")
@@ -38,11 +38,14 @@ def add(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Never touch mail of this sender or domain, or with this label."""
+    """Never touch mail of this sender or domain, or with this label. Once this answers, no process does."""
+    from postroom.pausing import forbid
     from postroom.store.protection import protect
 
     transaction = protect(kind, value, reason, operator_signature(reason or None), datetime.now(UTC))
-    kept = run_transaction(application_of(context), settings_for(data_dir), transaction)
+    kept = with_database(
+        application_of(context), settings_for(data_dir), lambda database: forbid(database, transaction)
+    )
     _confirm(kind, kept, "protected", as_json)
 
 

@@ -83,10 +83,20 @@ def run(application: Application, arguments: Sequence[str] | None = None) -> Non
     """Runs one command and ends the process: 0 done, 1 failed, 2 wrongly asked, 130 interrupted."""
     code = 0
     try:
+        _check_text(sys.argv[1:] if arguments is None else arguments)
         command_tree().main(arguments, prog_name="postroom", obj=application)
     except* PostroomError as raised:
         code = max(_report(error) for error in _leaves(raised))
     sys.exit(code)
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Arguments are bytes to the system. What is no text cannot be stored, shown or compared."""
+    for place, argument in enumerate(arguments, 1):
+        if not argument.isascii() and any("\ud800" <= character <= "\udfff" for character in argument):
+            raise BadInput(
+                f"argument {place}", "is no UTF-8 text", "write it in UTF-8; rename a file whose name is not"
+            )
 
 
 def _show_version(wanted: bool) -> None:

@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from postroom.core.errors import BadInput
-from postroom.core.strict import MOST_KEYS, Strict, is_crowded, problem_in
+from postroom.core.strict import MOST_KEYS, Strict, is_crowded, is_kept, problem_in
 
 PolicyTier = Literal["high_priority", "interactive", "default"]
 IngestionTier = Literal["full", "metadata"]
@@ -140,6 +140,8 @@ class Payload(Strict):
             level = [inner for each in level for inner in _inside(each)]
             if any(isinstance(each, float) and not math.isfinite(each) for each in level):
                 raise ValueError("holds a number that JSON has no word for")
+            if any(isinstance(each, int) and not is_kept(each) for each in level):
+                raise ValueError("holds a whole number beyond 64 bits, which would be rounded; write it as text")
             if not level:
                 return raw
         raise ValueError(f"is nested deeper than {DEEPEST_PAYLOAD} levels")

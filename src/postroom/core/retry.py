@@ -43,6 +43,6 @@ def next_delay(policy: RetryPolicy, attempts: int, after: timedelta | None, rng:
 DEFAULT = RetryPolicy()
 # Long enough for a provider of models that is away for an hour or two.
 CLASSIFY = RetryPolicy(max_attempts=40)
-# A laptop may be shut for a week when snoozed mail is to come back.
-WAKING = RetryPolicy(max_attempts=200, base=timedelta(seconds=5), cap=timedelta(hours=1))
+# Nobody else brings snoozed mail back: after a day without success it is tried hourly, for more than a year.
+WAKING = RetryPolicy(max_attempts=10_000, base=timedelta(seconds=5), cap=timedelta(hours=1))
 GMAIL = RetryPolicy(max_attempts=8, base=timedelta(seconds=5), cap=timedelta(seconds=900))

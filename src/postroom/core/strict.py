@@ -1,14 +1,20 @@
 """Strict models of what comes from outside, and how a refusal of one is told: the field, the problem, the remedy."""
 
+import contextlib
 import difflib
+import json
+import re
 from typing import Any, cast, get_args
 
+import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from postroom.core.errors import BadInput
 
 LONGEST_SHOWN = 80
 MOST_KEYS = 64
+LONGEST_NUMBER = 20
+_MAYBE_LONG = re.compile(rb"[0-9]{19}")
 NOT_ONE_LINE = "is empty, or holds characters that have no place in it"
 
 
@@ -84,3 +90,26 @@ def shown_name(part: str) -> str:
     """A name from outside as a message may repeat it: not at any length, and without what moves a cursor."""
     shown = part if part.isprintable() else ascii(part)
     return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
+
+
+def is_kept(number: int) -> bool:
+    """Whether a whole number is kept as it is: those beyond 64 bits become fractions when they are read again."""
+    return -(2**63) <= number < 2**64
+
+
+def exact_json(content: bytes | bytearray) -> Any:
+    """The JSON in it. Raises orjson.JSONDecodeError, and BadInput for whole numbers that would be rounded.
+
+    Two ids that differ in their last digits would be the same afterwards, and one of two events lost as a repetition.
+    """
+    found = orjson.loads(content)
+    if _MAYBE_LONG.search(content):
+        with contextlib.suppress(RecursionError):  # what is nested so deep is refused by whoever reads it
+            json.loads(content, parse_int=_checked)
+    return found
+
+
+def _checked(digits: str) -> int:
+    if len(digits) <= LONGEST_NUMBER and is_kept(number := int(digits)):
+        return number
+    raise BadInput("body", "holds a whole number beyond 64 bits, which would be rounded", "write it as text")

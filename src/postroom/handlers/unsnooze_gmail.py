@@ -1,9 +1,11 @@
 """The `unsnooze.gmail` job: a snoozed message comes back to the inbox at its time."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from postroom.act.undo import wake
-from postroom.core.errors import Fatal, JobError, NotFound, Retryable
+from postroom.core.accounts import parking_key
+from postroom.core.errors import Fatal, JobError, NotFound, Parked, Retryable
 from postroom.core.mailbox import Mailbox
 from postroom.core.permits import Permit
 from postroom.gmail.errors import GmailError, LabelNotFound, job_error_of
@@ -41,13 +43,17 @@ class UnsnoozeGmail:
         await self._database.run(pauses.check_paused(account_id))
         if await self._is_snoozed_anew(run):
             return
-        hidden_at = await self._hidden_at(run)
+        snooze = await self._snooze_of(run)
         try:
             mailbox = TracedMailbox(self._mailbox_of(run.permit(account_id, gives_back=True)))
             label_ids = await self._label_ids(run, mailbox)
-            labels = await wake(mailbox, message.provider_message_id, label_ids, hidden_at)
+            labels = await wake(
+                mailbox, message.provider_message_id, label_ids, snooze.hidden_at, was_hidden=snooze.was_hidden
+            )
         except GmailError as error:
             raise _kept_trying(job_error_of(error, "unsnooze", account_id)) from error
+        except Fatal as error:  # the account was removed: should it be connected again, its mail still has to come back
+            raise Parked(parking_key(account_id), str(error)) from error
         await run.complete(actions.end_awakened(run.job, message.id, labels, self._clock()))
 
     async def _is_snoozed_anew(self, run: JobRun) -> bool:
@@ -55,18 +61,16 @@ class UnsnoozeGmail:
             return False
         return await self._database.run(actions.is_snoozed_anew(uuid_field(run.job, "action_id"), self._clock()))
 
-    async def _hidden_at(self, run: JobRun) -> int | None:
-        """The place in the mailbox's history from which on changes of the message are not ours; None if none was kept.
-
-        A message that is woken while it is still being hidden would stay hidden: its waking waits for that.
-        """
+    async def _snooze_of(self, run: JobRun) -> "_Snooze":
+        """What became of the snooze. A message that is woken while it is still being hidden would stay hidden: its
+        waking waits for that."""
         if "action_id" not in run.job.payload:
-            return None
+            return _Snooze(None)
         action = await self._database.run(actions.load_action(uuid_field(run.job, "action_id")))
         if action.state == "executing":
             raise Retryable("the message is still being snoozed; it is woken after that")
         found = (action.undo_hint or {}).get("snooze_history_id")
-        return found if isinstance(found, int) else None
+        return _Snooze(found if isinstance(found, int) else None, was_hidden=action.state != "canceled")
 
     async def _label_ids(self, run: JobRun, mailbox: Mailbox) -> frozenset[str]:
         """The label that was put on then, whatever the setting says now; the setting's where the job names none."""
@@ -77,6 +81,14 @@ class UnsnoozeGmail:
             return frozenset({await mailbox.label_id(self._snooze_label, create=False)})
         except LabelNotFound:
             return frozenset()
+
+
+class _Snooze(NamedTuple):
+    """`hidden_at` is the place in the mailbox's history from which on changes of the message are not ours, where it was
+    kept. A snooze that was broken off may have hidden the message or not."""
+
+    hidden_at: int | None
+    was_hidden: bool = True
 
 
 def _kept_trying(error: JobError) -> JobError:

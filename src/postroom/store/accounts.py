@@ -23,6 +23,7 @@ from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json,
 from postroom.store.database import Notify, Script, query, sql, transaction
 from postroom.store.jobs import enqueue_many, unpark
 from postroom.store.mailbox_jobs import sync_job
+from postroom.store.pauses import recalling
 from postroom.store.secret_keys import using_key
 from postroom.vault import Sealed
 
@@ -97,6 +98,7 @@ def connect_account(
 @transaction
 def pause_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
     """The user wants it left alone for a while: its jobs wait."""
+    yield from recalling(str(id))
     return (yield from _moved(id, "paused", signed.reason, "account.pause", signed, now))
 
 
@@ -111,6 +113,7 @@ def resume_account(id: UUID, signed: Signature, now: datetime) -> Script[Account
 @transaction
 def remove_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
     """Its secrets are gone for good; its mail and its history stay. Jobs that waited end by themselves."""
+    yield from recalling(str(id))
     view = yield from _moved(id, "removed", signed.reason, "account.remove", signed, now)
     yield sql("delete_credentials", id)
     yield sql("delete_consent", id)

@@ -20,7 +20,7 @@ from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json,
 from postroom.store.database import Notify, Rows, Script, Transaction, query, sql, transaction
 from postroom.store.decisions import CHANNEL
 from postroom.store.job_steps import fence
-from postroom.store.jobs import cancel_job, completing_one, enqueue_many, show_job, unpark
+from postroom.store.jobs import completing_one, enqueue_many, retry_job, show_job, unpark
 from postroom.store.mail import sender_and_labels
 from postroom.store.pauses import unless_paused
 from postroom.store.protection import protected_now
@@ -124,13 +124,17 @@ def _refused(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
 
 @transaction
 def refuse_action(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
-    """The gate did not let its request out, since the mail is protected by now. What was to bring it back is off."""
+    """The gate did not let its request out, since the mail is protected by now.
+
+    An earlier attempt may have hidden it all the same. So what was to bring it back does so now, if it was; mail that
+    was asleep before is left to its time.
+    """
     yield from fence(job, may_be_canceled=False)
-    action = yield from loading(id)
-    wake = None if action.pre_image is None else action.pre_image.get("unsnooze_job_id")
-    if wake is not None:
+    image = (yield from loading(id)).pre_image or {}
+    wake = image.get("unsnooze_job_id")
+    if wake is not None and image.get("snooze_label_id") not in image["labels"]:
         with contextlib.suppress(IllegalMove, NotFound):
-            yield from cancel_job.script(UUID(wake), now)
+            yield from retry_job.script(UUID(wake), now)
     yield from _refused(job, id, reason, now)
 
 

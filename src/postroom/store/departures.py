@@ -151,12 +151,11 @@ class _Protection(NamedTuple):
         # A message that is gone has no labels; what it had last is what is known of it.
         fresh = read.get(message.provider_id)
         held = message.stored_labels if fresh is None else fresh
-        # Gmail's own have ids in capitals, and not all of them are listed.
-        if labels and not is_listed and not {id for id in held if not id.isupper()} <= self.names.keys():
-            return "names"
         names = {self.names[id].casefold() for id in held & self.names.keys()}
-        reason = self.protected.reason(message.sender, held | names)
-        return None if reason is None else ProtectedMail(reason)
+        if (reason := self.protected.reason(message.sender, held | names)) is not None:
+            return ProtectedMail(reason)
+        # Gmail's own have ids in capitals and keep their names; others may have been renamed a moment ago.
+        return "names" if labels and not is_listed and any(not id.isupper() for id in held) else None
 
 
 def _protection(account_id: UUID) -> Script[_Protection]:

@@ -31,13 +31,21 @@ class Pause:
 
 @transaction
 def pause(scope: str, reason: str, signed: Signature, now: datetime) -> Script[Pause]:
-    """From here on nothing begins. The generation is raised first: see `departures`."""
-    yield sql("await_no_departure")
-    yield sql("raise_pause_generation")
+    """From here on nothing begins."""
+    yield from recalling(scope)
     rows = yield sql("insert_pause", scope, reason, signed.actor, now)
     yield from auditing(signed.under("mutations.pause", "pause", scope, after={"reason": reason}), now)
-    yield Notify(CHANNEL, scope)
     return Pause(scope, reason, signed.actor, as_time(rows[0][0]))
+
+
+def recalling(scope: str) -> Script[None]:
+    """Part of a transaction that forbids something: every process has to ask anew before another request leaves.
+
+    It comes first, see `departures`. `pausing.recalled` waits until all have.
+    """
+    yield sql("await_no_departure")
+    yield sql("raise_pause_generation")
+    yield Notify(CHANNEL, scope)
 
 
 @transaction

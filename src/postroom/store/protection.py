@@ -15,6 +15,7 @@ from postroom.store.audit import Signature, auditing
 from postroom.store.codecs import as_time, as_uuid
 from postroom.store.database import Script, query, sql, transaction
 from postroom.store.mail import StoredMessage
+from postroom.store.pauses import ALL, recalling
 
 Kind = Literal["sender", "domain", "label"]
 ShadowKind = Literal["category", "model"]
@@ -53,6 +54,7 @@ def protect(kind: Kind, value: str, reason: str, signed: Signature, now: datetim
     """Returns the value as it is kept and compared. Raises BadInput for a label that no mailbox is known to have: it
     would protect nothing, without a word."""
     value = _compared(kind, value)
+    yield from recalling(ALL)
     if kind == "label":
         yield from _resolve_label(value)
     yield sql("insert_protected", kind, value, reason, now)

@@ -12,6 +12,7 @@ from postroom.core.errors import BadInput, Conflict, KeyDropped, NotFound, Vault
 from postroom.gmail.errors import GmailError
 from postroom.gmail.oauth import ConsentRefused, GoogleOAuth, Grant
 from postroom.gmail.scopes import Level, granted_level
+from postroom.pausing import forbid
 from postroom.store import accounts, secret_keys
 from postroom.store.accounts import REFRESH_TOKEN, AccountView, Consent
 from postroom.store.audit import Signature
@@ -111,7 +112,7 @@ async def remove(
         secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)
     except VaultError:
         secret = None
-    await database.run(accounts.remove_account(account.id, signed, now))
+    await forbid(database, accounts.remove_account(account.id, signed, now))
     if sealed is None:
         return True
     if oauth is None or secret is None:

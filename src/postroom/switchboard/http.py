@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from postroom.core.errors import BadInput, PostroomError, StoreError
 from postroom.core.roles import Principal
+from postroom.core.strict import exact_json
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.door import Door, RawHeaders, TurnedAway, host_patterns, values_of
 from postroom.switchboard.mcp_server import LINE, PRINCIPAL, build_server
@@ -175,7 +176,7 @@ def _too_large(largest: int) -> TurnedAway:
 
 def _parsed(body: bytes | bytearray) -> Any:
     try:
-        return orjson.loads(body)
+        return exact_json(body)
     except orjson.JSONDecodeError as error:
         # The message names the place and the kind of mistake, never what stands there.
         raise BadInput("body", f"is no JSON: {error}", "send one envelope, or an array of them, in UTF-8") from None

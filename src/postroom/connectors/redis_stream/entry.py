@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from postroom.core.envelope import LONGEST_KEY, Kind, Name
 from postroom.core.errors import BadInput
 from postroom.core.queues import PEOPLE
+from postroom.core.strict import exact_json
 from postroom.core.traceparent import parse_traceparent
 
 CHANNEL = "redis"
@@ -125,15 +126,24 @@ def _text(value: bytes) -> str:
 
 
 def _decoded(values: list[str]) -> object:
-    decoded = [text if (found := _object(text)) is None else found for text in values]
+    decoded = [_value(text) for text in values]
     return decoded[0] if len(decoded) == 1 else decoded
+
+
+def _value(text: str) -> object:
+    """The object that the text holds; the text itself when it holds none, or one whose numbers would be rounded."""
+    try:
+        found = _object(text)
+    except BadInput:
+        return text
+    return text if found is None else found
 
 
 def _object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        return cast("dict[str, Any]", orjson.loads(text))
+        return cast("dict[str, Any]", exact_json(text.encode("utf-8", "surrogatepass")))
     except orjson.JSONDecodeError:
         return None
 
