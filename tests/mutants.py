@@ -2,6 +2,7 @@
 
     .venv/bin/python tests/mutants.py                                   a sample of all, the same each time
     .venv/bin/python tests/mutants.py --sample 50 --seed 3 core/retry   another sample, of one module
+    .venv/bin/python tests/mutants.py --each 5                          five of every module, so that none is left out
     .venv/bin/python tests/mutants.py --all store/jobs                  every one of a module
 
 Each change is made in a copy of the sources, and the tests that import the module run against the copy, on SQLite.
@@ -11,6 +12,7 @@ either a test that is missing or a change that makes no difference: docs/decisio
 
 import argparse
 import ast
+import compileall
 import contextlib
 import os
 import re
@@ -21,8 +23,14 @@ import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from support.mutation_sites import Mutant
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -59,6 +67,9 @@ class Module:
         return str(self.path.relative_to(SOURCES / "postroom").with_suffix(""))
 
 
+Site = tuple[Module, "Mutant"]
+
+
 def main() -> int:
     options = _options()
     sys.path.insert(0, str(HERE))
@@ -66,13 +77,14 @@ def main() -> int:
 
     modules = [module for module in _modules() if not options.only or module.name.startswith(tuple(options.only))]
     sites = [(module, each) for module in modules for each in mutants_of(module.path.read_bytes())]
-    rng = Random(options.seed)
-    chosen = sites if options.all else rng.sample(sites, min(options.sample, len(sites)))
+    chosen = _chosen(sites, options)
     print(f"{len(chosen)} of {len(sites)} changes in {len(modules)} modules, seed {options.seed}", flush=True)
     _load()
     with tempfile.TemporaryDirectory(prefix="postroom-mutants-") as folder:
         copy = Path(folder) / "src"
         shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        # Compiled once, by content: a changed file is noticed even when its time and size are the same.
+        compileall.compile_dir(copy, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
         for module, each in chosen:
             if not module.tests or (module.cpu_s == 0.0 and not _baseline(module, copy)):
                 module.survivors.append(f"{each} (no test imports it, or they fail as it is)")
@@ -89,6 +101,19 @@ def main() -> int:
                 module.noticed += 1
                 print(f"noticed  {module.name} {each}", flush=True)
     return _report(modules)
+
+
+def _chosen(sites: list[Site], options: argparse.Namespace) -> list[Site]:
+    """All changes, so many of each module, or so many of all together; seeded, so that they are the same each time."""
+    if options.all:
+        return sites
+    if not options.each:
+        return Random(options.seed).sample(sites, min(options.sample, len(sites)))
+    chosen: list[Site] = []
+    for name, group in groupby(sites, key=lambda site: site[0].name):
+        own = list(group)
+        chosen += Random(f"{options.seed} {name}").sample(own, min(options.each, len(own)))
+    return chosen
 
 
 def _baseline(module: Module, copy: Path) -> bool:
@@ -129,8 +154,6 @@ def _tested(module: Module, copy: Path) -> int:
     os.dup2(said, 2)
     os.chdir(ROOT)
     os.environ["PYTHONPATH"] = str(copy)
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    sys.dont_write_bytecode = True
     sys.path.insert(0, str(copy))
     patience = [f"--timeout={WALL_SPARE_S + WALL_TIMES * module.wall_s:.0f}"] if module.wall_s else []
     code = int(pytest.main([*ARGUMENTS, *patience, *module.tests]))
@@ -191,6 +214,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("only", nargs="*", help="modules, or how their names begin: core/retry, store/")
     parser.add_argument("--sample", type=int, default=SAMPLE)
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--each", type=int, default=0, metavar="N", help="so many changes of every module")
     parser.add_argument("--all", action="store_true", help="every change; takes days for all modules")
     return parser.parse_args()
 
