@@ -70,6 +70,12 @@ async def test_a_rejected_action_says_by_whom_and_why_and_has_no_job(desk: Desk)
     assert "action.gmail" not in {job.type for job in await desk.claim()}
 
 
+async def test_of_a_long_reason_the_beginning_is_shown(desk: Desk) -> None:
+    id = await pending(desk)
+    await answers(desk).reject(id, Signature(new_id(), "cli:ada", "admin", "n" * 301))
+    assert (await shown(desk, id)).error == f"rejected by cli:ada: {'n' * 300}"
+
+
 async def test_an_action_is_answered_once(desk: Desk) -> None:
     id = await pending(desk)
     await approve(desk, id)

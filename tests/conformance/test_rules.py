@@ -123,10 +123,33 @@ async def test_a_rule_that_disables_itself_is_signed_once(desk: Desk) -> None:
     assert await _audited(desk) == ["rules.disable", "rules.add"]
 
 
-async def test_more_rules_than_are_allowed_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "MOST_RULES", 1)
-    with pytest.raises(BadInput, match="would be 2"):
-        await kept(desk, SHOP, CLUB)
+async def test_as_many_rules_as_are_allowed_are_kept_and_one_more_is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "MOST_RULES", 2)
+    await kept(desk, SHOP, CLUB)
+    with pytest.raises(BadInput, match="would be 3"):
+        await kept(desk, FULL)
+
+
+async def test_ten_thousand_rules_are_allowed(desk: Desk) -> None:
+    with pytest.raises(BadInput, match="would be 10,001; remove some; 10,000 are allowed"):
+        await kept(desk, *[SHOP] * 10_001)
+
+
+async def test_the_audit_log_names_a_hundred_of_the_rules_that_came_together_and_counts_them_all(desk: Desk) -> None:
+    await kept(desk, *(replace(SHOP, name=f"shop {number:03d}") for number in range(101)))
+    [entry] = await desk.database.run(list_audit(9))
+    assert entry.after is not None
+    assert entry.after["added"] == [f"shop {number:03d}" for number in range(100)]
+    assert (entry.after["added_count"], entry.after["replaced_count"], entry.after["skipped_count"]) == (101, 0, 0)
+
+
+async def test_rules_that_come_with_postroom_are_added_once_and_counted(desk: Desk) -> None:
+    given = [rules.NewRule(new_id(), name, "", {"sender_domain": "x.example"}, "archive", {}) for name in ("a", "b")]
+    assert await desk.database.run(rules.add_rules(given[:1], desk.clock())) == 1
+    assert await desk.database.run(rules.add_rules(given, desk.clock())) == 1
+    assert await desk.database.run(rules.add_rules(given, desk.clock())) == 0
 
 
 async def test_directions_are_told_in_their_order_for_the_account_they_are_for(desk: Desk) -> None:
