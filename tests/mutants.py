@@ -5,7 +5,8 @@
     .venv/bin/python tests/mutants.py --each 5                          five of every module, so that none is left out
     .venv/bin/python tests/mutants.py --all store/jobs                  every one of a module
 
-Each change is made in a copy of the sources, and the tests that import the module run against the copy, on SQLite.
+Each change is made in a copy of the sources, and those tests run against the copy, on SQLite, that import the module
+and call the function that is changed.
 A change counts as noticed when a test fails, also by taking far more processor time than before. What survives is
 either a test that is missing or a change that makes no difference: docs/decisions/0060-mutants.md has the known ones.
 """
@@ -14,6 +15,7 @@ import argparse
 import ast
 import compileall
 import contextlib
+import json
 import os
 import re
 import resource
@@ -46,7 +48,7 @@ LOADED = (
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"
 ARGUMENTS = ("-x", "--no-header", "-p", "no:xdist", "-k", "not postgres", "-W", REWRITTEN)
 CPU_SPARE_S, CPU_TIMES = 20, 5
-WALL_SPARE_S, WALL_TIMES = 120, 5  # only for who waits for ever, at no cost
+WALL_SPARE_S, WALL_TIMES = 60, 2  # only for who waits for ever, at no cost
 NO_TESTS = 5
 MOST_FILES = 6
 
@@ -61,6 +63,7 @@ class Module:
     wall_s: float = 0.0
     noticed: int = 0
     survivors: list[str] = field(default_factory=list[str])
+    reached: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
 
     @property
     def name(self) -> str:
@@ -88,13 +91,7 @@ def main() -> int:
         for module, each in chosen:
             if not module.tests or (module.cpu_s == 0.0 and not _baseline(module, copy)):
                 module.survivors.append(f"{each} (no test imports it, or they fail as it is)")
-                continue
-            changed = copy / module.path.relative_to(SOURCES)
-            source = module.path.read_bytes()
-            changed.write_bytes(each.applied_to(source))
-            code = _run(module, copy)
-            changed.write_bytes(source)
-            if code == 0:
+            elif _survives(module, each, copy):
                 module.survivors.append(str(each))
                 print(f"SURVIVED {module.name} {each}", flush=True)
             else:
@@ -116,11 +113,24 @@ def _chosen(sites: list[Site], options: argparse.Namespace) -> list[Site]:
     return chosen
 
 
+def _survives(module: Module, each: "Mutant", copy: Path) -> bool:
+    from support.mutation_reach import Only, function_at, tests_that_reach
+
+    source = module.path.read_bytes()
+    tests = tests_that_reach(module.reached, function_at(source, each.line))
+    return not tests or _run(module, copy, each.applied_to(source), Only(tests)) == 0
+
+
 def _baseline(module: Module, copy: Path) -> bool:
-    """Whether the tests pass on the sources as they are; and what they cost, which bounds what a change may."""
+    """Whether the tests pass on the sources as they are; which of them call what; and what they cost, which bounds
+    what a change may."""
+    from support.mutation_reach import Reach, saying
+
     began = time.monotonic()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    well = _run(module, copy) == 0
+    written = copy.parent / "reached"
+    well = _run(module, copy, saying(module.path.read_bytes()), Reach(written)) == 0
+    module.reached = json.loads(written.read_text()) if well else {}
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     module.wall_s = time.monotonic() - began
     module.cpu_s = max(1.0, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
@@ -130,19 +140,22 @@ def _baseline(module: Module, copy: Path) -> bool:
     return well
 
 
-def _run(module: Module, copy: Path) -> int:
+def _run(module: Module, copy: Path, changed: bytes, plugin: object) -> int:
     """The exit code of pytest, in a fork that has our libraries loaded and none of our own modules."""
+    place = copy / module.path.relative_to(SOURCES)
+    place.write_bytes(changed)
     child = os.fork()
     if child == 0:
         code = 1
         with contextlib.suppress(BaseException):
-            code = _tested(module, copy)
+            code = _tested(module, copy, plugin)
         os._exit(code)
     _, status = os.waitpid(child, 0)
+    place.write_bytes(module.path.read_bytes())
     return os.waitstatus_to_exitcode(status)
 
 
-def _tested(module: Module, copy: Path) -> int:
+def _tested(module: Module, copy: Path, plugin: object) -> int:
     import pytest
 
     os.setsid()
@@ -156,7 +169,7 @@ def _tested(module: Module, copy: Path) -> int:
     os.environ["PYTHONPATH"] = str(copy)
     sys.path.insert(0, str(copy))
     patience = [f"--timeout={WALL_SPARE_S + WALL_TIMES * module.wall_s:.0f}"] if module.wall_s else []
-    code = int(pytest.main([*ARGUMENTS, *patience, *module.tests]))
+    code = int(pytest.main([*ARGUMENTS, *patience, *module.tests], plugins=[plugin]))
     return 0 if code == NO_TESTS else code
 
 
