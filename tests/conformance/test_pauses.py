@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conformance.desk import Desk
+from conformance.desk import Desk, listen
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
 from postroom.core.errors import BadInput, Parked
@@ -14,6 +14,7 @@ from postroom.store import jobs, labels, mail, pauses, protection
 from postroom.store.audit import list_audit
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from support.patience import PATIENCE_S
 
 
 async def pause(desk: Desk, scope: str = pauses.ALL, reason: str = "to look") -> pauses.Pause:
@@ -242,3 +243,11 @@ async def test_what_runs_in_shadow_begins_and_ends_once_and_both_are_noted(desk:
     left = await run(protection.restraints(new_id(), desk.clock()))
     assert left == protection.Restraints(Protected(), frozenset(), True, 0)
     assert await actions_noted(desk) == ["shadow.begin", "shadow.begin", "shadow.end"]
+
+
+async def test_whoever_listens_hears_that_a_pause_began_and_ended(desk: Desk) -> None:
+    heard = await listen(desk.database, pauses.CHANNEL)
+    await pause(desk)
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == pauses.ALL
+    await resume(desk)
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == pauses.ALL

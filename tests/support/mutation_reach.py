@@ -24,7 +24,7 @@ def saying(source: bytes) -> bytes:
     for node in ast.walk(tree):
         if isinstance(node, _Function):
             # Another process that imports it has nobody to tell.
-            say = f"__import__('builtins').__dict__.get('{_SAY}', id)({node.lineno})"
+            say = f"__import__('builtins').__dict__.get('{_SAY}', lambda _: None)({node.lineno})"
             node.body.insert(0, ast.parse(say).body[0])
     return ast.unparse(tree).encode()
 
