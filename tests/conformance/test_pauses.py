@@ -140,6 +140,35 @@ async def test_a_label_is_protected_by_its_name_and_by_the_ids_it_stands_for(des
     assert found.label_ids.keys() == {"Label_7", "Label_8"}
 
 
+async def test_a_label_that_is_protected_no_longer_is_so_by_no_id_either(desk: Desk) -> None:
+    account = (await desk.database.run(mail.keep_account(new_id(), "gmail", "gmail:a", "a@b.example", desk.clock()))).id
+    seen = [labels.SeenLabel("Label_7", "Legal", "user"), labels.SeenLabel("Label_8", "Taxes", "user")]
+    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
+    for name in ("legal", "taxes"):
+        await desk.database.run(protection.protect("label", name, "", signed(), desk.clock()))
+    assert await desk.database.run(protection.unprotect("label", "Legal", signed(), desk.clock()))
+    found = (await desk.database.run(protection.restraints(account, desk.clock()))).protected
+    assert found == Protected(labels=frozenset({"taxes"}), label_ids={"Label_8": "taxes"})
+
+
+async def test_a_label_is_protected_by_its_id_as_well_as_by_its_name(desk: Desk) -> None:
+    account = (await desk.database.run(mail.keep_account(new_id(), "gmail", "gmail:a", "a@b.example", desk.clock()))).id
+    seen = [labels.SeenLabel("Label_7", "Legal", "user")]
+    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
+    assert await desk.database.run(protection.protect("label", "Label_7", "", signed(), desk.clock())) == "label_7"
+    found = (await desk.database.run(protection.restraints(account, desk.clock()))).protected
+    assert found.reason("x@y.example", frozenset({"Label_7"})) is not None
+
+
+async def test_a_label_of_320_characters_is_the_longest_that_is_protected(desk: Desk) -> None:
+    account = (await desk.database.run(mail.keep_account(new_id(), "gmail", "gmail:a", "a@b.example", desk.clock()))).id
+    seen = [labels.SeenLabel(f"Label_{length}", "x" * length, "user") for length in (320, 321)]
+    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
+    await desk.database.run(protection.protect("label", "x" * 320, "", signed(), desk.clock()))
+    with pytest.raises(BadInput, match="too long"):
+        await desk.database.run(protection.protect("label", "x" * 321, "", signed(), desk.clock()))
+
+
 async def test_a_protected_label_that_was_renamed_or_deleted_is_told(desk: Desk) -> None:
     account = (await desk.database.run(mail.keep_account(new_id(), "gmail", "gmail:a", "a@b.example", desk.clock()))).id
     seen = [labels.SeenLabel("Label_7", "Legal", "user"), labels.SeenLabel("Label_8", "Taxes", "user")]
