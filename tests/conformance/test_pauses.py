@@ -268,6 +268,7 @@ async def test_what_runs_in_shadow_begins_and_ends_once_and_both_are_noted(desk:
     assert await run(protection.begin_shadow("model", "", signed(), desk.clock()))
     assert (await run(protection.restraints(new_id(), desk.clock()))).model_in_shadow
     assert await run(protection.end_shadow("category", "newsletters", signed(), desk.clock()))
+    assert await actions_noted(desk) == ["shadow.begin", "shadow.begin", "shadow.end"]
     assert not await run(protection.end_shadow("category", "newsletters", signed(), desk.clock()))
     left = await run(protection.restraints(new_id(), desk.clock()))
     assert left == protection.Restraints(Protected(), frozenset(), True, 0)
