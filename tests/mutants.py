@@ -20,6 +20,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -75,6 +76,7 @@ Site = tuple[Module, "Mutant"]
 
 def main() -> int:
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.path.insert(0, str(HERE))
     from support.mutation_sites import mutants_of
 
@@ -114,10 +116,10 @@ def _chosen(sites: list[Site], options: argparse.Namespace) -> list[Site]:
 
 
 def _survives(module: Module, each: "Mutant", copy: Path) -> bool:
-    from support.mutation_reach import Only, function_at, tests_that_reach
+    from support.mutation_reach import Only, function_at, reaching
 
     source = module.path.read_bytes()
-    tests = tests_that_reach(module.reached, function_at(source, each.line))
+    tests = reaching(module.reached, function_at(source, each.line))
     return not tests or _run(module, copy, each.applied_to(source), Only(tests)) == 0
 
 
@@ -150,7 +152,11 @@ def _run(module: Module, copy: Path, changed: bytes, plugin: object) -> int:
         with contextlib.suppress(BaseException):
             code = _tested(module, copy, plugin)
         os._exit(code)
-    _, status = os.waitpid(child, 0)
+    try:
+        _, status = os.waitpid(child, 0)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)  # it has a session of its own, and would go on alone
+        raise
     place.write_bytes(module.path.read_bytes())
     return os.waitstatus_to_exitcode(status)
 

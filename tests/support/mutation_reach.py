@@ -72,7 +72,7 @@ class Only:
         items[:] = [item for item in items if item.nodeid in self._names]
 
 
-def tests_that_reach(found: dict[str, list[int]], function: int | None) -> frozenset[str]:
+def reaching(found: dict[str, list[int]], function: int | None) -> frozenset[str]:
     """The tests that call the function, by what was written down; all, when it is called at import."""
     every = function is None or function in found[_AT_IMPORT]
     return frozenset(name for name, lines in found.items() if name and (every or function in lines))

@@ -54,6 +54,11 @@ def test_snoozed_mail_comes_back_though_the_machine_was_without_a_network_for_a_
     assert policy.cap <= timedelta(hours=1), "back online, it does not wait long"
 
 
+def test_a_job_is_retried_as_its_type_says_and_one_from_elsewhere_as_usual() -> None:
+    assert CATALOGUE.retry_policy("ingest.gmail") == retry.GMAIL
+    assert CATALOGUE.retry_policy("from.elsewhere") == retry.DEFAULT
+
+
 def test_an_unknown_type_suggests_the_nearest() -> None:
     with pytest.raises(UnknownJobType, match=r"type: there is no job type 'clasify'; did you mean 'classify'\?"):
         CATALOGUE["clasify"]
