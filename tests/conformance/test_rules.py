@@ -189,11 +189,12 @@ async def test_a_direction_that_was_changed_meanwhile_is_not_overwritten(desk: D
 async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named(desk: Desk) -> None:
     for fields, named in (
         ({"content": " "}, "content"),
-        ({"content": "x" * 5_000}, "content"),
+        ({"content": "x" * 4_001}, "content"),
         ({"scope": "domain", "scope_ref": "x"}, "scope"),
         ({"scope": "account"}, "scope_ref"),
         ({"scope_ref": "y"}, "scope_ref"),
-        ({"position": 10**9}, "position"),
+        ({"position": 1_000_001}, "position"),
+        ({"position": -1_000_001}, "position"),
     ):
         given: dict[str, Any] = {"content": "x", **fields}
         with pytest.raises(BadInput) as refused:
@@ -201,6 +202,24 @@ async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named
                 directions.add_direction(new_id(), directions.Direction(**given), signed(), desk.clock())
             )
         assert refused.value.field == named
+
+
+@pytest.mark.parametrize("position", [-1_000_000, 1_000_000])
+async def test_the_longest_direction_is_kept_at_either_end(desk: Desk, position: int) -> None:
+    given = directions.Direction("x" * 4_000, position=position)
+    view = await desk.database.run(directions.add_direction(new_id(), given, signed(), desk.clock()))
+    assert view.direction == given
+
+
+async def test_one_direction_more_than_are_allowed_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert directions.MOST_DIRECTIONS == 200
+    monkeypatch.setattr(directions, "MOST_DIRECTIONS", 1)
+    first, second = (
+        directions.add_direction(new_id(), directions.Direction(words), signed(), desk.clock()) for words in ("a", "b")
+    )
+    await desk.database.run(first)
+    with pytest.raises(BadInput, match="are 1 already"):
+        await desk.database.run(second)
 
 
 async def test_what_is_added_switched_off_is_off(desk: Desk) -> None:
