@@ -80,7 +80,9 @@ def main() -> int:
     sys.path.insert(0, str(HERE))
     from support.mutation_sites import mutants_of
 
-    modules = [module for module in _modules() if not options.only or module.name.startswith(tuple(options.only))]
+    modules = [
+        module for module in _modules(options.files) if not options.only or module.name.startswith(tuple(options.only))
+    ]
     sites = [(module, each) for module in modules for each in mutants_of(module.path.read_bytes())]
     chosen = _chosen(sites, options)
     print(f"{len(chosen)} of {len(sites)} changes in {len(modules)} modules, seed {options.seed}", flush=True)
@@ -186,7 +188,7 @@ def _load() -> None:
     assert not any(name == "postroom" or name.startswith("postroom.") for name in sys.modules)
 
 
-def _modules() -> list[Module]:
+def _modules(most_files: int = MOST_FILES) -> list[Module]:
     paths = [path for part in ("core", "store") for path in sorted((SOURCES / "postroom" / part).glob("*.py"))]
     imported = {test: _imports(test) for suite in SUITES for test in sorted((HERE / suite).glob("test_*.py"))}
     users = {_dotted(path): _imports(path) for path in (SOURCES / "postroom").glob("*/*.py")}
@@ -200,7 +202,7 @@ def _modules() -> list[Module]:
         # The one of its own name first, as it fails soonest; then whoever speaks of it most.
         own, word = f"test_{path.stem}.py", re.compile(rf"\b{path.stem}\b")
         tests.sort(key=lambda test: (not test.endswith(own), -len(word.findall((ROOT / test).read_text())), test))
-        modules.append(Module(path, tests[:MOST_FILES]))
+        modules.append(Module(path, tests[:most_files]))
     return modules
 
 
@@ -234,6 +236,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=SAMPLE)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--each", type=int, default=0, metavar="N", help="so many changes of every module")
+    parser.add_argument("--files", type=int, default=MOST_FILES, help="of tests, at most, for each module")
     parser.add_argument("--all", action="store_true", help="every change; takes days for all modules")
     return parser.parse_args()
 
