@@ -223,6 +223,13 @@ def test_names_of_attachments_are_decoded_and_safe(disposition: str, expected: s
     assert [each.filename for each in read_letter(multipart("mixed", part)).attachments] == [expected]
 
 
+def test_words_between_tags_with_quoted_attributes_are_kept() -> None:
+    assert (
+        html_text('<a href="x">One</a> and <a title="a > b" href="y">two</a>, "three" > 2')
+        == 'One and two, "three" > 2'
+    )
+
+
 @pytest.mark.parametrize("before", ["\n", "\r\n\r\n", "\n\n\n"])
 def test_empty_lines_before_the_headers_are_passed_over(before: str) -> None:
     letter = read_letter(before.encode() + message("Subject: x", "Words"))
