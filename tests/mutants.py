@@ -76,7 +76,7 @@ Site = tuple[Module, "Mutant"]
 
 def main() -> int:
     options = _options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGTERM, _stop)
     sys.path.insert(0, str(HERE))
     from support.mutation_sites import mutants_of
 
@@ -102,6 +102,10 @@ def main() -> int:
                 module.noticed += 1
                 print(f"noticed  {module.name} {each}", flush=True)
     return _report(modules)
+
+
+def _stop(signal_number: int, _frame: object) -> None:
+    sys.exit(128 + signal_number)
 
 
 def _chosen(sites: list[Site], options: argparse.Namespace) -> list[Site]:
