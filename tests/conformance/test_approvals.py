@@ -70,6 +70,12 @@ async def test_a_rejected_action_says_by_whom_and_why_and_has_no_job(desk: Desk)
     assert "action.gmail" not in {job.type for job in await desk.claim()}
 
 
+async def test_of_a_long_reason_the_beginning_is_shown(desk: Desk) -> None:
+    id = await pending(desk)
+    await answers(desk).reject(id, Signature(new_id(), "cli:ada", "admin", "n" * 301))
+    assert (await shown(desk, id)).error == f"rejected by cli:ada: {'n' * 300}"
+
+
 async def test_an_action_is_answered_once(desk: Desk) -> None:
     id = await pending(desk)
     await approve(desk, id)
@@ -229,3 +235,26 @@ async def test_the_oldest_notices_are_closed_first(desk: Desk, monkeypatch: pyte
     await desk.database.run(approvals.ask_to_close(new_id(), desk.clock()))
     jobs = [job for job in await desk.claim() if job.type == "approval.notify"]
     assert [job.payload["action_id"] for job in jobs] == [str(old)]
+
+
+async def test_people_are_asked_singly_so_many_times_an_hour_and_then_by_a_digest(desk: Desk) -> None:
+    async def asked(id: UUID) -> bool:
+        return await desk.database.run(approvals.take_slot(id, 2, desk.new("other", key="digest"), desk.clock()))
+
+    first, second, third = [await pending(desk) for _ in range(3)]
+    assert [await asked(id) for id in (first, second)] == [True, True]
+    assert "other" not in {job.type for job in await desk.claim()}
+    assert not await asked(third)
+    assert [job.type for job in await desk.claim()] == ["other"]
+    assert await asked(first), "a retry has its slot already"
+    desk.clock.forward(3599)
+    assert not await asked(third)
+    desk.clock.forward(1)
+    assert await asked(third)
+
+
+async def test_an_approval_waits_until_it_is_answered(desk: Desk) -> None:
+    id = await pending(desk)
+    assert (await shown(desk, id)).is_waiting
+    await approve(desk, id)
+    assert not (await shown(desk, id)).is_waiting

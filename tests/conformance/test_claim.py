@@ -133,3 +133,15 @@ async def test_two_that_wake_at_once_wake_each_job_once(desk: Desk, second_datab
     rest = await desk.wake_due()
     assert sum(woken) + rest == 50
     assert len(await desk.claim()) == 50
+
+
+async def test_a_job_knows_its_last_attempt(desk: Desk) -> None:
+    await desk.enqueue()
+    last: list[bool] = []
+    for _ in range(3):
+        job = await desk.claim_one()
+        last.append(job.is_last_attempt)
+        await desk.retry_later(job, seconds=1)
+        desk.clock.forward(1)
+        await desk.wake_due()
+    assert last == [False, False, True]

@@ -7,11 +7,13 @@ import pytest
 from conformance.desk import LEASE, Desk
 from conformance.fault_cases_clock import HOUR, leased_message
 from conformance.fault_cases_contacts import ENDPOINT, asked
+from conformance.fault_cases_outbound import leased_delivery
 from conformance.inbox_desk import event
 from conformance.test_outbound_delivery import shown, started
-from postroom.core.queues import Queues
+from postroom.core.queues import EMAIL, GATEWAY, Queues
 from postroom.jobs.rescue import Rescuer
-from postroom.store import clock_jumps
+from postroom.outbound.pace import Pace
+from postroom.store import clock_jumps, outbound
 from postroom.store.clock import ServerClock, clock_of, wall_clock
 from postroom.store.clock_jumps import Longest
 from postroom.store.connector_requests import ask_connector, lease_requests
@@ -137,3 +139,45 @@ def test_the_servers_clock_is_carried_on_by_one_that_never_jumps():
     boot[0] = 160.1
     assert abs(clock() - (server_time + timedelta(seconds=60))) < timedelta(milliseconds=1)
     assert clock.is_due
+
+
+@pytest.mark.parametrize(("ahead_s", "ended"), [(0, 0), (5, 0), (6, 1)])
+async def test_a_wait_that_was_counted_by_a_clock_a_little_ahead_goes_on(desk: Desk, ahead_s: int, ended: int) -> None:
+    desk.clock.forward(ahead_s)
+    await desk.retry_later(await desk.claimed(), seconds=60)
+    desk.clock.forward(-ahead_s)
+    assert await desk.database.run(clock_jumps.end_waits_ahead(desk.clock())) == ended
+
+
+@pytest.mark.parametrize(("ahead_s", "ended"), [(0, 0), (5, 0), (6, 1)])
+async def test_a_deferral_by_a_clock_a_little_ahead_goes_on(desk: Desk, ahead_s: int, ended: int) -> None:
+    leased = await leased_delivery(desk)
+    written = desk.clock() + timedelta(seconds=ahead_s)
+    await desk.database.run(outbound.defer(leased.hold, None, written + HOUR, "503", written))
+    assert await desk.database.run(clock_jumps.end_waits_ahead(desk.clock())) == ended
+
+
+@pytest.mark.parametrize(("ahead_s", "ended"), [(0, 0), (5, 0), (6, 1)])
+async def test_words_and_leases_of_a_clock_a_little_ahead_count_on(desk: Desk, ahead_s: int, ended: int) -> None:
+    intake = Intake(desk.database, None, desk.clock, queues=Queues())
+    desk.clock.forward(ahead_s)
+    await intake.ingest(event(1))
+    desk.clock.forward(-ahead_s)
+    assert await desk.database.run(clock_jumps.shorten_other_leases(Longest(), desk.clock())) == ended
+
+
+def test_the_server_is_asked_for_its_time_every_ten_seconds() -> None:
+    boot = [100.0]
+    clock = ServerClock(lambda: boot[0])
+    assert clock.is_due, "nobody has asked yet"
+    clock.learn(wall_clock(), clock.asking())
+    boot[0] = 109.9
+    assert not clock.is_due
+    boot[0] = 110.0
+    assert clock.is_due
+
+
+def test_leases_are_as_long_as_the_queues_and_senders_that_come_with_postroom_have_them() -> None:
+    assert Longest().message_lease == max(policy.lease for policy in (EMAIL, GATEWAY))
+    assert Longest().delivery_lease == Pace().lease
+    assert Longest().same_text == GATEWAY.same_text_within

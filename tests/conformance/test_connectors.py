@@ -46,6 +46,21 @@ async def test_a_report_is_kept_whole(database: Database, clock: ManualClock) ->
     assert (found.first_seen_at, found.last_heartbeat_at, found.last_sent_at) == (clock(), clock(), sent_at)
 
 
+async def test_how_fresh_its_contacts_are_is_kept_when_a_connector_says_so(
+    database: Database, clock: ManualClock
+) -> None:
+    silent = report(clock())
+    await database.run(record_heartbeat(silent, clock()))
+    (found,) = await database.run(list_connectors())
+    assert "contacts_generated_at" not in (found.checkpoint or {})
+    assert silent.checkpoint is not None
+    made_at, now = clock(), clock.forward(120)
+    fresh = silent.checkpoint.model_copy(update={"contacts_generated_at": made_at})
+    await database.run(record_heartbeat(silent.model_copy(update={"checkpoint": fresh, "sent_at": now}), now))
+    (found,) = await database.run(list_connectors())
+    assert found.contacts_generated_at == made_at
+
+
 async def test_a_later_report_takes_the_place_of_the_earlier_one(database: Database, clock: ManualClock) -> None:
     first_seen = clock()
     await database.run(record_heartbeat(report(clock(), state="error", error_message="403"), clock()))

@@ -15,8 +15,9 @@ from postroom.core.rule_draft import RuleDraft
 from postroom.core.undo import no_way_back, undo_hint
 from postroom.handlers.classify import Classify, decide_again
 from postroom.jobs.run import JobRun
-from postroom.store import actions, decisions, undos
+from postroom.store import actions, decisions, rules, undos
 from postroom.store.ids import new_id
+from postroom.store.rollups import hourly
 from support.gates import LASTING
 
 
@@ -159,3 +160,13 @@ async def test_an_action_that_somebody_asked_for_waits_with_its_job_and_without_
     assert await office.desk.database.run(decisions.latest_generation(stored.message_id)) == 0
     await office.begin(Waiting(id, stored.account_id, stored.message_id, await office.desk.claim_one()))
     assert await office.state(id) == "executing"
+
+
+async def test_decisions_are_counted_by_their_rule_and_those_of_no_rule_by_their_source(desk: Desk) -> None:
+    room = await Mailroom(desk).opened()
+    await room.rules(RuleDraft("shop", {"sender_domain": "shop.example"}, "archive"))
+    await room.decide(Letter("1"), Letter("2", sender="ann@other.example"), Letter("3"))
+    (rule,) = await desk.database.run(rules.list_rules())
+    now, an_hour = desk.clock(), timedelta(hours=1)
+    counted = await desk.database.run(hourly("rule", now - an_hour, now + an_hour))
+    assert {each.name: each.count for each in counted} == {str(rule.id): 2, "none": 1}

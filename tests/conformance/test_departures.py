@@ -4,17 +4,22 @@ import asyncio
 from dataclasses import replace
 from uuid import UUID
 
+import asyncpg
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_actions import begun
+from conformance.desk import Desk, listen
+from conformance.fault_cases_actions import CAP, begun
+from conformance.fault_cases_approvals import pending
 from conformance.fault_cases_registry import signed
+from conformance.shop import until
+from conformance.test_approvals import tamper
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, ProtectedMail
 from postroom.core.jobs import Job
 from postroom.core.permits import Hold, Permit
-from postroom.store import accounts, actions, departures, jobs, labels, mail, pauses, protection
+from postroom.store import accounts, actions, approvals, departures, jobs, labels, mail, pauses, protection
 from postroom.store.ids import new_id
 from support.gates import LASTING
+from support.patience import PATIENCE_S
 
 
 async def permit_of(desk: Desk) -> tuple[Permit, Job, actions.Action]:
@@ -74,6 +79,27 @@ async def test_an_account_that_is_not_in_use_is_not_changed(desk: Desk) -> None:
     assert isinstance((await checked(desk, unknown)).refused[0], Fatal)
 
 
+async def test_whoever_meets_a_paused_account_is_told_how_it_is_used_again(desk: Desk) -> None:
+    permit, _, _ = await permit_of(desk)
+    await desk.database.run(accounts.pause_account(permit.account_id, signed(), desk.clock()))
+    assert "run `postroom account resume me@example.com`" in str((await checked(desk, permit)).refused[0])
+
+
+@pytest.mark.parametrize("change", [None, 'parameters_json = \'{"label": "other"}\'', "action_type = 'archive'"])
+async def test_what_a_person_approved_leaves_only_as_it_was_approved(desk: Desk, change: str | None) -> None:
+    id = await pending(desk, "trash")
+    shown = await desk.database.run(approvals.show_approval(id))
+    carrying_out = desk.new()
+    approve = approvals.approve_action(id, shown.action_hash, carrying_out, signed(), desk.clock())
+    await desk.database.run(approve)
+    job = next(each for each in await desk.claim() if each.id == carrying_out.id)
+    await desk.database.run(actions.begin_action(job, id, CAP, desk.clock()))
+    if change is not None:
+        await desk.database.run(tamper(change, id))
+    refused = (await checked(desk, Permit(shown.account_id, LASTING, job.claim, None, id))).refused
+    assert {place: type(error) for place, error in refused.items()} == ({} if change is None else {0: Fatal})
+
+
 async def test_a_protected_sender_is_refused_whatever_the_labels(desk: Desk) -> None:
     permit, _, action = await permit_of(desk)
     sender = (await desk.database.run(mail.load_message(action.message_id))).subject.sender
@@ -117,6 +143,25 @@ async def test_a_label_that_nobody_knows_yet_is_looked_up_before_anything_leaves
     assert (await desk.database.run(listed)).refused == {}
 
 
+async def test_a_message_that_has_every_label_there_is_needs_no_other_names(desk: Desk) -> None:
+    permit, _, action = await permit_of(desk)
+    await desk.database.run(protection.protect("label", "starred", "", signed(), desk.clock()))
+    only = [labels.SeenLabel("Label_8", "Travel", "user")]
+    await desk.database.run(labels.sync_labels(permit.account_id, only, desk.clock()))
+    found = await checked(desk, permit, **{action.provider_message_id: frozenset({"Label_8"})})
+    assert (found.refused, found.unknown_labels) == ({}, frozenset())
+
+
+async def test_whoever_pauses_hears_of_each_process_that_has_read_it_or_has_gone(desk: Desk) -> None:
+    heard = await listen(desk.database, departures.CHANNEL)
+    process = new_id()
+    await desk.database.run(departures.register_departures(process, "here", {}, None, desk.clock()))
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "0"
+    await desk.database.run(departures.retire_departures(process))
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "retired"
+    assert await desk.database.run(departures.registered_departures()) == []
+
+
 async def test_who_is_registered_under_an_older_generation_is_known_to_whoever_pauses(desk: Desk) -> None:
     process, account = new_id(), new_id()
     register = departures.register_departures(process, "here", {str(account): 2}, None, desk.clock())
@@ -142,3 +187,37 @@ async def test_to_register_and_to_pause_at_once_never_miss_each_other(desk: Desk
         assert process in known
         assert read in (before, before + 1)
         await desk.database.run(pauses.resume(pauses.ALL, signed(), desk.clock()))
+
+
+async def test_a_pause_waits_for_whoever_has_read_the_old_generation_and_is_not_registered_yet(
+    postgres_desk: Desk, emptied_postgres_url: str
+) -> None:
+    desk, process = postgres_desk, new_id()
+    other = await asyncpg.connect(emptied_postgres_url, server_settings={"search_path": "postroom"})
+    try:
+        # The registration has read the generation, and cannot write before this transaction has ended.
+        hindrance = other.transaction()
+        await hindrance.start()
+        await other.execute("INSERT INTO departures VALUES ($1, 'there', 0, '{}', now())", process)
+        register = departures.register_departures(process, "here", {}, None, desk.clock())
+        registering = asyncio.create_task(desk.database.run(register))
+        await until(lambda: _waiting(other, 1))
+        pause = pauses.pause(pauses.ALL, "to look", signed(), desk.clock())
+        pausing = asyncio.create_task(desk.database.run(pause))
+        await until(lambda: _is_done_or_waits(pausing, other))
+        if not pausing.done():
+            await hindrance.rollback()
+        await pausing
+        known = {each.process_id for each in await desk.database.run(departures.registered_departures())}
+        assert known == {process}
+        await registering
+    finally:
+        await other.close()
+
+
+async def _waiting(other: asyncpg.Connection, least: int) -> bool:
+    return await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") >= least
+
+
+async def _is_done_or_waits(pausing: "asyncio.Task[pauses.Pause]", other: asyncpg.Connection) -> bool:
+    return pausing.done() or await _waiting(other, 2)

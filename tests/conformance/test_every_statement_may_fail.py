@@ -26,6 +26,7 @@ from conformance import (
 from conformance.desk import Desk
 from conformance.dump import Dump, dump
 from conformance.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
+from conformance.wake_ups import WOKEN, Ears
 from postroom.store.database import Transaction, Verb
 from support.faults import FailingAt, InjectedFault
 
@@ -70,12 +71,14 @@ async def test_a_verb_that_fails_anywhere_changes_nothing_and_works_the_next_tim
     case: Case = CASES[name]
     transaction = await case(desk)
     before = await dump(desk.database, receipts=True)
+    ears = Ears(desk.database) if desk.database.dialect == "sqlite" else None
     faults = 0
     while await _fails(FailingAt(desk.database, faults + 1), transaction):
         faults += 1
         assert await dump(desk.database, receipts=True) == before, f"{name} failed at {faults} and left something"
     assert faults >= 1
     assert (_kept(await dump(desk.database)) != _kept(before)) == (name not in CHANGES_NOTHING)
+    assert ears is None or await ears.heard() == WOKEN.get(name, frozenset()), f"{name} wakes others than it should"
 
 
 async def _fails(database: FailingAt, transaction: Transaction[Any]) -> bool:

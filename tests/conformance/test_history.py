@@ -57,6 +57,12 @@ async def test_a_peek_shows_the_first_that_wait_and_takes_nothing(desk: InboxDes
     assert urgent.request_id not in [each.message_id for each in await desk.buffer.peek("gateway", 10)]
 
 
+async def test_a_peek_shows_no_more_than_it_was_asked_for_whatever_the_tiers(desk: InboxDesk) -> None:
+    ids = await accepted(desk, 4)
+    urgent = [each.request_id for each in await desk.ingest(of_kind(8, "deploy.failed"), of_kind(9, "deploy.failed"))]
+    assert [each.message_id for each in await desk.buffer.peek("gateway", 3)] == [*urgent, ids[0]]
+
+
 async def test_a_peek_shows_higher_tiers_first_and_each_in_accepted_order(desk: InboxDesk) -> None:
     await desk.batch(event(1), of_kind(2, "test.x"), event(3), of_kind(4, "deploy.failed"))
     found = await desk.buffer.peek("gateway", 3)

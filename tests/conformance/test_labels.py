@@ -10,12 +10,14 @@ import pytest
 from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT
 from conformance.fault_cases_mail import keep_account, store_message
+from conformance.mailroom import Letter, Mailroom
 from postroom.core.rules import labels_used
 from postroom.store.database import Text, sql, transaction
 from postroom.store.ids import new_id
 from postroom.store.jobs import list_jobs
 from postroom.store.labels import SeenLabel, keep_label, list_labels, sync_labels, why_not_created
 from postroom.store.mail import keep_account as keep
+from postroom.store.mail import load_message
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.rules import NewRule, RuleView, add_rules, list_rules
 
@@ -240,3 +242,19 @@ async def test_known_labels_and_those_of_gmail_itself_ask_for_nothing(desk: Desk
     changes = [Change("m1", labels_added=frozenset({"L1", "YELLOW_STAR", "CATEGORY_PERSONAL"}))]
     await desk.database.run(apply_changes(ENDPOINT, changes, desk.clock()))
     assert await desk.database.run(list_jobs(state=None, type="labels.sync.gmail", limit=10)) == []
+
+
+async def test_a_stored_message_has_the_names_of_its_own_labels_and_of_no_others(desk: Desk) -> None:
+    room = await Mailroom(desk).opened()
+    await room.deliver(Letter("1", labels=frozenset({"INBOX", "Label_1"})))
+    message = await desk.database.run(load_message(room.ids["1"]))
+    assert message.subject.labels == {"INBOX", "inbox", "Label_1", "receipts"}
+
+
+@pytest.mark.parametrize(("label", "asked"), [("Label_1", 0), ("Label_9", 1), ("CATEGORY_FORUMS", 0)])
+async def test_new_mail_with_a_label_that_nobody_knows_has_the_labels_looked_at(
+    desk: Desk, label: str, asked: int
+) -> None:
+    room = await Mailroom(desk).opened()
+    await room.deliver(Letter("1", labels=frozenset({"INBOX", label})))
+    assert len(await desk.database.run(list_jobs(state=None, type="labels.sync.gmail", limit=10))) == asked

@@ -191,3 +191,8 @@ async def test_the_last_calls_come_newest_first(desk: Desk) -> None:
     await desk.database.run(reserve_call(second, CAPS, desk.clock.forward(60)))
     assert [call.id for call in await desk.database.run(last_calls(10))] == [second.id, first.id]
     assert [call.id for call in await desk.database.run(last_calls(1))] == [second.id]
+
+
+def test_a_call_that_ended_without_a_word_has_used_nothing_that_is_known() -> None:
+    end = CallEnd("failed")
+    assert (end.input_tokens, end.output_tokens, end.latency_ms, end.cost_micros, end.error) == (0, 0, 0, None, None)

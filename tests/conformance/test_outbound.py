@@ -95,6 +95,15 @@ async def test_an_answer_that_was_not_sent_does_not_count(desk: Desk) -> None:
     await admitted(desk, about=about)
 
 
+@pytest.mark.parametrize("state", ["canceled", "expired"])
+async def test_an_answer_that_was_withdrawn_does_not_count(desk: Desk, state: outbound.Withdrawn) -> None:
+    about = await stored(desk)
+    await admitted(desk, about=about)
+    (leased,) = await lease(desk)
+    await desk.database.run(outbound.withdraw_delivery(leased.hold, state, "not wanted", desk.clock()))
+    await admitted(desk, about=about)
+
+
 async def test_many_who_answer_one_sender_at_once_are_admitted_once(desk: Desk) -> None:
     about = await stored(desk)
     waiting = [await sending_job(desk, about=about) for _ in range(6)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conformance.desk import Desk
+from conformance.desk import Desk, listen
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
 from postroom.core.errors import BadInput, Parked
@@ -14,6 +14,7 @@ from postroom.store import jobs, labels, mail, pauses, protection
 from postroom.store.audit import list_audit
 from postroom.store.database import Database
 from postroom.store.ids import new_id
+from support.patience import PATIENCE_S
 
 
 async def pause(desk: Desk, scope: str = pauses.ALL, reason: str = "to look") -> pauses.Pause:
@@ -139,6 +140,35 @@ async def test_a_label_is_protected_by_its_name_and_by_the_ids_it_stands_for(des
     assert found.label_ids.keys() == {"Label_7", "Label_8"}
 
 
+async def test_a_label_that_is_protected_no_longer_is_so_by_no_id_either(desk: Desk) -> None:
+    account = (await desk.database.run(mail.keep_account(new_id(), "gmail", "gmail:a", "a@b.example", desk.clock()))).id
+    seen = [labels.SeenLabel("Label_7", "Legal", "user"), labels.SeenLabel("Label_8", "Taxes", "user")]
+    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
+    for name in ("legal", "taxes"):
+        await desk.database.run(protection.protect("label", name, "", signed(), desk.clock()))
+    assert await desk.database.run(protection.unprotect("label", "Legal", signed(), desk.clock()))
+    found = (await desk.database.run(protection.restraints(account, desk.clock()))).protected
+    assert found == Protected(labels=frozenset({"taxes"}), label_ids={"Label_8": "taxes"})
+
+
+async def test_a_label_is_protected_by_its_id_as_well_as_by_its_name(desk: Desk) -> None:
+    account = (await desk.database.run(mail.keep_account(new_id(), "gmail", "gmail:a", "a@b.example", desk.clock()))).id
+    seen = [labels.SeenLabel("Label_7", "Legal", "user")]
+    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
+    assert await desk.database.run(protection.protect("label", "Label_7", "", signed(), desk.clock())) == "label_7"
+    found = (await desk.database.run(protection.restraints(account, desk.clock()))).protected
+    assert found.reason("x@y.example", frozenset({"Label_7"})) is not None
+
+
+async def test_a_label_of_320_characters_is_the_longest_that_is_protected(desk: Desk) -> None:
+    account = (await desk.database.run(mail.keep_account(new_id(), "gmail", "gmail:a", "a@b.example", desk.clock()))).id
+    seen = [labels.SeenLabel(f"Label_{length}", "x" * length, "user") for length in (320, 321)]
+    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
+    await desk.database.run(protection.protect("label", "x" * 320, "", signed(), desk.clock()))
+    with pytest.raises(BadInput, match="too long"):
+        await desk.database.run(protection.protect("label", "x" * 321, "", signed(), desk.clock()))
+
+
 async def test_a_protected_label_that_was_renamed_or_deleted_is_told(desk: Desk) -> None:
     account = (await desk.database.run(mail.keep_account(new_id(), "gmail", "gmail:a", "a@b.example", desk.clock()))).id
     seen = [labels.SeenLabel("Label_7", "Legal", "user"), labels.SeenLabel("Label_8", "Taxes", "user")]
@@ -238,7 +268,16 @@ async def test_what_runs_in_shadow_begins_and_ends_once_and_both_are_noted(desk:
     assert await run(protection.begin_shadow("model", "", signed(), desk.clock()))
     assert (await run(protection.restraints(new_id(), desk.clock()))).model_in_shadow
     assert await run(protection.end_shadow("category", "newsletters", signed(), desk.clock()))
+    assert await actions_noted(desk) == ["shadow.begin", "shadow.begin", "shadow.end"]
     assert not await run(protection.end_shadow("category", "newsletters", signed(), desk.clock()))
     left = await run(protection.restraints(new_id(), desk.clock()))
     assert left == protection.Restraints(Protected(), frozenset(), True, 0)
     assert await actions_noted(desk) == ["shadow.begin", "shadow.begin", "shadow.end"]
+
+
+async def test_whoever_listens_hears_that_a_pause_began_and_ended(desk: Desk) -> None:
+    heard = await listen(desk.database, pauses.CHANNEL)
+    await pause(desk)
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == pauses.ALL
+    await resume(desk)
+    assert await asyncio.wait_for(heard.get(), PATIENCE_S) == pauses.ALL

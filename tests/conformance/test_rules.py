@@ -123,10 +123,33 @@ async def test_a_rule_that_disables_itself_is_signed_once(desk: Desk) -> None:
     assert await _audited(desk) == ["rules.disable", "rules.add"]
 
 
-async def test_more_rules_than_are_allowed_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "MOST_RULES", 1)
-    with pytest.raises(BadInput, match="would be 2"):
-        await kept(desk, SHOP, CLUB)
+async def test_as_many_rules_as_are_allowed_are_kept_and_one_more_is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "MOST_RULES", 2)
+    await kept(desk, SHOP, CLUB)
+    with pytest.raises(BadInput, match="would be 3"):
+        await kept(desk, FULL)
+
+
+async def test_ten_thousand_rules_are_allowed(desk: Desk) -> None:
+    with pytest.raises(BadInput, match="would be 10,001; remove some; 10,000 are allowed"):
+        await kept(desk, *[SHOP] * 10_001)
+
+
+async def test_the_audit_log_names_a_hundred_of_the_rules_that_came_together_and_counts_them_all(desk: Desk) -> None:
+    await kept(desk, *(replace(SHOP, name=f"shop {number:03d}") for number in range(101)))
+    [entry] = await desk.database.run(list_audit(9))
+    assert entry.after is not None
+    assert entry.after["added"] == [f"shop {number:03d}" for number in range(100)]
+    assert (entry.after["added_count"], entry.after["replaced_count"], entry.after["skipped_count"]) == (101, 0, 0)
+
+
+async def test_rules_that_come_with_postroom_are_added_once_and_counted(desk: Desk) -> None:
+    given = [rules.NewRule(new_id(), name, "", {"sender_domain": "x.example"}, "archive", {}) for name in ("a", "b")]
+    assert await desk.database.run(rules.add_rules(given[:1], desk.clock())) == 1
+    assert await desk.database.run(rules.add_rules(given, desk.clock())) == 1
+    assert await desk.database.run(rules.add_rules(given, desk.clock())) == 0
 
 
 async def test_directions_are_told_in_their_order_for_the_account_they_are_for(desk: Desk) -> None:
@@ -166,11 +189,12 @@ async def test_a_direction_that_was_changed_meanwhile_is_not_overwritten(desk: D
 async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named(desk: Desk) -> None:
     for fields, named in (
         ({"content": " "}, "content"),
-        ({"content": "x" * 5_000}, "content"),
+        ({"content": "x" * 4_001}, "content"),
         ({"scope": "domain", "scope_ref": "x"}, "scope"),
         ({"scope": "account"}, "scope_ref"),
         ({"scope_ref": "y"}, "scope_ref"),
-        ({"position": 10**9}, "position"),
+        ({"position": 1_000_001}, "position"),
+        ({"position": -1_000_001}, "position"),
     ):
         given: dict[str, Any] = {"content": "x", **fields}
         with pytest.raises(BadInput) as refused:
@@ -178,6 +202,24 @@ async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named
                 directions.add_direction(new_id(), directions.Direction(**given), signed(), desk.clock())
             )
         assert refused.value.field == named
+
+
+@pytest.mark.parametrize("position", [-1_000_000, 1_000_000])
+async def test_the_longest_direction_is_kept_at_either_end(desk: Desk, position: int) -> None:
+    given = directions.Direction("x" * 4_000, position=position)
+    view = await desk.database.run(directions.add_direction(new_id(), given, signed(), desk.clock()))
+    assert view.direction == given
+
+
+async def test_one_direction_more_than_are_allowed_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert directions.MOST_DIRECTIONS == 200
+    monkeypatch.setattr(directions, "MOST_DIRECTIONS", 1)
+    first, second = (
+        directions.add_direction(new_id(), directions.Direction(words), signed(), desk.clock()) for words in ("a", "b")
+    )
+    await desk.database.run(first)
+    with pytest.raises(BadInput, match="are 1 already"):
+        await desk.database.run(second)
 
 
 async def test_what_is_added_switched_off_is_off(desk: Desk) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from postroom.core.actions import (
     ACTION_TYPES,
+    LARGEST_ATTACHMENTS,
     PLACES,
     LabelChange,
     action_hash,
@@ -97,6 +98,7 @@ def test_every_action_has_parameters_that_pass_and_none_that_it_does_not_know(ac
         ("forward", {"to": "a@b.example,c@d.example"}, "parameters.to"),
         ("forward", {"to": [f"a{number}@b.example" for number in range(21)]}, "parameters.to"),
         ("forward", {"to": "a@b.example", "note": 5}, "parameters.note"),
+        ("forward", {"to": "a@b.example", "cc": "nobody"}, "parameters.cc"),
         ("auto_reply", {}, "parameters.text"),
         ("auto_reply", {"text": " "}, "parameters.text"),
         ("auto_reply", {"text": "x", "subject": "a\r\nBcc: b@c.example"}, "parameters.subject"),
@@ -110,6 +112,41 @@ def test_what_could_not_be_carried_out_is_refused_with_the_field(
     with pytest.raises(BadInput) as refused:
         check_parameters(action, parameters)
     assert refused.value.field == field
+
+
+FILE = {"filename": "a.pdf", "data": "YQ=="}
+
+
+@pytest.mark.parametrize("attachments", [None, [FILE], [{**FILE, "mime_type": "application/pdf"}] * 10])
+def test_files_go_along_with_or_without_their_type(attachments: object) -> None:
+    check_parameters("forward", {"to": "a@b.example", "attachments": attachments})
+
+
+@pytest.mark.parametrize(
+    ("attachments", "problem"),
+    [
+        ([], "are none"),
+        ("YQ==", "are none"),
+        (["YQ=="], "no attachment"),
+        ([{"filename": "a.pdf"}], "no attachment"),
+        ([{**FILE, "path": "/etc/passwd"}], "no attachment"),
+        ([{**FILE, "filename": 5}], "not base64"),
+        ([{**FILE, "data": "%%%"}], "not base64"),
+        ([FILE, {**FILE, "mime_type": "a pdf"}], "mime_type that is none"),
+        ([FILE] * 11, "more than 10"),
+    ],
+)
+def test_what_is_no_file_is_refused(attachments: object, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem) as refused:
+        check_parameters("auto_reply", {"text": "x", "attachments": attachments})
+    assert refused.value.field == "parameters.attachments"
+
+
+def test_files_together_have_a_largest_size() -> None:
+    half = {**FILE, "data": "YWFh" * (LARGEST_ATTACHMENTS // 8)}
+    check_parameters("forward", {"to": "a@b.example", "attachments": [half, half]})
+    with pytest.raises(BadInput, match="too large"):
+        check_parameters("forward", {"to": "a@b.example", "attachments": [half, half, FILE]})
 
 
 @pytest.mark.parametrize("action", ["apply_label", "remove_label"])

@@ -171,3 +171,24 @@ def test_a_list_that_is_too_long_is_not_cut_in_the_middle_of_an_address() -> Non
     value = f"{padding}{',' * (MOST_CHARACTERS - len(padding) - 16)}{evil}"
     assert value[:MOST_CHARACTERS].endswith("friend@x.example")
     assert set(addresses(value)) == {"a@y.example"}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "(his (second) address) ann@x.example",
+        "ann@x.example (his (second) address, or: bob@y.example)",
+        "(bob@y.example) ann@x.example, (never closed, bob@y.example",
+        "Ann (of \\( bob@y.example) <ann@x.example>",
+    ],
+)
+def test_what_stands_in_a_comment_is_no_address_and_comments_nest(header: str) -> None:
+    assert addresses(header) == ["ann@x.example"]
+
+
+def test_what_follows_a_comment_counts() -> None:
+    assert addresses("ann@x.example (one), bob@y.example (two (2)), cy@z.example") == [
+        "ann@x.example",
+        "bob@y.example",
+        "cy@z.example",
+    ]

@@ -144,3 +144,17 @@ def test_a_large_hostile_file_costs_little(content: bytes) -> None:
 def test_any_bytes_are_read_without_an_error(content: bytes, card: bool) -> None:
     for contact in read_contacts((b"BEGIN:VCARD\nEMAIL:" if card else b"") + content).contacts:
         assert "@" in contact.address
+
+
+@pytest.mark.parametrize(("count", "told"), [(20, 20), (21, 21), (25, 21)])
+def test_of_many_problems_twenty_are_told_and_the_rest_is_counted(count: int, told: int) -> None:
+    read = read_contacts(b"Email\n" + b"nobody\n" * count)
+    assert len(read.problems) == told
+    assert (read.problems[-1] == f"and {count - 20} more") == (count > 20)
+
+
+def test_a_file_that_is_just_as_large_as_allowed_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"Email\nann@x.example\n"
+    monkeypatch.setattr("postroom.core.contacts.LARGEST_FILE", len(content))
+    assert read_contacts(content).problems == ()
+    assert "larger than 64 MiB" in read_contacts(content + b"\n").problems[0]

@@ -108,6 +108,20 @@ def test_what_is_wrong_is_named_with_its_remedy(path: str, value: object, field:
     assert remedy in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("counters", {f"c{n}": n for n in range(64)}),
+        ("counters/errors", 2**63 - 1),
+        ("status/error_message", "x" * 500),
+        ("checkpoint/cursor", "x" * 512),
+        ("connector/instance_id", "a" * 128),
+    ],
+)
+def test_what_is_as_large_as_is_allowed_is_accepted(path: str, value: object) -> None:
+    parse_heartbeat(changed(path, value))
+
+
 @pytest.mark.parametrize("data", [None, [], "text", 5, {}, {"schema_version": "connector.heartbeat.v1"}])
 def test_what_is_no_report_at_all_is_refused(data: object) -> None:
     with pytest.raises(BadInput):

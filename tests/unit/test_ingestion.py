@@ -120,3 +120,7 @@ def test_a_wrong_rule_is_refused_with_its_field(changes: dict[str, Any], field: 
     with pytest.raises(BadInput, match=field) as refused:
         parse_rule(rule(**changes))
     assert says in str(refused.value)
+
+
+def test_a_trace_of_what_rules_look_at_tells_nothing_of_the_headers() -> None:
+    assert "secret" not in repr(Facts("ann@x.example", (("Subject", "secret"),)))

@@ -1,6 +1,8 @@
 """The catalogue of job types, and the checks of what callers say about jobs."""
 
+import re
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -17,6 +19,8 @@ from postroom.core.job_types import (
     check_priority,
     check_text,
 )
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "jobs.md"
 
 
 def test_the_ten_types_of_the_design_are_there() -> None:
@@ -52,6 +56,17 @@ def test_snoozed_mail_comes_back_though_the_machine_was_without_a_network_for_a_
     waited = sum((policy.delay(attempt, rng) for attempt in range(1, policy.max_attempts)), timedelta())
     assert waited > timedelta(days=7)
     assert policy.cap <= timedelta(hours=1), "back online, it does not wait long"
+
+
+def test_every_type_is_tried_as_often_and_waits_as_long_as_the_reference_says() -> None:
+    rows = re.findall(r"^\| `([a-z.]+)` \| (\d+) \| \d+ s, (\d+) s \|", REFERENCE.read_text(), re.MULTILINE)
+    told = {name: (int(attempts), int(longest)) for name, attempts, longest in rows}
+    assert told == {name: (kind.retry.max_attempts, kind.retry.cap.total_seconds()) for name, kind in CATALOGUE.items()}
+
+
+def test_a_job_is_retried_as_its_type_says_and_one_from_elsewhere_as_usual() -> None:
+    assert CATALOGUE.retry_policy("ingest.gmail") == retry.GMAIL
+    assert CATALOGUE.retry_policy("from.elsewhere") == retry.DEFAULT
 
 
 def test_an_unknown_type_suggests_the_nearest() -> None:

@@ -73,6 +73,14 @@ def test_what_is_changed_weeks_later_is_no_answer_to_an_action() -> None:
     assert taken_back(Done("archive", NOW, hint), Moved(frozenset({"UNREAD"})), NOW) is None
 
 
+@pytest.mark.parametrize(("action", "answer"), [("mark_read", "took it back"), ("archive", None)])
+def test_to_have_it_unread_again_answers_only_an_action_that_was_about_that(action: str, answer: str | None) -> None:
+    hint = undo_hint(action, frozenset({"INBOX", "UNREAD"}), LabelChange(remove=frozenset({"INBOX", "UNREAD"})))
+    done = Done(action, NOW, hint)
+    assert taken_back(done, Moved(frozenset({"UNREAD"})), NOW + timedelta(hours=1)) == answer
+    assert taken_back(done, Moved(frozenset({"INBOX"})), NOW + timedelta(hours=1)) == "put it back into the inbox"
+
+
 def test_what_happens_while_we_act_may_be_ours() -> None:
     moved = Moved(frozenset({"INBOX"}))
     assert is_ours(moved, [Done("archive", None, {})], NOW)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.mime import Attached, read_letter, read_parts
+from postroom.core.mime_charsets import Decoded, decode_text
 from postroom.core.mime_fields import Fields, safe_filename
 from postroom.core.mime_headers import values
 from postroom.core.mime_html import html_text
@@ -204,6 +205,7 @@ def test_nothing_yields_nothing() -> None:
         ("attachment; filename=a b.txt", "a b.txt"),
         ("attachment; filename*=utf-8''caf%C3%A9.txt", "café.txt"),
         ("attachment; filename*0*=utf-8''caf%C3; filename*1*=%A9; filename*2=.txt", "café.txt"),
+        ("attachment; filename*=koi8-r''%C6%C1%CA%CC.txt", "файл.txt"),
         ("attachment; filename*1=b; filename*0=a", "ab"),
         ('attachment; filename="=?utf-8?q?caf=C3=A9.txt?="', "café.txt"),
         ('attachment; filename="=?utf-8?q?a=0D=0ABcc=3A_x.txt?="', "a Bcc_ x.txt"),
@@ -219,6 +221,30 @@ def test_nothing_yields_nothing() -> None:
 def test_names_of_attachments_are_decoded_and_safe(disposition: str, expected: str) -> None:
     part = f"Content-Type: application/x\nContent-Disposition: {disposition}\n\nx"
     assert [each.filename for each in read_letter(multipart("mixed", part)).attachments] == [expected]
+
+
+def test_words_between_tags_with_quoted_attributes_are_kept() -> None:
+    assert (
+        html_text('<a href="x">One</a> and <a title="a > b" href="y">two</a>, "three" > 2')
+        == 'One and two, "three" > 2'
+    )
+
+
+@pytest.mark.parametrize("before", ["\n", "\r\n\r\n", "\n\n\n"])
+def test_empty_lines_before_the_headers_are_passed_over(before: str) -> None:
+    letter = read_letter(before.encode() + message("Subject: x", "Words"))
+    assert (letter.headers, letter.text) == ((("Subject", "x"),), "Words")
+
+
+def test_what_is_neither_in_its_charset_nor_in_utf_8_is_read_with_gaps_and_told_as_repaired() -> None:
+    assert decode_text(b"caf\xe9", "iso-2022-jp") == Decoded("caf\ufffd", repaired=True)
+
+
+@pytest.mark.parametrize(("count", "told"), [(990, False), (1_010, True)])
+def test_of_more_than_a_thousand_parts_the_rest_is_left_out(count: int, told: bool) -> None:
+    letter = read_letter(multipart("mixed", *[PDF] * count))
+    assert ("it has more than 1,000 parts" in letter.problems) == told
+    assert (len(letter.attachments) == count) != told
 
 
 def test_parts_that_a_provider_has_taken_apart_are_read_by_the_same_rules() -> None:

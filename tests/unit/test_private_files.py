@@ -4,8 +4,11 @@ import os
 import stat
 from pathlib import Path
 
+import pytest
+
+from postroom.core.errors import DatabaseReadOnly
 from postroom.private_files import loose_files, replace_private, tighten
-from postroom.store.opening import open_database
+from postroom.store.opening import connect_database, open_database
 
 
 def mode(path: Path) -> int:
@@ -44,3 +47,15 @@ def test_a_replaced_file_is_private_under_any_umask(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert mode(tmp_path / "timeline.json") == 0o600
+
+
+async def test_a_data_folder_that_is_missing_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "data"
+    await connect_database(folder).close()
+    assert mode(folder) == 0o700
+
+
+def test_a_data_folder_that_cannot_be_made_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DatabaseReadOnly, match=r"cannot be made .*--data-dir"):
+        connect_database(tmp_path / "file" / "data")

@@ -118,6 +118,11 @@ def test_the_queues_that_come_with_postroom_are_those_of_the_design() -> None:
     assert (GATEWAY.auto_ack_after, GATEWAY.same_text_within) == ({"P3": one}, timedelta(seconds=30))
 
 
+def test_a_message_is_handed_out_five_times_unless_its_queue_says_otherwise() -> None:
+    queues = settings_queues({"alerts": {"tiers": ["a"], "otherwise": "a"}})
+    assert {name: queues[name].most_deliveries for name in queues.names} == {"email": 25, "gateway": 5, "alerts": 5}
+
+
 def test_agents_consume_every_queue_but_the_one_that_postroom_consumes_itself() -> None:
     queues = settings_queues({"alerts": {"tiers": ["a"], "otherwise": "a"}})
     assert [name for name in queues.names if queues[name].for_agents] == ["gateway", "alerts"]

@@ -48,6 +48,14 @@ def test_a_rule_is_explained(conditions: Any, result: str, why: str) -> None:
     assert words.startswith(why)
 
 
+@pytest.mark.parametrize(("count", "more"), [(3, ""), (4, "; and 1 more")])
+def test_of_many_choices_that_fail_three_are_told_and_the_rest_is_counted(count: int, more: str) -> None:
+    _, why = told({"or": [{"body_contains": f"x{number}"} for number in range(count)]})
+    assert why.count("body_contains") == 3
+    assert why.endswith(more)
+    assert ("more" in why) == bool(more)
+
+
 def test_a_rule_for_other_mail_says_whose_it_is_for() -> None:
     assert told({"body_contains": "pay"}, "domain", "x.example") == (
         "is for other mail",

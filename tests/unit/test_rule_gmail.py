@@ -130,6 +130,40 @@ def test_of_several_actions_the_one_that_hides_no_mail_comes_over_and_the_others
     assert {each.what for each in imported.left_out} == {"shouldArchive", "shouldNeverSpam"}
 
 
+def test_what_is_not_known_here_and_what_makes_no_rule_is_told() -> None:
+    imported = read_gmail_filters(
+        feed(
+            {"from": "a@b.example", "shouldStar": "true", "shouldSing": "true"},
+            {"from": "a@b.example", "forwardTo": "nobody"},
+        )
+    )
+    assert [draft.action_type for draft in imported.drafts] == ["star"]
+    unknown, refused = imported.left_out
+    assert (unknown.where, unknown.what, refused.where) == ("filter 1", "shouldSing", "filter 2")
+    assert "no mail address" in refused.why
+
+
+@pytest.mark.parametrize(("age", "query"), [("7d", "older_than:7d"), ("2w", "older_than:14d"), ("12h", None)])
+def test_an_age_in_days_and_weeks_can_be_searched_for_and_one_in_hours_cannot(age: str, query: str | None) -> None:
+    if query is not None:
+        assert write_query({"older_than": age}) == query
+        return
+    with pytest.raises(Inexpressible, match="older_than"):
+        write_query({"older_than": age})
+
+
+@pytest.mark.parametrize(("depth", "may"), [(13, True), (14, False)])
+def test_a_search_has_a_deepest_nesting(depth: int, may: bool) -> None:
+    conditions: dict[str, Any] = {"sender_domain": "x.example"}
+    for _ in range(depth):
+        conditions = {"and": [conditions]}
+    if may:
+        assert read_query(write_query(conditions)) is not None
+        return
+    with pytest.raises(Inexpressible, match="nested too deep"):
+        write_query(conditions)
+
+
 def test_a_filter_with_a_condition_that_has_no_counterpart_does_not_come_over_at_all() -> None:
     imported = read_gmail_filters(
         feed(

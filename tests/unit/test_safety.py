@@ -1,5 +1,6 @@
 """What automation may do by itself, what waits for a person, and what is never done."""
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -7,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.actions import ACTION_TYPES, IRREVERSIBLE
-from postroom.core.safety import Policy, Proposed, Protected, Source, Surroundings, rule_on, why_no_agent_undoes
+from postroom.core.safety import (
+    Policy,
+    Proposed,
+    Protected,
+    Ruling,
+    Source,
+    Surroundings,
+    rule_on,
+    why_no_agent_undoes,
+)
 
 SOURCES: tuple[Source, ...] = get_args(Source)
 AROUND = Surroundings("ann@shop.example", frozenset({"INBOX", "Label_1", "Work"}))
@@ -106,6 +116,50 @@ def test_agents_propose_and_people_approve() -> None:
     assert ruling("archive", "agent").verdict == "approve"
     assert ruling("archive", "agent", trust_agents=True).verdict == "allow"
     assert ruling("delete", "agent", trust_agents=True).verdict == "approve"
+
+
+@pytest.mark.parametrize("parameter", ["cc", "attachments"])
+@pytest.mark.parametrize("action", ["auto_reply", "forward"])
+def test_copies_and_files_go_only_where_the_users_own_words_say(action: str, parameter: str) -> None:
+    for source in SOURCES:
+        reasons = rule_on(Proposed(action, {parameter: ["x"]}, 1.0, source), AROUND, Policy()).reasons
+        refused = "copies and files go only where the user's own rule says so" in reasons
+        assert refused == (source in ("model", "agent"))
+
+
+def test_a_trusted_agent_applies_no_label_that_does_not_exist() -> None:
+    new = replace(AROUND, new_label="there is no label 'Taxes'")
+    assert ruling("apply_label", "agent", around=new, trust_agents=True) == Ruling("approve", (new.new_label or "",))
+    assert ruling("apply_label", "agent", trust_agents=True).verdict == "allow"
+    assert ruling("apply_label", around=new).verdict == "allow", "a rule is the user's own word"
+
+
+@pytest.mark.parametrize(("done", "verdict"), [(0, "allow"), (2, "allow"), (3, "approve"), (4, "approve")])
+def test_a_trusted_agent_has_its_share_of_each_hour(done: int, verdict: str) -> None:
+    around = replace(AROUND, agent_actions_this_hour=done)
+    assert ruling("archive", "agent", around=around, trust_agents=True, agent_hourly_cap=3).verdict == verdict
+    assert ruling("archive", around=around, agent_hourly_cap=3).verdict == "allow", "rules have no such share"
+
+
+def test_an_hour_of_which_nothing_is_known_has_all_of_its_share() -> None:
+    assert ruling("auto_reply", trust_rules=True, hourly_cap=1).verdict == "allow"
+    assert ruling("archive", "agent", trust_agents=True, agent_hourly_cap=1).verdict == "allow"
+
+
+def test_without_a_word_of_the_user_agents_and_rules_have_twenty_an_hour() -> None:
+    assert (Policy().hourly_cap, Policy().agent_hourly_cap) == (20, 20)
+
+
+def test_a_label_is_protected_by_the_ids_that_its_name_stood_for() -> None:
+    protected = Protected(label_ids={"Label_7": "legal"})
+    assert protected.reason("a@b.example", frozenset({"INBOX", "Label_7"})) == "the label 'legal' is protected"
+    assert protected.reason("a@b.example", frozenset({"INBOX", "Label_8"})) is None
+
+
+def test_labels_have_to_be_known_when_one_is_protected_by_name_or_by_id() -> None:
+    assert Protected(labels=frozenset({"legal"})).names_labels
+    assert Protected(label_ids={"Label_7": "legal"}).names_labels
+    assert not Protected(frozenset({"a@b.example"}), frozenset({"b.example"})).names_labels
 
 
 def test_a_trusted_rule_may_answer_and_forward_within_the_hours_share() -> None:

@@ -81,6 +81,7 @@ def test_the_order_of_keys_is_no_content_and_the_order_of_a_list_is() -> None:
 def test_numbers_beyond_64_bits_are_compared_too() -> None:
     assert hash_of(event(raw={"id": 2**70})) == hash_of(event(raw={"id": 2**70}))
     assert hash_of(event(raw={"id": 2**70})) != hash_of(event(raw={"id": 2**70 + 1}))
+    assert hash_of(event(raw={"id": 2**70, "a": 1})) == hash_of(event(raw={"a": 1, "id": 2**70}))
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t", "\u2003"])
@@ -177,6 +178,13 @@ def test_a_webhook_is_numbered_in_its_own_way_which_settings_may_name() -> None:
     assert hash_of(one, "delivery.id", "delivery.at.*.t") == hash_of(two, "delivery.id", "delivery.at.*.t")
     other = changed(two, "payload.raw.service", "api")
     assert hash_of(one, "delivery.id", "delivery.at.*.t") != hash_of(other, "delivery.id", "delivery.at.*.t")
+
+
+def test_of_the_members_of_a_list_only_what_is_named_does_not_count() -> None:
+    one, two, other = (event(raw={"parts": [{"id": n, "text": text}]}) for n, text in ((1, "a"), (2, "a"), (1, "b")))
+    assert hash_of(one, "parts.*.id") == hash_of(two, "parts.*.id")
+    assert hash_of(one, "parts.*.id") != hash_of(other, "parts.*.id")
+    assert hash_of(one, "parts.*") == hash_of(other, "parts.*")
 
 
 @pytest.mark.parametrize("path", ["nothing", "service.name", "list.0", "list.*", "*.x"])

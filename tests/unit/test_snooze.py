@@ -17,6 +17,8 @@ NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
         ({"until": "2026-11-16T08:00:00Z"}, NOW + timedelta(days=1)),
         ({"until": "2026-11-15T10:00:00+01:00"}, NOW + timedelta(hours=1)),
         ({"amount": 30, "units": "minutes"}, NOW + timedelta(minutes=30)),
+        ({"amount": 1, "units": "hours"}, NOW + timedelta(hours=1)),
+        ({"amount": 0.5, "units": "days"}, NOW + timedelta(hours=12)),
         ({"amount": 1.5, "units": "hours"}, NOW + timedelta(minutes=90)),
         ({"amount": 365, "units": "days"}, NOW + timedelta(days=365)),
     ],

@@ -77,6 +77,17 @@ def test_a_snooze_remembers_what_wakes_it() -> None:
     assert hint["snooze_until"] == "2027-01-01T00:00:00+00:00"
     assert hint["snooze_label_id"] == "Label_7"
     assert hint["unsnooze_job_id"] == hint["inverse_parameters"]["cancel_unsnooze_job_id"] == str(UUID(int=5))
+    assert "snooze_history_id" not in hint
+    later = Snoozed(until, "Later", "Label_7", UUID(int=5), history_id=77)
+    assert undo_hint("snooze", before, change, later)["snooze_history_id"] == 77
+
+
+def test_what_changed_nothing_is_no_op_unless_something_waits_to_wake_it() -> None:
+    nothing = LabelChange()
+    assert undo_hint("archive", frozenset(), nothing)["no_op"]
+    snoozed = Snoozed(datetime(2027, 1, 1, tzinfo=UTC), "Later", "Label_7", UUID(int=5))
+    hint = undo_hint("snooze", frozenset({"Label_7"}), nothing, snoozed)
+    assert (hint["no_op"], hint["inverse_action"]) == (False, "unsnooze")
 
 
 @pytest.mark.parametrize(

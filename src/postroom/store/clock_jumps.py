@@ -22,7 +22,7 @@ class Longest:
     """How far ahead each kind of stored time may honestly lie."""
 
     message_lease: timedelta = timedelta(minutes=5)
-    delivery_lease: timedelta = timedelta(minutes=10)
+    delivery_lease: timedelta = timedelta(minutes=1)
     request_lease: timedelta = timedelta(minutes=2)
     same_text: timedelta = timedelta(seconds=30)
 

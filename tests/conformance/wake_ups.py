@@ -1,0 +1,96 @@
+"""Whom each verb wakes: those who wait for work, and the page, hear of a change at once and need not look for it.
+
+A verb that is not in the table wakes nobody. What it tells is said after its commit, and nothing when it fails.
+"""
+
+import asyncio
+
+from postroom.store.database import Database, Notify, Script, transaction
+from support.patience import PATIENCE_S
+
+CHANNELS = (
+    *("accounts", "actions", "connector_answers", "connector_requests", "departures", "inbox", "jobs", "outbound"),
+    *("pauses", "restores", "scheduler"),
+)
+_LAST = "wake-ups"
+_WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("accounts",): ("lose_consent", "pause_account"),
+    ("accounts", "jobs"): ("connect_account", "remove_account", "resume_account"),
+    ("actions",): (
+        "apply_changes",
+        "complete_action",
+        "end_awakened",
+        "end_orphans",
+        "expire_approvals",
+        "fail_action",
+        "refuse_action",
+        "reject_action",
+    ),
+    ("actions", "jobs"): ("approve_action", "ask_for_action", "ask_once", "complete_undo", "record_decision"),
+    ("actions", "outbound"): (
+        "bounce",
+        "cancel_delivery",
+        "deliver",
+        "refuse_delivery",
+        "resolve_delivery",
+        "settle_restored",
+        "withdraw_delivery",
+    ),
+    ("connector_answers",): ("end_request",),
+    ("connector_answers", "connector_requests"): ("ask_connector",),
+    ("connector_requests",): ("give_back_requests",),
+    ("departures",): ("register_departures", "retire_departures"),
+    ("inbox",): ("accept_many", "give_back", "nack", "replay", "return_expired"),
+    ("jobs",): (
+        "ask_for_messages",
+        "ask_to_close",
+        "close_lease",
+        "disown",
+        "enqueue_decisions",
+        "enqueue_plain",
+        "enqueue_undo",
+        "enqueue_undos",
+        "fire",
+        "hand_over_action",
+        "keep_pre_image",
+        "release",
+        "release_capped",
+        "rescue",
+        "retry_job",
+        "store_message",
+        "store_messages",
+        "take_slot",
+        "unpark",
+        "wake_due",
+    ),
+    ("jobs", "pauses"): ("resume",),
+    ("jobs", "scheduler"): ("enqueue_many",),
+    ("outbound",): ("admit_delivery", "defer", "doubt", "give_back_delivery", "hasten_delivery"),
+    ("pauses",): ("pause",),
+    ("restores",): ("mark_restored", "observe_timeline", "suspect_restore"),
+    ("scheduler",): ("retry_later",),
+}
+WOKEN = {verb: frozenset(channels) for channels, verbs in _WOKEN.items() for verb in verbs}
+
+
+class Ears:
+    """The channels on which something was said."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._last = asyncio.Event()
+        self._heard: set[str] = set()
+        for channel in CHANNELS:
+            database.subscribe(channel, lambda _message, channel=channel: self._heard.add(channel))
+        database.subscribe(_LAST, lambda _message: self._last.set())
+
+    async def heard(self) -> frozenset[str]:
+        """All that was said before: what comes after it is heard after it."""
+        await self._database.run(_say_last())
+        await asyncio.wait_for(self._last.wait(), PATIENCE_S)
+        return frozenset(self._heard)
+
+
+@transaction
+def _say_last() -> Script[None]:
+    yield Notify(_LAST, "")

@@ -1,0 +1,40 @@
+"""What an account is called: one spelling of its address, and one name of its mailbox."""
+
+import pytest
+
+from postroom.core.accounts import one_spelling, same_mailbox
+from postroom.core.errors import BadInput
+
+
+def test_an_address_is_kept_in_one_spelling() -> None:
+    assert one_spelling(" Ada@Example.COM ") == "ada@example.com"
+
+
+def test_an_address_of_320_characters_is_the_longest() -> None:
+    longest = "a" * 308 + "@example.com"
+    assert one_spelling(longest) == longest
+    with pytest.raises(BadInput):
+        one_spelling(f"a{longest}")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "ada", "ada@", "@example.com", "a b@example.com", "a@b@c", "a\u200b@x.example"]
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(BadInput, match="no mail address"):
+        one_spelling(address)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a.da@gmail.com", "Ada@googlemail.com", True),
+        ("a.da@example.com", "ada@example.com", False),
+        ("ada@example.com", "ADA@example.com", True),
+        ("ada@gmail.com", "ada@example.com", False),
+        ("no address", " No Address ", True),
+        ("no address", "another one", False),
+    ],
+)
+def test_two_addresses_of_one_mailbox_are_the_same(one: str, other: str, same: bool) -> None:
+    assert same_mailbox(one, other) == same
