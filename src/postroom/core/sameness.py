@@ -11,7 +11,6 @@ photos under one caption may differ in nothing but their ids.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -98,7 +97,4 @@ def _without(value: Any, path: Path) -> Any:
 
 def _canonical(value: Any) -> str:
     """One text for equal JSON, however its keys are ordered."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    except TypeError:  # whole numbers beyond 64 bits
-        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
