@@ -104,7 +104,7 @@ def _mail(name: str) -> dict[str, Any]:
 async def test_with_few_places_mail_is_classified_in_the_order_of_the_picker(
     database: Database, clock: ManualClock, concurrency: int
 ) -> None:
-    picked = await arrived(database, clock, scale(200, 1_200), scale(20, 100))
+    picked = await arrived(database, clock, scale(60, 1_200), scale(8, 100))
     begun = Begun(database, len(picked))
     async with dispatching(database), working(database, begun, concurrency), asyncio.timeout(PATIENCE_S):
         await begun.all_there.wait()
@@ -115,7 +115,7 @@ async def test_with_few_places_mail_is_classified_in_the_order_of_the_picker(
 async def test_with_several_workers_nobody_begins_further_from_his_place_than_may_be_outstanding(
     database: Database, second_database: Database, clock: ManualClock
 ) -> None:
-    picked = await arrived(database, clock, scale(200, 1_200), scale(20, 100))
+    picked = await arrived(database, clock, scale(60, 1_200), scale(8, 100))
     begun = Begun(database, len(picked))
     async with (
         dispatching(database),

@@ -142,7 +142,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> Ge
 
 
 @settings(
-    max_examples=scale(120, 2000),
+    max_examples=scale(60, 2000),
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
