@@ -81,11 +81,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--osv-url", default=os.environ.get("POSTROOM_AUDIT_OSV_URL"), help="another OSV database")
     parser.add_argument("--into", type=Path, default=ROOT / "dist", help="the folder for the bills of materials")
+    parser.add_argument("locks", nargs="*", help="ask about these lock files only, and make no bills")
     given = parser.parse_args()
-    given.into.mkdir(parents=True, exist_ok=True)
-    print(f"{bill_of_python(ROOT, given.into)} Python packages in {given.into / 'postroom-python.cdx.json'}")
-    print(f"{bill_of_browser(ROOT, given.into)} browser packages in {given.into / 'postroom-browser.cdx.json'}")
-    outcomes = {audit(ROOT, lock, given.osv_url) for lock in LOCKS}
+    if not given.locks:
+        given.into.mkdir(parents=True, exist_ok=True)
+        print(f"{bill_of_python(ROOT, given.into)} Python packages in {given.into / 'postroom-python.cdx.json'}")
+        print(f"{bill_of_browser(ROOT, given.into)} browser packages in {given.into / 'postroom-browser.cdx.json'}")
+    outcomes = {audit(ROOT, lock, given.osv_url) for lock in given.locks or LOCKS}
     return FAULTS if FAULTS in outcomes else NOT_ASKED if NOT_ASKED in outcomes else CLEAN
 
 
