@@ -17,6 +17,7 @@ from postroom.connector_process import connector_token, exporting_alone, heartbe
 from postroom.core.accounts import gmail_endpoint, mailbox_name
 from postroom.core.errors import BadInput, PostroomError
 from postroom.private_files import open_private, private_folder
+from postroom.store.restore_lock import sharing_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,7 +140,10 @@ def held_folder(folder: Path) -> Generator[Path]:
     locked = folder.with_name(f"gmail-{mailbox_name(email)}")
     for each in {folder, locked}:
         private_folder(each)
-    with open(open_private(locked / "lock", os.O_WRONLY | os.O_CREAT), "w") as lock:
+    with (
+        sharing_folder(folder.parent.parent),
+        open(open_private(locked / "lock", os.O_WRONLY | os.O_CREAT), "w") as lock,
+    ):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -14,6 +14,7 @@ import asyncpg
 
 from postroom.backup.archive import Progress, silent
 from postroom.core.errors import BackupError, DatabaseInUse, DatabaseUnavailable
+from postroom.store.restore_lock import RESTORE_LOCK
 
 SCHEMAS = ("postroom", "switchboard")
 # Which migrations were applied is said by applying them; receipts belong to connections that have ended.
@@ -33,9 +34,9 @@ _REFERENCES = """
 _SEQUENCES = """
     SELECT schemaname || '.' || sequencename, last_value FROM pg_sequences
     WHERE schemaname IN ('postroom', 'switchboard') AND last_value IS NOT NULL"""
-_OTHERS = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'postroom' AND pid <> pg_backend_pid()"""
+# Connections that are just being closed are waited for.
+_ALONE = f"SET lock_timeout = '2s'; SELECT pg_advisory_lock({RESTORE_LOCK}); RESET lock_timeout"
+_SHARE = f"SELECT pg_try_advisory_lock_shared({RESTORE_LOCK})"
 
 
 class Table(NamedTuple):
@@ -58,8 +59,11 @@ class Copied(NamedTuple):
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncGenerator[asyncpg.Connection]:
-    """A connection without any of the limits that work in small steps has: a copy takes as long as it takes."""
+async def connected(url: str, *, alone: bool = False) -> AsyncGenerator[asyncpg.Connection]:
+    """A connection without any of the limits that work in small steps has: a copy takes as long as it takes.
+
+    With `alone`, no process of Postroom is on the database until it is closed. Raises DatabaseInUse when one is.
+    """
     settings = {"application_name": "postroom-backup", "search_path": "postroom,switchboard", "timezone": "UTC"}
     try:
         connection = await asyncpg.connect(url, server_settings=settings, timeout=10)
@@ -68,9 +72,22 @@ async def connected(url: str) -> AsyncGenerator[asyncpg.Connection]:
             f"PostgreSQL could not be reached ({type(error).__name__}); check POSTROOM_DATABASE_URL"
         ) from error
     try:
+        await (_be_alone(connection) if alone else _share(connection))
         yield connection
     finally:
         await connection.close()
+
+
+async def _be_alone(connection: asyncpg.Connection) -> None:
+    try:
+        await connection.execute(_ALONE)
+    except asyncpg.LockNotAvailableError:
+        raise DatabaseInUse("connections of Postroom are on this database; stop every process first") from None
+
+
+async def _share(connection: asyncpg.Connection) -> None:
+    if not await connection.fetchval(_SHARE):
+        raise DatabaseInUse("a restore of this database is under way; try again when it has ended")
 
 
 async def copy_out(connection: asyncpg.Connection, folder: Path, progress: Progress = silent) -> Copied:
@@ -120,11 +137,6 @@ async def tables_of(connection: asyncpg.Connection) -> list[Table]:
         for name in free:
             del needs[name]
     return ordered
-
-
-async def refuse_while_used(connection: asyncpg.Connection) -> None:
-    if (others := await connection.fetchval(_OTHERS)) > 0:
-        raise DatabaseInUse(f"{others} connections of Postroom are on this database; stop every process first")
 
 
 async def is_empty(connection: asyncpg.Connection) -> bool:

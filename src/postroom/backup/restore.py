@@ -6,7 +6,6 @@ database knows that it was restored: before mail leaves again, sent mail is comp
 """
 
 import asyncio
-import fcntl
 import os
 import shutil
 from collections.abc import Generator
@@ -17,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from postroom.backup import postgres_copy, sqlite_copy
 from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveReader, Manifest, Progress, silent
-from postroom.core.errors import BackupError, BadInput, DatabaseInUse
+from postroom.core.errors import BackupError, BadInput
 from postroom.outbound.restored import FILE as TIMELINE
 from postroom.outbound.restored import read_seen, write_seen
 from postroom.private_files import DATABASE as FILE
@@ -27,6 +26,7 @@ from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.migrate import apply, migrate, migrations
 from postroom.store.postgres import PostgresDatabase
+from postroom.store.restore_lock import alone_in_folder
 from postroom.store.sqlite import SqliteDatabase
 from postroom.store.timeline import mark_restored, place_of
 
@@ -59,8 +59,7 @@ async def restore_backup(
     archive = await asyncio.to_thread(ArchiveReader, file, progress)
     try:
         _check_kind(archive.manifest, place)
-        private_folder(place.data_dir)
-        with _unused(place.data_dir):
+        with alone_in_folder(place.data_dir):
             restored = Restored(archive.manifest)
             stamp = f"{now:%Y%m%dT%H%M%S}"
             with _stage(place.data_dir) as stage:
@@ -88,24 +87,6 @@ def _check_kind(manifest: Manifest, place: Place) -> None:
                 f"the backup is of a newer or changed Postroom ({manifest.postroom}, migration {version:04}); "
                 "install that version"
             )
-
-
-@contextmanager
-def _unused(data_dir: Path) -> Generator[None]:
-    """Holds the lock of every connector in the folder, so that none starts meanwhile."""
-    held: list[int] = []
-    try:
-        for path in sorted((data_dir / "connectors").glob("*/lock")):
-            handle = os.open(path, os.O_RDWR)
-            held.append(handle)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise DatabaseInUse(f"a connector runs in {path.parent}; stop every Postroom process first") from None
-        yield
-    finally:
-        for handle in held:
-            os.close(handle)
 
 
 @contextmanager
@@ -144,7 +125,8 @@ async def _restore_sqlite(
         raise BadInput(
             "--data-dir", f"{place.data_dir} holds data already", "give an empty folder, or --replace to set it aside"
         )
-    sqlite_copy.refuse_while_used(current)
+    with sqlite_copy.alone_with(current):
+        pass  # told now rather than after the work
     staged = stage / FILE
     await asyncio.to_thread(archive.extract, f"{DATABASE}{FILE}", staged, progress)
     if await asyncio.to_thread(sqlite_copy.check_sqlite, staged) != archive.manifest.rows:
@@ -154,10 +136,12 @@ async def _restore_sqlite(
         restored.epoch = await _mark(database, place.data_dir, archive.manifest.created_at, signed, now)
     finally:
         await database.close()
-    sqlite_copy.refuse_while_used(staged)  # leaves no log beside it
+    with sqlite_copy.alone_with(staged):
+        pass  # no log is left beside it
     aside = place.data_dir / f"backup-replaced-{stamp}"
-    _swap_connectors(place.data_dir, stage, aside, restored)
-    _swap_database(current, staged, aside, restored)
+    with sqlite_copy.alone_with(current):
+        _swap_connectors(place.data_dir, stage, aside, restored)
+        _swap_database(current, staged, aside, restored)
 
 
 def _swap_database(current: Path, staged: Path, aside: Path, restored: Restored) -> None:
@@ -186,8 +170,7 @@ async def _restore_postgres(
     progress: Progress,
 ) -> None:
     manifest = archive.manifest
-    async with postgres_copy.connected(url) as connection:
-        await postgres_copy.refuse_while_used(connection)
+    async with postgres_copy.connected(url, alone=True) as connection:
         is_empty = await postgres_copy.is_empty(connection) and not _has_state(place.data_dir / "connectors")
         if not is_empty and not place.replace:
             raise BadInput(
@@ -196,7 +179,7 @@ async def _restore_postgres(
         for name in archive.names(DATABASE):
             archive.extract(name, stage / PurePosixPath(name).name, progress)
         restored.set_aside += await postgres_copy.set_aside(connection, f"replaced_{stamp.lower()}")
-        database = PostgresDatabase(url)
+        database = PostgresDatabase(url, restoring=True)
         try:
             known = migrations("postgres")
             for each in known:

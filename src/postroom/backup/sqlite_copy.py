@@ -1,6 +1,8 @@
 """A copy of a SQLite database that others are writing to: one moment of it, page by page, then checked as a whole."""
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -65,19 +67,33 @@ def migrations_in(path: Path) -> dict[int, str]:
         connection.close()
 
 
-def refuse_while_used(path: Path) -> None:
-    """Raises DatabaseInUse while any other process has the database open: only the last one can leave WAL mode."""
+@contextmanager
+def alone_with(path: Path) -> Generator[None]:
+    """No other program has the database open, or can read or write it, while the block runs; no log is beside it then.
+
+    Raises DatabaseInUse when one has it open. A file that is no database, or none at all, is nobody's.
+    """
     if not path.exists():
+        yield
         return
     connection = apsw.Connection(str(path))
     try:
-        connection.set_busy_timeout(0)
-        mode = connection.execute("PRAGMA journal_mode = DELETE").fetchall()[0][0]
-        if mode == "wal":
-            raise DatabaseInUse(f"{path} is in use; stop every Postroom process on it first")
-    except apsw.BusyError:
-        raise DatabaseInUse(f"{path} is in use; stop every Postroom process on it first") from None
-    except (apsw.NotADBError, apsw.CorruptError):
-        return  # it is what is to be replaced
+        _take_for_ourselves(connection, path)
+        yield
     finally:
         connection.close()
+
+
+def _take_for_ourselves(connection: apsw.Connection, path: Path) -> None:
+    """Only the last one that has it open can leave WAL mode."""
+    try:
+        connection.set_busy_timeout(0)
+        mode = connection.execute("PRAGMA journal_mode = DELETE").fetchall()[0][0]
+        if mode != "wal":
+            connection.execute("BEGIN EXCLUSIVE")
+            return
+    except apsw.BusyError:
+        pass
+    except (apsw.NotADBError, apsw.CorruptError):
+        return  # it is what is to be replaced
+    raise DatabaseInUse(f"{path} is in use; stop every process on it first")

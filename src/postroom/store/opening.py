@@ -13,6 +13,7 @@ from postroom.store.database import Database
 from postroom.store.health import refuse_unsafe
 from postroom.store.migrate import migrate
 from postroom.store.postgres import PostgresDatabase
+from postroom.store.restore_lock import share_folder
 from postroom.store.sqlite import SqliteDatabase
 
 log = structlog.get_logger()
@@ -40,8 +41,14 @@ def connect_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bo
     """The database as it is, for those that look before they change anything."""
     if url is None:
         _make_folder(data_dir)
-        _keep_private(data_dir / FILE)
-        return SqliteDatabase(data_dir / FILE, Ballast(data_dir / "ballast"))
+        lock = share_folder(data_dir)
+        try:
+            _keep_private(data_dir / FILE)
+            return SqliteDatabase(data_dir / FILE, Ballast(data_dir / "ballast"), lock)
+        except BaseException:
+            if lock is not None:
+                os.close(lock)
+            raise
     if not url.startswith(("postgresql://", "postgres://")):
         raise BadInput("database_url", "is no PostgreSQL address", "write postgresql://user@host:5432/database")
     return PostgresDatabase(url, allow_unsafe=allow_unsafe)

@@ -25,6 +25,7 @@ from postroom.core import errors
 from postroom.store.clock import ServerClock
 from postroom.store.database import Course, Dialect, Notify, Rows, Single, Statement, Step, Text, Transaction
 from postroom.store.listeners import Listener, Listeners
+from postroom.store.restore_lock import RESTORE_LOCK
 from postroom.store.statements import blocks
 
 T = TypeVar("T")
@@ -56,6 +57,8 @@ _BOUND_TRANSACTIONS = """
 _WAIT_FOR_DISK = """
     SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
         ELSE current_setting('synchronous_commit') END, false)"""
+# Each connection shares the lock that a restore holds alone: nothing is written to what is about to be replaced.
+_SHARE = f"SELECT pg_try_advisory_lock_shared({RESTORE_LOCK})"
 _UNBOUND_TRANSACTION = """
     SET LOCAL statement_timeout = 0;
     SELECT set_config('transaction_timeout', '0', true)
@@ -96,8 +99,11 @@ class PostgresDatabase:
         patience_s: float = PATIENCE_S,
         *,
         allow_unsafe: bool = False,
+        restoring: bool = False,
     ) -> None:
+        """With `restoring`, whoever opens it holds the lock of a restore."""
         self._url = url
+        self._restoring = restoring
         self._opening = _BOUND_TRANSACTIONS if allow_unsafe else f"{_BOUND_TRANSACTIONS}; {_WAIT_FOR_DISK}"
         self._patience_s = patience_s
         self._blocks = blocks("postgres")
@@ -310,6 +316,8 @@ class PostgresDatabase:
             )
             try:
                 await connection.execute(self._opening)
+                if not self._restoring and not await connection.fetchval(_SHARE):
+                    raise errors.DatabaseInUse("a restore of this database is under way; start again when it has ended")
             except BaseException:
                 connection.terminate()
                 raise
@@ -347,7 +355,7 @@ class PostgresDatabase:
                     self._listeners.call(channel, "")
                 tries = 0
                 await gone.wait()
-            except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError, errors.DatabaseUnavailable):
+            except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError, errors.StoreError):
                 tries += 1
             finally:
                 if connection is not None:

@@ -15,6 +15,7 @@ write-ahead log is kept short between two groups (`write_ahead_log.py`).
 
 import asyncio
 import contextlib
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterable
@@ -64,9 +65,11 @@ class SqliteDatabase:
 
     dialect: Dialect = "sqlite"
 
-    def __init__(self, path: Path, ballast: Ballast | None = None) -> None:
+    def __init__(self, path: Path, ballast: Ballast | None = None, lock: int | None = None) -> None:
+        """`lock` is the descriptor of a lock that is held as long as the database is open."""
         self.path = path
         self._ballast = ballast
+        self._lock = lock
         self._blocks = blocks("sqlite")
         self._listeners = Listeners()
         self._inbox: queue.SimpleQueue[_Waiting[Any] | None] = queue.SimpleQueue()
@@ -101,6 +104,8 @@ class SqliteDatabase:
             self._readers.close()
             self._log.close()
             self._connection.close()
+            if self._lock is not None:
+                os.close(self._lock)
 
     def _write_forever(self) -> None:
         ending = False

@@ -1,0 +1,66 @@
+"""A restore is alone in its data folder: whoever uses the folder shares a lock there, and a restore holds it alone.
+
+Every process that opens the SQLite file, and every connector that keeps its state in the folder, shares it. So of a
+restore and a process that starts meanwhile one is refused, and nothing is acknowledged by a database that is about to
+be replaced. The system drops the lock when the process ends. PostgreSQL has an advisory lock of the same meaning
+(`RESTORE_LOCK`), which every connection shares.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+from postroom.core.errors import DatabaseInUse
+from postroom.private_files import open_private, private_folder
+
+FILE = "restore.lock"
+RESTORE_LOCK = 7305418627337
+
+
+def share_folder(folder: Path) -> int | None:
+    """The descriptor that holds the shared lock until it is closed. Raises DatabaseInUse while a restore is under way.
+
+    None where no file can be made: whoever opens the database next says better what is wrong there.
+    """
+    try:
+        descriptor = open_private(folder / FILE, os.O_RDWR | os.O_CREAT)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        raise DatabaseInUse(
+            f"a restore is under way in {folder}, by process {holder or '?'}; start again when it has ended"
+        ) from None
+    return descriptor
+
+
+@contextlib.contextmanager
+def sharing_folder(folder: Path) -> Generator[None]:
+    """The folder is in use while the block runs, and nothing is restored into it."""
+    descriptor = share_folder(folder)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone_in_folder(folder: Path) -> Generator[None]:
+    """No other process uses the folder while the block runs. Raises DatabaseInUse when one does."""
+    descriptor = open_private(private_folder(folder) / FILE, os.O_RDWR | os.O_CREAT)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatabaseInUse(f"{folder} is in use; stop every Postroom process on it first") from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
