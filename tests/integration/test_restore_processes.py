@@ -1,15 +1,22 @@
-"""Backups and restores beside real processes."""
+"""Backups and restores beside real processes, and on a disk that takes no more."""
 
+import resource
 import subprocess
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import asyncpg
 import pytest
 
-from integration.test_processes import announced, postroom, running
+from integration.test_processes import POSTROOM, announced, environment, postroom, running
+from postroom.backup import postgres_copy
 from postroom.backup.restore import STAGE, Place, restore_backup
+from postroom.core.errors import BackupError
+from postroom.private_files import DATABASE
 from postroom.store.audit import Signature
 from postroom.store.ids import new_id
+from support.patience import PATIENCE_S
 
 WRITES = ("token", "create", "--role", "admin")
 
@@ -51,3 +58,72 @@ def test_a_restore_is_refused_while_a_process_runs(prepared: Path, database_url:
     assert refused.returncode != 0
     assert "stop every" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def limited(folder: Path, largest: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """With a disk that takes no file beyond this size."""
+    return subprocess.run(
+        [*POSTROOM, *arguments],
+        cwd=folder,
+        env=environment(folder, None),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest)),
+    )
+
+
+def everything_in(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*")):
+        if not path.name.endswith((".lock", "-wal", "-shm")):
+            yield str(path.relative_to(folder))
+
+
+@pytest.mark.parametrize("database_url", [None])
+@pytest.mark.parametrize("too_little", ["for the copy", "for the file"])
+def test_a_backup_for_which_there_is_no_space_says_so_and_leaves_nothing(prepared: Path, too_little: str) -> None:
+    before = list(everything_in(prepared))
+    size = (prepared / "data" / DATABASE).stat().st_size
+    largest = size // 2 if too_little == "for the copy" else size + 1024
+    refused = limited(prepared, largest, "backup", "two.postroom-backup")
+    assert refused.returncode != 0
+    assert "Traceback" not in refused.stderr
+    assert "two.postroom-backup could not be written" in refused.stderr
+    assert "MiB" in refused.stderr
+    assert list(everything_in(prepared)) == before
+
+
+@pytest.mark.parametrize("database_url", [None])
+def test_a_restore_for_which_there_is_no_space_says_so_and_changes_nothing(prepared: Path) -> None:
+    before = list(everything_in(prepared))
+    size = (prepared / "data" / DATABASE).stat().st_size
+    refused = limited(prepared, size // 2, "restore", "--replace", "one.postroom-backup")
+    assert refused.returncode != 0
+    assert "Traceback" not in refused.stderr
+    assert "one.postroom-backup could not be written" in refused.stderr
+    assert list(everything_in(prepared)) == before
+    assert postroom(prepared, "token", "list").returncode == 0
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_a_postgres_that_cannot_take_the_rows_has_what_it_had(
+    prepared: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    async def full(*_arguments: object) -> None:
+        raise asyncpg.DiskFullError("could not extend file")
+
+    monkeypatch.setattr(postgres_copy, "copy_in", full)
+    signed = Signature(new_id(), "test", "admin")
+    with pytest.raises(BackupError, match="could not extend file"):
+        await restore_backup(
+            prepared / "one.postroom-backup",
+            Place(prepared / "data", database_url, replace=True),
+            signed,
+            datetime.now(UTC),
+        )
+    listed = postroom(prepared, "token", "list", "--json", database_url=database_url)
+    assert len(listed.stdout.splitlines()) == 1
+    async with postgres_copy.connected(database_url) as connection:
+        assert await connection.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname LIKE '%replaced%'") == 0

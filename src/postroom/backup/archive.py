@@ -9,6 +9,7 @@ An archive without a manifest was cut off; one whose checksums differ was damage
 touched.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -116,7 +117,8 @@ class ArchiveWriter:
         sync_folder(self.path.parent)
 
     def discard(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what the disk would not take is not wanted any more
+            self._file.close()
         self._partial.unlink(missing_ok=True)
 
     def _add(self, name: str, source: "_Hashed") -> None:

@@ -5,6 +5,7 @@ recognised. One that is newer would make it skip mail that the restored database
 """
 
 import asyncio
+import contextlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 from postroom import __version__
 from postroom.backup import postgres_copy, sqlite_copy
 from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveWriter, Manifest, Progress, silent
+from postroom.backup.disk_space import enough_space, size_of
 from postroom.core.errors import BackupError, BadInput
 from postroom.private_files import DATABASE as FILE
 from postroom.private_files import replace_private
@@ -36,7 +38,11 @@ class Source:
 async def make_backup(source: Source, target: Path, progress: Progress = silent) -> Manifest:
     """The backup, complete and checked, in a file that was not there before."""
     _check(source, target)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+    needed = await _space_needed(source)
+    with (
+        enough_space(f"the backup {target}", target.parent, needed),
+        tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name,
+    ):
         folder = Path(name)  # made for its owner alone, as all temporary folders
         writer = ArchiveWriter(target)
         try:
@@ -49,7 +55,8 @@ async def make_backup(source: Source, target: Path, progress: Progress = silent)
             raise BadInput("FILE", f"{target} has just been made by another", "give each a name of its own") from None
         finally:
             writer.discard()
-    note_backup(source.data_dir, manifest.created_at)
+    with contextlib.suppress(OSError):  # the backup is made, whether `doctor` knows it or not
+        note_backup(source.data_dir, manifest.created_at)
     return manifest
 
 
@@ -63,6 +70,15 @@ def _check(source: Source, target: Path) -> None:
         raise BadInput(
             "--with-keys", f"there is no {keys}", "leave it out: the keys are in POSTROOM_SECRET_KEY, or none"
         )
+
+
+async def _space_needed(source: Source) -> int:
+    """In bytes, about: a copy of everything is made first, and then put into the file."""
+    connectors = size_of(source.data_dir / "connectors")
+    if source.url is None:
+        return connectors + 2 * size_of(*source.data_dir.glob(f"{FILE}*"))
+    async with postgres_copy.connected(source.url) as connection:
+        return connectors + 2 * await postgres_copy.size_of(connection)
 
 
 async def _add_database(writer: ArchiveWriter, source: Source, folder: Path, progress: Progress) -> Manifest:

@@ -34,6 +34,9 @@ _REFERENCES = """
 _SEQUENCES = """
     SELECT schemaname || '.' || sequencename, last_value FROM pg_sequences
     WHERE schemaname IN ('postroom', 'switchboard') AND last_value IS NOT NULL"""
+_SIZE = """
+    SELECT coalesce(sum(pg_table_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'r' AND n.nspname IN ('postroom', 'switchboard')"""
 # Connections that are just being closed are waited for.
 _ALONE = f"SET lock_timeout = '2s'; SELECT pg_advisory_lock({RESTORE_LOCK}); RESET lock_timeout"
 _SHARE = f"SELECT pg_try_advisory_lock_shared({RESTORE_LOCK})"
@@ -88,6 +91,11 @@ async def _be_alone(connection: asyncpg.Connection) -> None:
 async def _share(connection: asyncpg.Connection) -> None:
     if not await connection.fetchval(_SHARE):
         raise DatabaseInUse("a restore of this database is under way; try again when it has ended")
+
+
+async def size_of(connection: asyncpg.Connection) -> int:
+    """The bytes of all tables, without their indexes."""
+    return await connection.fetchval(_SIZE)
 
 
 async def copy_out(connection: asyncpg.Connection, folder: Path, progress: Progress = silent) -> Copied:
@@ -159,6 +167,17 @@ async def set_aside(connection: asyncpg.Connection, suffix: str) -> list[str]:
             await connection.execute(f"ALTER SCHEMA {schema} RENAME TO {schema}_{suffix}")
             moved.append(f"{schema}_{suffix}")
     return moved
+
+
+async def put_back(connection: asyncpg.Connection, set_aside: Sequence[str], suffix: str) -> None:
+    """Undoes `set_aside`: what was begun in its place goes, and the old names are given back."""
+    await connection.execute("ROLLBACK")
+    await connection.execute("BEGIN")
+    for schema in SCHEMAS:
+        await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        if f"{schema}_{suffix}" in set_aside:
+            await connection.execute(f"ALTER SCHEMA {schema}_{suffix} RENAME TO {schema}")
+    await connection.execute("COMMIT")
 
 
 async def copy_in(

@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
+import asyncpg
+
 from postroom.backup import postgres_copy, sqlite_copy
 from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveReader, Manifest, Progress, silent
+from postroom.backup.disk_space import enough_space
 from postroom.core.errors import BackupError, BadInput
 from postroom.outbound.restored import FILE as TIMELINE
 from postroom.outbound.restored import read_seen, write_seen
@@ -59,7 +62,8 @@ async def restore_backup(
     archive = await asyncio.to_thread(ArchiveReader, file, progress)
     try:
         _check_kind(archive.manifest, place)
-        with alone_in_folder(place.data_dir):
+        needed = sum(member.size for member in archive.manifest.members.values())
+        with enough_space(f"what is in {file}", place.data_dir, needed), alone_in_folder(place.data_dir):
             restored = Restored(archive.manifest)
             stamp = f"{now:%Y%m%dT%H%M%S}"
             with _stage(place.data_dir) as stage:
@@ -178,7 +182,8 @@ async def _restore_postgres(
             )
         for name in archive.names(DATABASE):
             archive.extract(name, stage / PurePosixPath(name).name, progress)
-        restored.set_aside += await postgres_copy.set_aside(connection, f"replaced_{stamp.lower()}")
+        suffix = f"replaced_{stamp.lower()}"
+        restored.set_aside += await postgres_copy.set_aside(connection, suffix)
         database = PostgresDatabase(url, restoring=True)
         try:
             known = migrations("postgres")
@@ -187,8 +192,13 @@ async def _restore_postgres(
                     await database.run(apply(each, "postgres", known))
             await postgres_copy.copy_in(connection, stage, manifest.rows, manifest.sequences, progress)
             restored.epoch = await _mark(database, place.data_dir, manifest.created_at, signed, now)
-        finally:
+        except BaseException as error:
             await database.close()
+            await postgres_copy.put_back(connection, restored.set_aside, suffix)
+            if isinstance(error, asyncpg.PostgresError):
+                raise BackupError(f"PostgreSQL could not take the rows ({error}); nothing was changed") from error
+            raise
+        await database.close()
         await connection.execute("ANALYZE")
     _swap_connectors(place.data_dir, stage, place.data_dir / f"backup-replaced-{stamp}", restored)
 

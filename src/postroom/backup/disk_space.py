@@ -1,0 +1,43 @@
+"""What `backup` and `restore` say when the disk does not take what they write."""
+
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from postroom.core.errors import BackupError, DatabaseFull
+
+_MIB = 1 << 20
+
+
+@contextmanager
+def enough_space(what: str, folder: Path, needed: int) -> Generator[None]:
+    """Raises BackupError when something cannot be written, with the space that is needed in the folder."""
+    try:
+        yield
+    except (ConnectionError, TimeoutError):
+        raise
+    except (OSError, apsw.FullError, apsw.IOError, DatabaseFull) as error:
+        reason = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+        raise BackupError(
+            f"{what} could not be written ({reason}): it needs about {_mib(needed)} in {folder}, where "
+            f"{_mib(_free(folder))} are free; free some space, or choose another place"
+        ) from error
+
+
+def size_of(*files: Path) -> int:
+    """In bytes; folders with all that is in them."""
+    found = [each for file in files for each in (file, *file.rglob("*")) if each.is_file()]
+    return sum(each.stat().st_size for each in found)
+
+
+def _free(folder: Path) -> int:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def _mib(size: int) -> str:
+    return f"{size / _MIB:,.1f} MiB"
