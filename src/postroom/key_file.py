@@ -65,10 +65,7 @@ class KeyFile:
             return []
         except OSError as error:
             raise VaultError(f"{self.path}: cannot be read ({error.strerror}); restore it from a backup") from None
-        try:
-            return [_key(entry) for entry in json.loads(content)["keys"]]
-        except (ValueError, KeyError, TypeError):
-            raise VaultError(f"{self.path}: this is no file of keys; restore it from a backup") from None
+        return _keys(content, str(self.path))
 
     def add(self, now: datetime, *, only_first: bool = False) -> SecretKey:
         """A new key, from now on the newest. With `only_first`, the one that is there already is as good."""
@@ -79,6 +76,17 @@ class KeyFile:
             new = SecretKey(secrets.token_bytes(KEY_BYTES), now)
             self._write([*keys, new])
             return new
+
+    def merge(self, content: bytes, whose: str) -> list[str]:
+        """Adds the keys of another file that are not here yet; says which. The newest one here stays the newest."""
+        added = _keys(content, whose)
+        with self._locked():
+            keys = self.read()
+            known = {key.id for key in keys}
+            new = [key for key in added if key.id not in known]
+            if new:
+                self._write([*new, *keys])
+            return [key.id for key in new]
 
     def drop(self, ids: Collection[str]) -> list[str]:
         """Forgets these keys; says which of them were here."""
@@ -133,6 +141,13 @@ class KeyFile:
 def _entry(key: SecretKey) -> dict[str, Any]:
     created_at = None if key.created_at is None else key.created_at.isoformat()
     return {"id": key.id, "created_at": created_at, "key": base64.b64encode(key.secret).decode()}
+
+
+def _keys(content: bytes, whose: str) -> list[SecretKey]:
+    try:
+        return [_key(entry) for entry in json.loads(content)["keys"]]
+    except (ValueError, KeyError, TypeError):
+        raise VaultError(f"{whose}: this is no file of keys; restore it from a backup") from None
 
 
 def _key(entry: dict[str, Any]) -> SecretKey:

@@ -12,6 +12,7 @@ from conftest import ManualClock
 from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import Place, restore_backup
 from postroom.core.errors import BackupError, BadInput, DatabaseInUse
+from postroom.key_file import KeyFile
 from postroom.store.opening import open_database
 
 CHANGED = ("schema_migrations", "timeline", "restores", "restore_checks", "audit", "sqlite_sequence")
@@ -67,3 +68,16 @@ async def test_a_damaged_or_cut_off_backup_is_refused_before_anything_is_touched
         with pytest.raises(BackupError):
             await restore_backup(file, Place(tmp_path / "new", None), signed(), clock())
         assert not (tmp_path / "new").exists()
+
+
+async def test_keys_of_the_backup_join_those_that_are_there(tmp_path: Path, clock: ManualClock) -> None:
+    folder, other, file = tmp_path / "data", tmp_path / "other", tmp_path / "one.postroom-backup"
+    desk = await filled(folder, None, clock)
+    key = KeyFile(folder).add(clock())
+    await make_backup(Source(folder, None, [key.id], with_keys=True), file)
+    await desk.database.close()
+    own = KeyFile(other).add(clock())
+    restored = await restore_backup(file, Place(other, None), signed(), clock())
+    assert restored.keys_restored
+    assert [each.id for each in KeyFile(other).read()] == [key.id, own.id]
+    assert (other / "keys.json").stat().st_mode & 0o777 == 0o600

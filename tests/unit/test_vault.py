@@ -196,3 +196,18 @@ def test_processes_that_need_a_key_at_once_lose_none(tmp_path: Path, work: objec
     assert [process.exitcode for process in processes] == [0] * 8
     assert len(KeyFile(tmp_path).read()) == keys
     assert [each.name for each in tmp_path.iterdir() if each.name not in ("keys.json", ".keys.json.lock")] == []
+
+
+def test_the_keys_of_another_file_are_added_and_none_is_lost(tmp_path: Path) -> None:
+    here, there = KeyFile(tmp_path / "here"), KeyFile(tmp_path / "there")
+    shared, own, other = (SecretKey(os.urandom(32), NOW) for _ in range(3))
+    for file, keys in ((here, [shared, own]), (there, [shared, other])):
+        file.path.parent.mkdir()
+        file._write(keys)  # pyright: ignore[reportPrivateUsage]
+    assert here.merge(there.path.read_bytes(), "the backup") == [other.id]
+    assert {key.id for key in here.read()} == {shared.id, own.id, other.id}
+    assert here.read()[-1] == own, "what is sealed from here on is sealed with the key that was the newest here"
+    assert stat.S_IMODE(here.path.stat().st_mode) == 0o600
+    assert here.merge(there.path.read_bytes(), "the backup") == []
+    with pytest.raises(VaultError, match="the backup"):
+        here.merge(b"{}", "the backup")

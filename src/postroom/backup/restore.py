@@ -20,10 +20,11 @@ from postroom.backup import postgres_copy, sqlite_copy
 from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveReader, Manifest, Progress, silent
 from postroom.backup.disk_space import enough_space
 from postroom.core.errors import BackupError, BadInput
+from postroom.key_file import KeyFile
 from postroom.outbound.restored import FILE as TIMELINE
 from postroom.outbound.restored import read_seen, write_seen
 from postroom.private_files import DATABASE as FILE
-from postroom.private_files import private_folder, replace_private, sync_folder, tighten
+from postroom.private_files import private_folder, sync_folder, tighten
 from postroom.store.audit import Signature
 from postroom.store.database import Database
 from postroom.store.ids import new_id
@@ -72,7 +73,6 @@ async def restore_backup(
                     await _restore_sqlite(archive, place, stage, restored, stamp, signed, now, progress)
                 else:
                     await _restore_postgres(archive, place, place.url, stage, restored, stamp, signed, now, progress)
-            restored.keys_restored = _restore_keys(archive, place.data_dir)
             tighten(place.data_dir)
         return restored
     finally:
@@ -142,6 +142,7 @@ async def _restore_sqlite(
         await database.close()
     with sqlite_copy.alone_with(staged):
         pass  # no log is left beside it
+    _restore_keys(archive, place.data_dir, restored)
     aside = place.data_dir / f"backup-replaced-{stamp}"
     with sqlite_copy.alone_with(current):
         _swap_connectors(place.data_dir, stage, aside, restored)
@@ -182,6 +183,7 @@ async def _restore_postgres(
             )
         for name in archive.names(DATABASE):
             archive.extract(name, stage / PurePosixPath(name).name, progress)
+        _restore_keys(archive, place.data_dir, restored)
         suffix = f"replaced_{stamp.lower()}"
         restored.set_aside += await postgres_copy.set_aside(connection, suffix)
         database = PostgresDatabase(url, restoring=True)
@@ -227,10 +229,7 @@ def _swap_connectors(data_dir: Path, stage: Path, aside: Path, restored: Restore
     sync_folder(data_dir)
 
 
-def _restore_keys(archive: ArchiveReader, data_dir: Path) -> bool:
-    """Where there is a key file already it stays: its keys may be needed, and none of them can be made again."""
-    target = data_dir / KEYS
-    if KEYS not in archive.manifest.members or target.exists():
-        return False
-    replace_private(target, archive.read(KEYS))
-    return True
+def _restore_keys(archive: ArchiveReader, data_dir: Path, restored: Restored) -> None:
+    """Beside the keys that are there already, before the database comes: none of them can be made again."""
+    if KEYS in archive.manifest.members:
+        restored.keys_restored = KeyFile(data_dir).merge(archive.read(KEYS), f"{KEYS} in {archive.path}") != []
