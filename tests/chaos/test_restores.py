@@ -33,6 +33,7 @@ from postroom.store.clock import wall_clock
 from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.opening import connect_database, open_database
+from postroom.store.pauses import ALL, resume
 from postroom.store.rules import NewRule, add_rules
 from support.processes import Child, Family
 
@@ -103,6 +104,12 @@ class Scene:
     async def restore(self, file: Path) -> None:
         target = Target(self.place.folder, self.place.url, replace=True)
         await restore_backup(file, target, signed(), datetime.now(UTC))
+        database = connect_database(self.place.folder, self.place.url)
+        try:
+            # A restored database is paused; the person who restored it has looked at it.
+            assert await database.run(resume(ALL, signed(), wall_clock())) is not None
+        finally:
+            await database.close()
 
     async def until_left(self, count: int) -> None:
         """Until so many messages were handled. What waits for a person is answered by one who knows the truth."""

@@ -1,13 +1,16 @@
 """For each writing verb of restores: a database in which it has something to do."""
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from conformance.desk import Desk
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_outbound import SENDER, admitted, stored
 from conformance.fault_cases_registry import signed
-from postroom.store import restores, timeline
+from postroom.core.roles import Role
+from postroom.store import pauses, prohibitions, protection, restores, rules, timeline, tokens
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 
@@ -59,4 +62,58 @@ async def settle_restored(desk: Desk) -> Transaction[Any]:
     return restores.settle_restored(check, found, drafts, new_id(), signed(), now)
 
 
-CASES: list[Case] = [observe_timeline, mark_restored, suspect_restore, settle_restored]
+async def begin_paused(desk: Desk) -> Transaction[Any]:
+    """A replaced database that has forbidden one of everything since the backup."""
+    here = await forbidding(desk)
+    return prohibitions.begin_paused(await forbidden(desk, here), desk.clock(), signed(), desk.clock.forward(60))
+
+
+class Permitted(NamedTuple):
+    """What a backup allows, by ids."""
+
+    account_id: UUID
+    token_id: UUID
+    rule_ids: list[UUID]
+
+
+async def forbidding(desk: Desk) -> Permitted:
+    """A database in which nothing is forbidden."""
+    account_id = (await stored(desk)).account_id
+    minted = tokens.mint(Role.ADMIN).token
+    await desk.database.run(tokens.create_token(minted, signed(), desk.clock()))
+    rule_ids = [new_id() for _ in range(5)]
+    wanted = {"subject_contains": "x"}
+    new = [rules.NewRule(id, f"rule {n}", "", wanted, "archive", {}) for n, id in enumerate(rule_ids)]
+    await desk.database.run(rules.add_rules(new, desk.clock()))
+    await observed(desk)
+    return Permitted(account_id, minted.id, rule_ids)
+
+
+async def forbidden(desk: Desk, permitted: Permitted) -> prohibitions.Prohibitions:
+    """The same database, of which the owner has since forbidden one of everything."""
+    found = await desk.database.run(prohibitions.load_prohibitions())
+    now, (kept, disabled, shadowed, asking, _removed) = desk.clock(), permitted.rule_ids
+    changes: dict[UUID, dict[str, Any]] = {
+        kept: {},
+        disabled: {"enabled": False, "disabled_reason": "too eager"},
+        shadowed: {"mode": "shadow"},
+        asking: {"needs_approval": True},
+    }
+    account = found.accounts[permitted.account_id]
+    return replace(
+        found,
+        pauses=[
+            pauses.Pause("all", "stop it all", "owner", now),
+            pauses.Pause(str(permitted.account_id), "leave this one", "owner", now),
+            pauses.Pause(str(new_id()), "an account that the backup does not have", "owner", now),
+        ],
+        protected=[protection.ProtectedView("sender", "ann@example.org", "", now)],
+        protected_labels=[("family", permitted.account_id, "Label_1"), ("family", new_id(), "Label_2")],
+        shadows=[("model", "model")],
+        revoked_tokens=frozenset({permitted.token_id, new_id()}),
+        accounts={account.id: replace(account, state="paused", state_reason="on leave")},
+        rules={id: replace(found.rules[id], **change) for id, change in changes.items()},
+    )
+
+
+CASES: list[Case] = [begin_paused, observe_timeline, mark_restored, suspect_restore, settle_restored]

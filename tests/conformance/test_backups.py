@@ -12,10 +12,19 @@ from conftest import ManualClock
 from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import Place, restore_backup
 from postroom.core.errors import BackupError, BadInput, DatabaseInUse
+from postroom.core.roles import Role
 from postroom.key_file import KeyFile
+from postroom.private_files import DATABASE
+from postroom.store import pauses
 from postroom.store.opening import open_database
+from postroom.store.prohibitions import Carried
+from postroom.store.protection import list_protected, protect
+from postroom.store.tokens import create_token, list_tokens, mint, revoke_token
 
-CHANGED = ("schema_migrations", "timeline", "restores", "restore_checks", "audit", "sqlite_sequence")
+CHANGED = (
+    *("schema_migrations", "timeline", "restores", "restore_checks", "audit", "sqlite_sequence"),
+    *("pauses", "pause_generation"),
+)
 
 
 async def filled(folder: Path, url: str | None, clock: ManualClock) -> Desk:
@@ -81,3 +90,44 @@ async def test_keys_of_the_backup_join_those_that_are_there(tmp_path: Path, cloc
     assert restored.keys_restored
     assert [each.id for each in KeyFile(other).read()] == [key.id, own.id]
     assert (other / "keys.json").stat().st_mode & 0o777 == 0o600
+
+
+async def test_what_was_forbidden_after_the_backup_stays_forbidden_when_it_is_restored(
+    database_url: str | None, tmp_path: Path, clock: ManualClock
+) -> None:
+    folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
+    desk = await filled(folder, database_url, clock)
+    token = mint(Role.ADMIN).token
+    await desk.database.run(create_token(token, signed(), clock()))
+    await make_backup(Source(folder, database_url, []), file)
+    await desk.database.run(pauses.pause(pauses.ALL, "stop it all", signed(), clock()))
+    await desk.database.run(protect("sender", "ann@example.org", "", signed(), clock()))
+    await desk.database.run(revoke_token(token.id, signed(), clock()))
+    await desk.database.close()
+    restored = await restore_backup(file, Place(folder, database_url, replace=True), signed(), clock())
+    assert restored.carried == Carried(pauses=1, protected=1, tokens=1)
+    database = await open_database(folder, database_url)
+    try:
+        (pause,) = await database.run(pauses.standing_pauses())
+        assert "stop it all" in pause.reason
+        assert [each.value for each in await database.run(list_protected())] == ["ann@example.org"]
+        assert [each.revoked_at is None for each in await database.run(list_tokens())] == [False]
+    finally:
+        await database.close()
+
+
+async def test_a_database_that_cannot_be_read_is_replaced_by_one_that_is_paused(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
+    desk = await filled(folder, None, clock)
+    await make_backup(Source(folder, None, []), file)
+    await desk.database.close()
+    (folder / DATABASE).write_bytes(b"no database" * 1000)
+    restored = await restore_backup(file, Place(folder, None, replace=True), signed(), clock())
+    assert restored.carried is None
+    database = await open_database(folder, None)
+    try:
+        assert [each.scope for each in await database.run(pauses.standing_pauses())] == [pauses.ALL]
+    finally:
+        await database.close()

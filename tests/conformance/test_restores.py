@@ -1,5 +1,6 @@
 """A database that has gone back in time notices it, and sends nothing that was sent since."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -9,10 +10,10 @@ import pytest
 from conformance.desk import Desk
 from conformance.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored
 from conformance.fault_cases_registry import signed
-from conformance.fault_cases_restores import observed, restored
+from conformance.fault_cases_restores import forbidden, forbidding, observed, restored
 from postroom.core.restores import Doubt, RestoredWindow, SendRequest, doubt_about, is_from, source_key
 from postroom.outbound.restored import RestorePace, RestoreWatch, read_seen
-from postroom.store import actions, outbound, restores, timeline
+from postroom.store import accounts, actions, outbound, pauses, prohibitions, restores, rules, timeline, tokens
 from postroom.store.ids import new_id
 
 
@@ -172,3 +173,56 @@ async def test_doubt_depends_on_who_asked_when_and_when_the_message_came(desk: D
     assert doubt("rule", after, before) is Doubt.LIKELY
     assert doubt("rule", after, before, first=False) is Doubt.POSSIBLE
     assert doubt("agent", after, within) is Doubt.LIKELY
+
+
+async def test_what_the_replaced_database_forbids_is_forbidden_in_the_restored_one(desk: Desk) -> None:
+    here = await forbidding(desk)
+    replaced = await forbidden(desk, here)
+    carried = await desk.database.run(prohibitions.begin_paused(replaced, desk.clock(), signed(), desk.clock()))
+    assert carried == prohibitions.Carried(pauses=2, protected=1, shadows=1, tokens=1, accounts=1, rules=4)
+    found = await desk.database.run(prohibitions.load_prohibitions())
+    reasons = {each.scope: each.reason for each in found.pauses}
+    assert set(reasons) == {"all", str(here.account_id)}
+    assert "restored from a backup of 2026-11-15" in reasons["all"]
+    assert "stop it all" in reasons["all"]
+    assert [each.value for each in found.protected] == ["ann@example.org"]
+    assert found.protected_labels == [("family", here.account_id, "Label_1")]
+    assert found.shadows == [("model", "model")]
+    (token,) = await desk.database.run(tokens.list_tokens())
+    assert token.revoked_at is not None
+    (account,) = await desk.database.run(accounts.list_accounts())
+    assert (account.state, account.state_reason) == ("paused", "on leave")
+    enabled = {each.id: each.disabled_reason for each in await desk.database.run(rules.list_rules())}
+    assert [enabled[id] for id in here.rule_ids] == [
+        None,
+        "too eager",
+        "it was put in shadow after the backup",
+        "it was made to ask for approval after the backup",
+        "it was removed after the backup",
+    ]
+
+
+async def test_an_account_that_was_removed_after_the_backup_is_removed_again(desk: Desk) -> None:
+    here = await forbidding(desk)
+    found = await desk.database.run(prohibitions.load_prohibitions())
+    removed = replace(found.accounts[here.account_id], state="removed")
+    replaced = replace(found, accounts={removed.id: removed})
+    await desk.database.run(prohibitions.begin_paused(replaced, desk.clock(), signed(), desk.clock()))
+    (account,) = await desk.database.run(accounts.list_accounts())
+    assert account.state == "removed"
+
+
+async def test_the_rules_of_a_backup_are_not_missing_in_another_installation(desk: Desk) -> None:
+    """A machine on which something was tried before the backup was put there."""
+    await forbidding(desk)
+    found = await desk.database.run(prohibitions.load_prohibitions())
+    other = replace(found, instance_id=new_id(), rules={}, accounts={})
+    carried = await desk.database.run(prohibitions.begin_paused(other, desk.clock(), signed(), desk.clock()))
+    assert carried == prohibitions.Carried()
+
+
+async def test_a_restored_database_is_paused_also_when_nothing_was_there_before(desk: Desk) -> None:
+    await desk.database.run(prohibitions.begin_paused(None, desk.clock(), signed(), desk.clock()))
+    await desk.database.run(prohibitions.begin_paused(None, desk.clock(), signed(), desk.clock()))
+    (pause,) = await desk.database.run(pauses.standing_pauses())
+    assert (pause.scope, pause.reason) == ("all", "the database was restored from a backup of 2026-11-15 08:00 UTC")

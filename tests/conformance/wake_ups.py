@@ -15,6 +15,7 @@ CHANNELS = (
 _LAST = "wake-ups"
 _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("accounts",): ("lose_consent", "pause_account"),
+    ("accounts", "pauses"): ("begin_paused",),
     ("accounts", "jobs"): ("connect_account", "remove_account", "resume_account"),
     ("actions",): (
         "apply_changes",

@@ -1,5 +1,6 @@
 """Backups and restores beside real processes, and on a disk that takes no more."""
 
+import json
 import resource
 import subprocess
 from collections.abc import Iterator
@@ -58,6 +59,20 @@ def test_a_restore_is_refused_while_a_process_runs(prepared: Path, database_url:
     assert refused.returncode != 0
     assert "stop every" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_restore_pauses_keeps_what_was_forbidden_and_says_what_to_look_at(
+    prepared: Path, database_url: str | None
+) -> None:
+    for words in (("pause", "--reason", "stop it all"), ("protect", "add", "sender", "ann@example.org")):
+        assert postroom(prepared, *words, database_url=database_url).returncode == 0
+    done = postroom(prepared, "restore", "--replace", "one.postroom-backup", database_url=database_url)
+    assert done.returncode == 0, done.stderr
+    assert "pauses (1), protected senders and labels (1)" in done.stdout
+    assert "run `postroom resume`" in done.stdout
+    assert "ann@example.org" in postroom(prepared, "protect", "list", database_url=database_url).stdout
+    resumed = postroom(prepared, "resume", "--json", database_url=database_url)
+    assert json.loads(resumed.stdout)["was_paused"]
 
 
 def limited(folder: Path, largest: int, *arguments: str) -> subprocess.CompletedProcess[str]:

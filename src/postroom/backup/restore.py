@@ -2,13 +2,14 @@
 
 Everything that can be wrong is looked at before anything is touched: the checksums, the integrity of the database and
 the number of its rows, whether its migrations are known here, and whether the place is empty and unused. The restored
-database knows that it was restored: before mail leaves again, sent mail is compared with it (`store.restores`).
+database begins paused, and forbids what the replaced one forbade (`store.prohibitions`). It knows that it was restored:
+before mail leaves again, sent mail is compared with it (`store.restores`).
 """
 
 import asyncio
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,7 +20,7 @@ import asyncpg
 from postroom.backup import postgres_copy, sqlite_copy
 from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveReader, Manifest, Progress, silent
 from postroom.backup.disk_space import enough_space
-from postroom.core.errors import BackupError, BadInput
+from postroom.core.errors import BackupError, BadInput, StoreError
 from postroom.key_file import KeyFile
 from postroom.outbound.restored import FILE as TIMELINE
 from postroom.outbound.restored import read_seen, write_seen
@@ -30,6 +31,7 @@ from postroom.store.database import Database
 from postroom.store.ids import new_id
 from postroom.store.migrate import apply, migrate, migrations
 from postroom.store.postgres import PostgresDatabase
+from postroom.store.prohibitions import Carried, Prohibitions, begin_paused, load_prohibitions
 from postroom.store.restore_lock import alone_in_folder
 from postroom.store.sqlite import SqliteDatabase
 from postroom.store.timeline import mark_restored, place_of
@@ -48,10 +50,11 @@ class Place:
 
 @dataclass(slots=True)
 class Restored:
-    """What was done. `set_aside` names what was there before."""
+    """What was done. `set_aside` names what was there before; `carried` is what only that forbade, None if unknown."""
 
     manifest: Manifest
     epoch: int = 0
+    carried: Carried | None = None
     set_aside: list[str] = field(default_factory=list[str])
     keys_restored: bool = False
 
@@ -124,7 +127,7 @@ async def _restore_sqlite(
     progress: Progress,
 ) -> None:
     current = place.data_dir / FILE
-    there = (current.exists() and current.stat().st_size > 0) or _has_state(place.data_dir / "connectors")
+    there = _has_content(current) or _has_state(place.data_dir / "connectors")
     if there and not place.replace:
         raise BadInput(
             "--data-dir", f"{place.data_dir} holds data already", "give an empty folder, or --replace to set it aside"
@@ -135,9 +138,10 @@ async def _restore_sqlite(
     await asyncio.to_thread(archive.extract, f"{DATABASE}{FILE}", staged, progress)
     if await asyncio.to_thread(sqlite_copy.check_sqlite, staged) != archive.manifest.rows:
         raise BackupError("the database in the backup has other rows than its manifest says; use another backup")
+    replaced = await _prohibitions(lambda: SqliteDatabase(current)) if _has_content(current) else None
     database = SqliteDatabase(staged)
     try:
-        restored.epoch = await _mark(database, place.data_dir, archive.manifest.created_at, signed, now)
+        await _mark(database, place.data_dir, replaced, restored, signed, now)
     finally:
         await database.close()
     with sqlite_copy.alone_with(staged):
@@ -184,6 +188,7 @@ async def _restore_postgres(
         for name in archive.names(DATABASE):
             archive.extract(name, stage / PurePosixPath(name).name, progress)
         _restore_keys(archive, place.data_dir, restored)
+        replaced = None if is_empty else await _prohibitions(lambda: PostgresDatabase(url, restoring=True))
         suffix = f"replaced_{stamp.lower()}"
         restored.set_aside += await postgres_copy.set_aside(connection, suffix)
         database = PostgresDatabase(url, restoring=True)
@@ -193,7 +198,7 @@ async def _restore_postgres(
                 if each.version in manifest.migrations:
                     await database.run(apply(each, "postgres", known))
             await postgres_copy.copy_in(connection, stage, manifest.rows, manifest.sequences, progress)
-            restored.epoch = await _mark(database, place.data_dir, manifest.created_at, signed, now)
+            await _mark(database, place.data_dir, replaced, restored, signed, now)
         except BaseException as error:
             await database.close()
             await postgres_copy.put_back(connection, restored.set_aside, suffix)
@@ -205,13 +210,39 @@ async def _restore_postgres(
     _swap_connectors(place.data_dir, stage, place.data_dir / f"backup-replaced-{stamp}", restored)
 
 
-async def _mark(database: Database, data_dir: Path, backup_at: datetime, signed: Signature, now: datetime) -> int:
-    """The restored database knows from its first moment that it was restored."""
+async def _prohibitions(open_replaced: Callable[[], Database]) -> Prohibitions | None:
+    """What the database that is replaced forbids; None when it cannot be read."""
+    try:
+        database = open_replaced()
+        try:
+            return await database.run(load_prohibitions())
+        finally:
+            await database.close()
+    except StoreError:
+        return None
+
+
+async def _mark(
+    database: Database,
+    data_dir: Path,
+    replaced: Prohibitions | None,
+    restored: Restored,
+    signed: Signature,
+    now: datetime,
+) -> None:
+    """The restored database is paused, and knows that it was restored, from its first moment."""
     await migrate(database)
+    backup_at = restored.manifest.created_at
+    carried = await database.run(begin_paused(replaced, backup_at, signed, now))
+    restored.carried = None if replaced is None else carried
     seen, place = read_seen(data_dir / TIMELINE), await place_of(database)
     timeline = await database.run(mark_restored(new_id(), place, seen, backup_at, signed, now))
     write_seen(data_dir / TIMELINE, timeline.seen)
-    return timeline.epoch
+    restored.epoch = timeline.epoch
+
+
+def _has_content(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
 
 
 def _has_state(connectors: Path) -> bool:

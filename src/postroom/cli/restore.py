@@ -14,9 +14,28 @@ from postroom.cli.running import run_briefly
 
 if TYPE_CHECKING:
     from postroom.backup.archive import Manifest
+    from postroom.backup.restore import Restored
     from postroom.settings import Settings
 
 app = one_command()
+
+_WORDS = {
+    "pauses": "pauses",
+    "protected": "protected senders and labels",
+    "shadows": "shadows",
+    "tokens": "revoked tokens",
+    "accounts": "accounts that are paused or removed",
+    "rules": "rules that are disabled",
+}
+_TO_LOOK_AT = {
+    "protect list": "senders and labels that are protected",
+    "rules list": "rules that are enabled",
+    "account list": "accounts that are connected",
+    "token list": "tokens that are valid",
+    "approvals list": "what waits for your approval",
+    "jobs list": "what is done when you resume",
+    "outbound list --state unknown": "mail that may have been sent already, once it was compared",
+}
 
 
 @app.command()
@@ -36,8 +55,9 @@ def restore(
 ) -> None:
     """Put a backup in place: into an empty data folder or database, while no Postroom process runs on it.
 
-    Everything is checked before anything is changed. Before mail leaves again, sent mail is compared with the restored
-    database, and what may have been sent since the backup waits for you (`postroom outbound list --state unknown`).
+    Everything is checked before anything is changed. The restored database is paused until `postroom resume`, and
+    forbids what the one that was there forbade. Before mail leaves again, sent mail is compared with it, and what may
+    have been sent since the backup waits for you (`postroom outbound list --state unknown`).
     """
     settings = settings_for(data_dir)
     if check:
@@ -61,6 +81,8 @@ def restore(
         "rows": sum(done.manifest.rows.values()),
         "epoch": done.epoch,
         "set_aside": done.set_aside,
+        "paused": True,
+        "kept_forbidden": None if done.carried is None else done.carried.as_counts(),
         "keys_restored": done.keys_restored,
         "keys_missing": missing,
     }
@@ -74,7 +96,21 @@ def restore(
         typer.echo(
             f"missing: the keys {', '.join(missing)}; put keys.json into {settings.data_dir}, or connect accounts anew"
         )
-    typer.echo("start Postroom: it compares sent mail with the restored database before any mail leaves")
+    _show_paused(done)
+
+
+def _show_paused(done: "Restored") -> None:
+    if done.carried is not None:
+        kept = ", ".join(f"{_WORDS[name]} ({count})" for name, count in done.carried.as_counts().items() if count)
+        typer.echo(f"kept from what was there, forbidden since the backup: {kept or 'nothing'}")
+    elif done.set_aside:
+        typer.echo("what was there could not be read: what you have forbidden since the backup is not known")
+    typer.echo(
+        "paused: start Postroom, which compares sent mail with the restored database and changes nothing. All is as it "
+        "was at the time of the backup. Look at it, then run `postroom resume`:"
+    )
+    for command, what in _TO_LOOK_AT.items():
+        typer.echo(f"  postroom {command:<33} {what}")
 
 
 def _show_checked(file: Path, manifest: "Manifest", as_json: bool) -> None:
