@@ -16,6 +16,7 @@ from postroom.handlers.history_sync import HistorySyncGmail
 from postroom.handlers.ingest_gmail import IngestGmail
 from postroom.handlers.labels_sync import LabelsSyncGmail
 from postroom.handlers.outbound_send import OutboundSend
+from postroom.handlers.snooze_sweep import SnoozeSweep
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import Handler
@@ -80,7 +81,8 @@ def job_handlers(
 def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) -> RestoreWatch:
     """What notices that the database was restored, and compares it with the mailboxes."""
     pace = RestorePace(settle=timedelta(seconds=settings.outbound.restore_settle_s))
-    return RestoreWatch(database, settings.data_dir, _carrier_of(mailboxes), pace)
+    sweep = SnoozeSweep(database, mailboxes.client_of, settings.gmail.snooze_label)
+    return RestoreWatch(database, settings.data_dir, _carrier_of(mailboxes), pace, wake_snoozed=sweep)
 
 
 def sender(settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch) -> Sender:

@@ -7,7 +7,7 @@ leaves it. Now and then the user deletes the copy of what was just sent: then on
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -118,6 +118,11 @@ class Scene:
                 await self._answer_all()
                 await asyncio.sleep(0.1)
 
+    async def until_labels(self, message_id: str, hold: Callable[[frozenset[str]], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not hold(self.mailbox.get(message_id).labels):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
     async def settle(self) -> None:
         """Until all that came was handled, and the database knows it."""
         async with asyncio.timeout(PATIENCE_S):
@@ -167,6 +172,31 @@ async def scene(place: Place, family: Family, rng: Random) -> AsyncGenerator[Sce
     await database.close()
     async with running_emulator(emulator) as gmail, nursery(backups, family, CHILD) as children:
         yield Scene(place, backups, mailbox, ledger, gmail, children, rng)
+
+
+@pytest.mark.timeout(900)
+async def test_mail_that_was_snoozed_after_the_backup_comes_back_after_the_restore(
+    place: Place, children: Family, rng: Random
+) -> None:
+    async with scene(place, children, rng) as stage:
+        process = await stage.start()
+        stage.receive(1)
+        await stage.until_left(1)
+        backup = await stage.back_up(0)
+        database = connect_database(stage.place.folder, stage.place.url)
+        later = {"amount": 1, "units": "hours"}
+        rule = NewRule(new_id(), "Later", "", {"subject_contains": "later"}, "snooze", later)
+        await database.run(add_rules([rule], wall_clock()))
+        await database.close()
+        message = stage.mailbox.deliver(b"From: p@example.com\r\nSubject: For later\r\n\r\nHello.\r\n")
+        await stage.until_labels(message.id, lambda labels: "INBOX" not in labels)
+        snoozed = stage.mailbox.get(message.id).labels
+        await process.kill()
+        await stage.restore(backup)
+        process = await stage.start()
+        await stage.until_labels(message.id, lambda labels: "INBOX" in labels)
+        assert not (snoozed - {"UNREAD"}) & stage.mailbox.get(message.id).labels, "the snooze label is off"
+        await process.kill()
 
 
 @pytest.mark.timeout(scale(900, 7200))

@@ -10,7 +10,7 @@ from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_outbound import SENDER, admitted, stored
 from conformance.fault_cases_registry import signed
 from postroom.core.roles import Role
-from postroom.store import pauses, prohibitions, protection, restores, rules, timeline, tokens
+from postroom.store import pauses, prohibitions, protection, restores, rules, timeline, tokens, wakings
 from postroom.store.database import Transaction
 from postroom.store.ids import new_id
 
@@ -116,4 +116,9 @@ async def forbidden(desk: Desk, permitted: Permitted) -> prohibitions.Prohibitio
     )
 
 
-CASES: list[Case] = [begin_paused, observe_timeline, mark_restored, suspect_restore, settle_restored]
+async def wake_forgotten(desk: Desk) -> Transaction[Any]:
+    account_id = (await stored(desk)).account_id
+    return wakings.wake_forgotten(account_id, ["18c0", "18c9"], "Label_1", desk.clock())
+
+
+CASES: list[Case] = [wake_forgotten, begin_paused, observe_timeline, mark_restored, suspect_restore, settle_restored]

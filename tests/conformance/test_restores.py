@@ -1,5 +1,6 @@
 """A database that has gone back in time notices it, and sends nothing that was sent since."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -34,9 +35,14 @@ class Mailbox:
         return self.drafts
 
 
-def watch(desk: Desk, folder: Path, mailbox: Mailbox | None = None) -> RestoreWatch:
-    found = mailbox or Mailbox([], [])
-    return RestoreWatch(desk.database, folder, lambda _id: found, RestorePace(settle=timedelta(0)), desk.clock)
+def watch(
+    desk: Desk,
+    folder: Path,
+    mailbox: Mailbox | None = None,
+    wake_snoozed: Callable[[UUID], Awaitable[object]] | None = None,
+) -> RestoreWatch:
+    found, pace = mailbox or Mailbox([], []), RestorePace(settle=timedelta(0))
+    return RestoreWatch(desk.database, folder, lambda _id: found, pace, desk.clock, wake_snoozed=wake_snoozed)
 
 
 async def states(desk: Desk) -> dict[UUID, str]:
@@ -156,6 +162,23 @@ async def test_sent_mail_of_ours_that_the_database_does_not_know_means_that_it_w
     assert len(await desk.database.run(restores.pending_checks())) == 1
     await watch(desk, tmp_path, ours).compare_pending()
     await watch(desk, tmp_path, ours).before_sending(about.account_id)
+
+
+async def test_snoozed_mail_is_looked_for_until_that_succeeds(desk: Desk, tmp_path: Path) -> None:
+    about = await stored(desk)
+    await restored(desk)
+    swept: list[UUID] = []
+
+    async def sweep(account_id: UUID) -> None:
+        swept.append(account_id)
+        if len(swept) == 1:
+            raise OSError("the mailbox did not answer")
+
+    watching = watch(desk, tmp_path, wake_snoozed=sweep)
+    assert await watching.compare_pending(), "one is left"
+    assert not await watching.compare_pending()
+    assert not await watching.compare_pending()
+    assert swept == [about.account_id] * 2
 
 
 async def test_doubt_depends_on_who_asked_when_and_when_the_message_came(desk: Desk) -> None:

@@ -63,6 +63,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "take_slot",
         "unpark",
         "wake_due",
+        "wake_forgotten",
     ),
     ("jobs", "pauses"): ("resume",),
     ("jobs", "scheduler"): ("enqueue_many",),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import NamedTuple
+from uuid import UUID
 
 from postroom.act.undo import wake
 from postroom.core.accounts import parking_key
@@ -9,7 +10,7 @@ from postroom.core.errors import Fatal, JobError, NotFound, Parked, Retryable
 from postroom.core.mailbox import Mailbox
 from postroom.core.permits import Permit
 from postroom.gmail.errors import GmailError, LabelNotFound, job_error_of
-from postroom.handlers.payload import uuid_field
+from postroom.handlers.payload import text_field, uuid_field
 from postroom.handlers.traced_mailbox import TracedMailbox
 from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses
@@ -36,10 +37,7 @@ class UnsnoozeGmail:
 
     async def __call__(self, run: JobRun) -> None:
         account_id = uuid_field(run.job, "account_id")
-        try:
-            message = await self._database.run(mail.load_message(uuid_field(run.job, "message_id")))
-        except NotFound as error:
-            raise Fatal(str(error)) from None
+        id, gmail_id = await self._message(run, account_id)
         await self._database.run(pauses.check_paused(account_id))
         if await self._is_snoozed_anew(run):
             return
@@ -47,14 +45,23 @@ class UnsnoozeGmail:
         try:
             mailbox = TracedMailbox(self._mailbox_of(run.permit(account_id, gives_back=True)))
             label_ids = await self._label_ids(run, mailbox)
-            labels = await wake(
-                mailbox, message.provider_message_id, label_ids, snooze.hidden_at, was_hidden=snooze.was_hidden
-            )
+            labels = await wake(mailbox, gmail_id, label_ids, snooze.hidden_at, was_hidden=snooze.was_hidden)
         except GmailError as error:
             raise _kept_trying(job_error_of(error, "unsnooze", account_id)) from error
         except Fatal as error:  # the account was removed: should it be connected again, its mail still has to come back
             raise Parked(parking_key(account_id), str(error)) from error
-        await run.complete(actions.end_awakened(run.job, message.id, labels, self._clock()))
+        await run.complete(actions.end_awakened(run.job, id, labels, self._clock()))
+
+    async def _message(self, run: JobRun, account_id: UUID) -> tuple[UUID | None, str]:
+        """Its id and Gmail's. One that a sweep has found in the mailbox need not be stored."""
+        if "gmail_id" in run.job.payload:
+            gmail_id = text_field(run.job, "gmail_id")
+            return await self._database.run(mail.find_message_id(account_id, gmail_id)), gmail_id
+        try:
+            message = await self._database.run(mail.load_message(uuid_field(run.job, "message_id")))
+        except NotFound as error:
+            raise Fatal(str(error)) from None
+        return message.id, message.provider_message_id
 
     async def _is_snoozed_anew(self, run: JobRun) -> bool:
         if "action_id" not in run.job.payload:
@@ -65,7 +72,7 @@ class UnsnoozeGmail:
         """What became of the snooze. A message that is woken while it is still being hidden would stay hidden: its
         waking waits for that."""
         if "action_id" not in run.job.payload:
-            return _Snooze(None)
+            return _Snooze(None, was_hidden="gmail_id" not in run.job.payload)
         action = await self._database.run(actions.load_action(uuid_field(run.job, "action_id")))
         if action.state == "executing":
             raise Retryable("the message is still being snoozed; it is woken after that")
@@ -85,7 +92,7 @@ class UnsnoozeGmail:
 
 class _Snooze(NamedTuple):
     """`hidden_at` is the place in the mailbox's history from which on changes of the message are not ours, where it was
-    kept. A snooze that was broken off may have hidden the message or not."""
+    kept. A snooze that was broken off may have hidden the message or not; of one that nobody recorded, nobody knows."""
 
     hidden_at: int | None
     was_hidden: bool = True

@@ -54,13 +54,16 @@ class RestoreWatch:
         pace: RestorePace | None = None,
         clock: Clock = wall_clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        wake_snoozed: Callable[[UUID], Awaitable[object]] | None = None,
     ) -> None:
+        """`wake_snoozed` brings back what was snoozed in the mailbox of an account after the backup."""
         self._database = database
         self._file = folder / FILE
         self._mailbox_of = mailbox_of
         self._pace = pace or RestorePace()
         self._clock = clock
         self._sleep = sleep
+        self._wake_snoozed = wake_snoozed
         self._timeline: Timeline | None = None
         self._looked_at: set[UUID] = set()
         self._looking = asyncio.Lock()
@@ -111,6 +114,8 @@ class RestoreWatch:
             # Drafts first: one that is sent meanwhile is then in sent mail too, and sent mail counts.
             drafts = await mailbox.marked_drafts()
             sent = await mailbox.sent_since(check.window.since - MARGIN)
+            if self._wake_snoozed is not None:
+                await self._wake_snoozed(check.account_id)
         except (PostroomError, TimeoutError, OSError) as error:
             log.warning("restore.mailbox_unread", account=check.account_id, error=type(error).__name__)
             return False

@@ -222,9 +222,14 @@ def has_slept_through(id: UUID, now: datetime) -> Script[bool]:
 
 
 @transaction
-def end_awakened(job: Job, message_id: UUID, labels: frozenset[str] | None, now: datetime) -> Script[None]:
-    """A snoozed message is back, or gone: what we know of it, and the end of the job that woke it."""
+def end_awakened(job: Job, message_id: UUID | None, labels: frozenset[str] | None, now: datetime) -> Script[None]:
+    """A snoozed message is back, or gone: what we know of it, and the end of the job that woke it.
+
+    Without a message, it is one that is not stored.
+    """
     yield from completing_one(job, now)
+    if message_id is None:
+        return
     if labels is None:
         yield sql("mark_message_deleted", message_id, now)
     else:

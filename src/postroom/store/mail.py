@@ -156,6 +156,13 @@ def load_message(id: UUID) -> Script[StoredMessage]:
     return _message(rows[0], (yield sql("select_labels", as_uuid(rows[0][1]))))
 
 
+@query
+def find_message_id(account_id: UUID, gmail_id: str) -> Script[UUID | None]:
+    """The message of the account that Gmail calls so; None while it is not stored."""
+    rows = yield sql("select_message_id", account_id, gmail_id)
+    return as_uuid(rows[0][0]) if rows else None
+
+
 def sender_and_labels(id: UUID) -> Script[tuple[str, frozenset[str]]]:
     """Part of a transaction: what protection looks at, of a stored message; labels by their ids and their names."""
     rows = yield sql("select_sender_and_labels", id)

@@ -163,6 +163,12 @@ WHERE own.id = :action_id AND s.action_type = 'snooze' AND s.started_at > own.st
     AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = s.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
 
+-- name: select_waking_jobs(account_id, gmail_id)
+-- The jobs that were to wake the message, of all its snoozes.
+SELECT a.pre_image_json ->> 'unsnooze_job_id' FROM messages m JOIN actions a ON a.message_id = m.id
+WHERE m.account_id = :account_id AND m.provider_message_id = :gmail_id AND a.action_type = 'snooze'
+    AND a.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL
+
 -- name: select_snooze_before(action_id)
 -- How the message of this action was snoozed last, by what was begun before it and not taken back; and when the action began.
 SELECT s.pre_image_json, own.started_at FROM actions own JOIN actions s ON s.message_id = own.message_id

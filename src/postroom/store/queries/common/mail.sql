@@ -32,6 +32,9 @@ SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier
 WHERE messages.ingestion_tier = 'metadata' AND excluded.ingestion_tier = 'full'
 RETURNING id
 
+-- name: select_message_id(account_id, gmail_id)
+SELECT id FROM messages WHERE account_id = :account_id AND provider_message_id = :gmail_id
+
 -- name: select_sender_and_labels(id)
 SELECT account_id, sender, labels_json FROM messages WHERE id = :id
 

@@ -1,0 +1,97 @@
+"""Snoozed mail that the database knows nothing of is brought back, and what is to come back later is left alone."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from uuid import UUID
+
+import pytest
+
+from integration.product import TOKEN, Product, letter
+from integration.test_actions import Desk, desk
+from postroom.core.jobs import JobView
+from postroom.gmail.client import GmailClient
+from postroom.gmail.transport import CheckedClient
+from postroom.handlers.snooze_sweep import SnoozeSweep
+from postroom.store import jobs, pauses
+from postroom.store.accounts import list_accounts
+from postroom.store.clock import wall_clock
+from postroom.store.listeners import signalled
+from support.patience import PATIENCE_S
+
+__all__ = ["desk"]
+
+LABEL = "Postroom/Snoozed"
+
+
+@pytest.fixture
+async def sweep(desk: Desk) -> AsyncGenerator[SnoozeSweep]:
+    async def token() -> str:
+        return TOKEN
+
+    async with CheckedClient() as http:
+        client = GmailClient(http, desk.product.address, token)
+        yield SnoozeSweep(desk.database, lambda _id: client, LABEL)
+
+
+async def account_id_of(desk: Desk) -> UUID:
+    (account,) = await desk.database.run(list_accounts())
+    return account.id
+
+
+def hidden(product: Product, label_id: str) -> str:
+    """A message that is under the snooze label, and of which the database knows nothing."""
+    message = product.mailbox.deliver(letter("Hidden"))
+    product.mailbox.modify(message.id, add=[label_id], remove=["INBOX"])
+    return message.id
+
+
+async def until_job(desk: Desk, holds: Callable[[JobView], bool]) -> None:
+    """Until it holds of the newest waking."""
+    changed = asyncio.Event()
+    subscription = desk.database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not holds((await desk.database.run(jobs.list_jobs(type="unsnooze.gmail", limit=1)))[0]):
+                await signalled(changed, 0.2)
+                changed.clear()
+    finally:
+        subscription.close()
+
+
+async def test_only_mail_that_nothing_would_wake_is_woken_once(desk: Desk, sweep: SnoozeSweep) -> None:
+    account_id = await account_id_of(desk)
+    assert await sweep(account_id) == 0, "there is no such label yet"
+    done = await desk.do("snooze")
+    assert done.undo_hint is not None
+    label_id = done.undo_hint["snooze_label_id"]
+    lost = hidden(desk.product, label_id)
+    assert await sweep(account_id) == 1
+    await until_job(desk, lambda job: job.state == "completed")
+    assert "INBOX" in desk.product.mailbox.get(lost).labels
+    assert label_id not in desk.product.mailbox.get(lost).labels
+    assert label_id in desk.labels, "what has a waking of its own sleeps on"
+    assert "INBOX" not in desk.labels
+    assert await sweep(account_id) == 0
+
+
+async def test_stored_mail_whose_waking_is_gone_is_woken(desk: Desk, sweep: SnoozeSweep) -> None:
+    done = await desk.do("snooze")
+    assert done.undo_hint is not None
+    await desk.database.run(jobs.cancel_job(UUID(done.undo_hint["unsnooze_job_id"]), wall_clock()))
+    assert await sweep(await account_id_of(desk)) == 1
+    await until_job(desk, lambda job: job.state == "completed")
+    assert "INBOX" in desk.labels
+
+
+async def test_while_paused_nothing_is_brought_back(desk: Desk, sweep: SnoozeSweep) -> None:
+    account_id = await account_id_of(desk)
+    label_id = desk.product.mailbox.labels.create(LABEL, {}).id
+    lost = hidden(desk.product, label_id)
+    await desk.database.run(pauses.pause(pauses.ALL, "restored", desk.signed(), wall_clock()))
+    assert await sweep(account_id) == 1
+    await until_job(desk, lambda job: job.parked_by is not None)
+    assert "INBOX" not in desk.product.mailbox.get(lost).labels
+    assert await sweep(account_id) == 0, "its waking waits"
+    await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock()))
+    await until_job(desk, lambda job: job.state == "completed")
+    assert "INBOX" in desk.product.mailbox.get(lost).labels
