@@ -258,8 +258,9 @@ class Hands:
         return self.gmail.get(letter.gmail_id).labels if letter.gmail_id in self.gmail else None
 
     async def is_protected(self, letter: Letter) -> bool:
-        """As far as the connector has told."""
-        names = {each.casefold() for each in (await self.database.run(mail.load_message(letter.id))).subject.labels}
+        """By what the message bears in the mailbox at this moment, told or not."""
+        now = self.labels_of(letter) or frozenset()
+        names = {each.name.casefold() for each in self.gmail.labels.all() if each.id in now}
         views = await self.database.run(protection.list_protected())
         kept = {(each.kind, each.value) for each in views}
         return ("sender", letter.sender) in kept or any(("label", name) in kept for name in names)
