@@ -143,12 +143,14 @@ async def test_a_label_that_nobody_knows_yet_is_looked_up_before_anything_leaves
     assert (await desk.database.run(listed)).refused == {}
 
 
-async def test_a_message_that_has_every_label_there_is_needs_no_other_names(desk: Desk) -> None:
+async def test_the_names_of_a_users_labels_are_read_anew_and_gmails_own_need_none(desk: Desk) -> None:
     permit, _, action = await permit_of(desk)
     await desk.database.run(protection.protect("label", "starred", "", signed(), desk.clock()))
-    only = [labels.SeenLabel("Label_8", "Travel", "user")]
-    await desk.database.run(labels.sync_labels(permit.account_id, only, desk.clock()))
+    known = [labels.SeenLabel("Label_8", "Travel", "user")]
+    await desk.database.run(labels.sync_labels(permit.account_id, known, desk.clock()))
     found = await checked(desk, permit, **{action.provider_message_id: frozenset({"Label_8"})})
+    assert found.unknown_labels == {permit.account_id}, "it may have been renamed since"
+    found = await checked(desk, permit, **{action.provider_message_id: frozenset({"INBOX", "UNREAD"})})
     assert (found.refused, found.unknown_labels) == ({}, frozenset())
 
 

@@ -14,9 +14,10 @@ CHANNELS = (
 )
 _LAST = "wake-ups"
 _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("accounts",): ("lose_consent", "pause_account"),
-    ("accounts", "pauses"): ("begin_paused",),
-    ("accounts", "jobs"): ("connect_account", "remove_account", "resume_account"),
+    ("accounts",): ("lose_consent",),
+    ("accounts", "pauses"): ("begin_paused", "pause_account"),
+    ("accounts", "jobs"): ("connect_account", "resume_account"),
+    ("accounts", "jobs", "pauses"): ("remove_account",),
     ("actions",): (
         "apply_changes",
         "complete_action",
@@ -68,7 +69,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("jobs", "pauses"): ("resume",),
     ("jobs", "scheduler"): ("enqueue_many",),
     ("outbound",): ("admit_delivery", "defer", "doubt", "give_back_delivery", "hasten_delivery"),
-    ("pauses",): ("pause",),
+    ("pauses",): ("pause", "protect"),
     ("restores",): ("mark_restored", "observe_timeline", "suspect_restore"),
     ("scheduler",): ("retry_later",),
 }
