@@ -191,7 +191,7 @@ async def check_streaks(place: Place, policies: Iterable[Policy]) -> int:
     kept = dict(await place.rows("SELECT queue, streaks_json FROM queue_state"))
     for policy in policies:
         counted = [tier for queue, tier, _, taken_back in log if queue == policy.queue and not taken_back]
-        streaks = {**dict.fromkeys(policy.tiers, 0), **_json(kept[policy.queue])}
+        streaks = {**dict.fromkeys(policy.tiers, 0), **_json(kept.get(policy.queue, "{}"))}
         assert _after(policy, counted) == streaks, policy.queue
     return len({token for _, _, token, _ in log})
 
