@@ -26,7 +26,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 SOAK = os.environ.get("POSTROOM_TEST_SCALE") == "soak"
 
 settings.register_profile(
-    "test", max_examples=60, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "test", max_examples=40, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "soak", max_examples=2000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]

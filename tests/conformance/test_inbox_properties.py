@@ -75,7 +75,7 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
 
 
 @settings(
-    max_examples=scale(20, 1_000),
+    max_examples=scale(12, 1_000),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -343,7 +343,7 @@ def standing(request: pytest.FixtureRequest, tmp_path: Path):
         runner.run(database.close())
 
 
-@settings(max_examples=scale(250, 20_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale(80, 20_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=queries)
 @example(query='"' * 500)
 @example(query="word" + " AND" * 40)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from integration.redis_desk import GROUP, IDENTITY, STREAM
+from integration.redis_desk import GROUP, IDENTITY, LOOK_AGAIN_S, STREAM
 from postroom.core.errors import PostroomError
 from postroom.store.acceptance import Accepted
 from postroom.store.clock import wall_clock
@@ -124,10 +124,10 @@ async def test_killed_again_and_again_after_acceptance_it_loses_nothing_and_brin
     async with site.connector("--batch", "10") as process:
         assert await announced(process) == {"stream": STREAM, "group": GROUP, "consumer": "c", "identity": IDENTITY}
         async with asyncio.timeout(PATIENCE_S):
-            while (await _group(site.redis))["last-delivered-id"] != ids[-1].encode():
-                pass
-            while await site.pending():
-                pass
+            while (await _group(site.redis))["last-delivered-id"] != ids[-1].encode():  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_AGAIN_S)
+            while await site.pending():  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_AGAIN_S)
         process.send_signal(signal.SIGTERM)
         code, complaints = await ended(process)
         assert (code, "Traceback" in complaints) == (0, False), complaints

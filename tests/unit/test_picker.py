@@ -37,7 +37,7 @@ programs = st.lists(
     ),
     max_size=60,
 )
-many = settings(max_examples=scale(1_000, 10_000), phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink])
+many = settings(max_examples=scale(300, 10_000), phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink])
 
 
 def fresh(*tiers: str) -> dict[str, Head]:
@@ -170,7 +170,7 @@ def most_passes(policy: Policy, tier: str) -> int:
     return (lower + 1) * (higher + 1) + lower
 
 
-@settings(many, max_examples=scale(150, 10_000))
+@settings(many, max_examples=scale(60, 10_000))
 @given(
     st.sampled_from((EMAIL, GATEWAY, EAGER)),
     st.lists(st.tuples(st.frozensets(st.integers(0, 3)), st.integers(1, 400)), min_size=1, max_size=12),
@@ -225,7 +225,7 @@ def test_with_a_guard_below_three_an_aged_message_has_its_turn_after_as_many() -
     assert [each.tier for each in batch.picks] == ["P1", "P2"] * 3
 
 
-@settings(many, max_examples=scale(150, 10_000))
+@settings(many, max_examples=scale(60, 10_000))
 @given(
     st.sampled_from((GATEWAY, EAGER)),
     st.lists(st.tuples(st.frozensets(st.integers(0, 7)), st.integers(1, 200)), min_size=1, max_size=12),

@@ -92,7 +92,7 @@ rules = st.lists(
 )
 
 
-@settings(max_examples=scale(150, 20_000))
+@settings(max_examples=scale(80, 20_000))
 @given(rules, st.lists(messages, min_size=1, max_size=4))
 def test_a_rulebook_decides_as_one_rule_after_another_would(given_rules: list[Rule], mail: list[Subject]) -> None:
     book = Rulebook(reversed(given_rules))

@@ -71,7 +71,7 @@ moves = st.lists(
 )
 
 
-@settings(max_examples=scale(500, 20_000))
+@settings(max_examples=scale(200, 20_000))
 @given(moves)
 def test_in_any_order_the_streaks_are_those_of_the_picks_that_were_not_given_back(
     program: list[tuple[str, Any]],
