@@ -184,7 +184,9 @@ async def test_a_forged_button_is_refused_and_audited(room: Room) -> None:
     real = room.discord.button(message_id, "Reject")["custom_id"]
     other = await pending(room.desk, "delete", actor="rule")
     foreign = Buttons(lambda: [b"x" * 32]).sign("approve", await room.desk.shown(other))
-    for forged in (real.replace(":r:", ":a:"), real[:-1] + "A", foreign, "postroom:a:x:9999999999:y:z"):
+    content, _, signature = real.rpartition(":")
+    changed = f"{content}:{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"
+    for forged in (real.replace(":r:", ":a:"), changed, foreign, "postroom:a:x:9999999999:y:z"):
         assert (await room.press(message_id, forged)).startswith("Refused: this button is not signed")
     assert await room.desk.state(id) == await room.desk.state(other) == approvals.WAITING
     assert {each[1] for each in await room.desk.refused()} == {str(id), str(other), "unknown"}
