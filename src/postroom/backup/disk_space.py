@@ -1,4 +1,4 @@
-"""What `backup` and `restore` say when the disk does not take what they write."""
+"""Errors of `backup` and `restore` for a disk that is full: they name the space needed and the space free."""
 
 import shutil
 from collections.abc import Generator

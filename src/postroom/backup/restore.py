@@ -50,7 +50,8 @@ class Place:
 
 @dataclass(slots=True)
 class Restored:
-    """What was done. `set_aside` names what was there before; `carried` is what only that forbade, None if unknown."""
+    """The result of a restore. `set_aside` names the data that was replaced; `carried` counts what only that data
+    forbade, and is None if it could not be read."""
 
     manifest: Manifest
     epoch: int = 0
@@ -211,7 +212,7 @@ async def _restore_postgres(
 
 
 async def _prohibitions(open_replaced: Callable[[], Database]) -> Prohibitions | None:
-    """What the database that is replaced forbids; None when it cannot be read."""
+    """Read the prohibitions of the database that is being replaced; None when it cannot be read."""
     try:
         database = open_replaced()
         try:

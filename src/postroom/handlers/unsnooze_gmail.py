@@ -69,7 +69,7 @@ class UnsnoozeGmail:
         return await self._database.run(actions.is_snoozed_anew(uuid_field(run.job, "action_id"), self._clock()))
 
     async def _snooze_of(self, run: JobRun) -> "_Snooze":
-        """What became of the snooze. A message that is woken while it is still being hidden would stay hidden: its
+        """Look up how the snooze ended. A message that is woken while it is still being hidden would stay hidden: its
         waking waits for that."""
         if "action_id" not in run.job.payload:
             return _Snooze(None, was_hidden="gmail_id" not in run.job.payload)

@@ -1,4 +1,4 @@
-"""What the owner has forbidden: carried from a database that is replaced into the one that is restored in its place.
+"""The owner's prohibitions, carried from a database that is replaced into the one that is restored in its place.
 
 A backup knows nothing of what was forbidden after it was made. What stands in either of the two databases stands in the
 restored one: pauses, protected senders and labels, what runs in shadow, revoked tokens, accounts that were paused or
@@ -26,7 +26,7 @@ _RESTORED = "the database was restored from a backup of "
 
 @dataclass(frozen=True, slots=True)
 class Prohibitions:
-    """What a database forbids, and which installation it belongs to."""
+    """The prohibitions of one database, and the installation it belongs to."""
 
     instance_id: UUID | None
     pauses: Sequence[Pause]
