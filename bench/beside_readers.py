@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from postroom.core.errors import TookTooLong
-from postroom.core.job_types import Catalogue, JobType
+from postroom.core.jobs.types import Catalogue, JobType
 from postroom.jobs.queue import JobQueue
-from postroom.store.database import Script, Text, query, sql
-from postroom.store.opening import FILE, open_database
-from postroom.store.write_ahead_log import MIB, log_bytes
+from postroom.store.engine.database import Script, Text, query, sql
+from postroom.store.engine.opening import FILE, open_database
+from postroom.store.engine.write_ahead_log import MIB, log_bytes
 
 from .order import Outcome, answer, produce
 from .raw.sqlite import SCHEMA, GroupCommit, connect

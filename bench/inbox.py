@@ -11,13 +11,13 @@ from pathlib import Path
 
 import asyncpg
 
-from postroom.core.envelope import envelope_text, parse_envelope
-from postroom.core.queues import EMAIL
-from postroom.store.clock import wall_clock
-from postroom.store.codecs import json_text
-from postroom.store.database import Database
+from postroom.core.queue.envelope import envelope_text, parse_envelope
+from postroom.core.queue.queues import EMAIL
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.codecs import json_text
+from postroom.store.engine.database import Database
+from postroom.store.engine.sqlite_connection import connect
 from postroom.store.history import count_states
-from postroom.store.sqlite_connection import connect
 from postroom.switchboard.buffer import Buffer, LeaseRef
 
 from .messages import IDENTITY, mail

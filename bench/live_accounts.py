@@ -19,22 +19,22 @@ from typing import Any
 import httpx2
 import uvloop
 
+from postroom.compose.tasks import settle_memory
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.connectors.runtime import Vitals
 from postroom.core.roles import Principal, Role
 from postroom.gmail.client import GmailClient
 from postroom.gmail.quota import Quota
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.settling import settle_memory
-from postroom.store.clock import wall_clock
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.opening import open_database
 from postroom.store.history import count_states
-from postroom.store.opening import open_database
-from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
+from postroom.web.mcp_server import build_server
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
 
 from .live_mail import Measured, services_on
 from .order import answer

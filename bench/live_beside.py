@@ -22,10 +22,11 @@ from random import Random
 import httpx2
 import uvloop
 
+from postroom.compose.tasks import settle_memory
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.hints import PubSubHints
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.errors import PostroomError
 from postroom.core.roles import Principal, Role
@@ -33,15 +34,14 @@ from postroom.gmail.client import PARTS, GmailClient
 from postroom.gmail.quota import Quota
 from postroom.gmail.resources import Message
 from postroom.gmail.tokens import PlainTokens
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.quota import NEW_PROJECT
-from postroom.settling import settle_memory
 from postroom.store.acceptance import Accepted
-from postroom.store.clock import wall_clock
-from postroom.store.opening import open_database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.intake import Intake
-from postroom.switchboard.mcp_server import build_server
+from postroom.web.mcp_server import build_server
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.quota import NEW_PROJECT
 
 from .live_mail import ENDPOINT, TOKEN, services_on
 from .order import answer

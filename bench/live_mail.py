@@ -24,28 +24,28 @@ import httpx2
 import uvloop
 
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.connectors.runtime import Vitals
-from postroom.core.queues import Queues
+from postroom.core.queue.queues import Queues
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Tally
 from postroom.gmail.client import GmailClient
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.history import count_states
-from postroom.store.ids import new_id
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
-from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
 from postroom.switchboard.token_check import TokenCheck
+from postroom.web.mcp_server import build_server
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 
 from .order import answer
 from .tiering import CONTACT, USER, messages

@@ -14,19 +14,19 @@ from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from postroom.core.job_types import Catalogue, JobType
+from postroom.core.jobs.types import Catalogue, JobType
 from postroom.jobs.queue import JobQueue
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker
-from postroom.settings import load_settings
+from postroom.settings.reading import load_settings
 from postroom.store import jobs as store
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.migrate import migrate
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.migrate import migrate
+from postroom.store.engine.postgres import PostgresDatabase
+from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.new_jobs import new_job
-from postroom.store.postgres import PostgresDatabase
-from postroom.store.sqlite import SqliteDatabase
-from postroom.telemetry import configure_logging
+from postroom.telemetry.logs import configure_logging
 
 from .order import Outcome, Tally, Target, produce
 

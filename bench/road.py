@@ -18,18 +18,18 @@ from random import Random
 
 import uvloop
 
-from postroom.product import run_product
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.history import Change
-from postroom.sandbox.mailbox import Mailbox
-from postroom.settings import Settings
+from postroom.compose.serve import run_product
+from postroom.settings.reading import Settings
 from postroom.store import decisions
 from postroom.store.actions import list_actions
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.opening import open_database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.rules import NewRule, add_rules
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.history import Change
+from postroom_sandbox.mailbox import Mailbox
 
 from .live_beside import SUBSCRIPTION, TOPIC
 from .live_mail import TOKEN

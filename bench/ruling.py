@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.rulebook import Rulebook
-from postroom.core.rules import Rule, Subject
+from postroom.core.rules.rule import Rule, Subject
+from postroom.core.rules.rulebook import Rulebook
 from support.naive_rules import naive_first_match
 
 from .order import Outcome, answer

@@ -22,28 +22,28 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from postroom.core.queues import Queues
+from postroom.compose.tasks import settle_memory
+from postroom.core.queue.queues import Queues
 from postroom.core.roles import Role
 from postroom.core.tally import Gauges, Tally
-from postroom.dashboard.serve import serving
 from postroom.dashboard.store_feed import StoreFeed
-from postroom.dashboard.web import create_dashboard
-from postroom.export.exporter import exporting
-from postroom.settings import load_settings
-from postroom.settling import settle_memory
+from postroom.settings.reading import load_settings
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.store.tokens import create_token, mint
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.http import running_mcp, switchboard_routes
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.keeper import Keeper
 from postroom.switchboard.services import Services
 from postroom.switchboard.token_check import TokenCheck
+from postroom.telemetry.exporter import exporting
+from postroom.web.application import create_dashboard
+from postroom.web.http import running_mcp, switchboard_routes
+from postroom.web.serve import serving
 
 from .messages import IDENTITY
 from .order import Target

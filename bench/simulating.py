@@ -10,14 +10,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from postroom.core.rules import Rule, Subject
-from postroom.core.safety import Policy
+from postroom.core.actions.safety import Policy
+from postroom.core.rules.rule import Rule, Subject
 from postroom.decide.simulated import Question, Simulated, simulate
-from postroom.store.codecs import json_text
-from postroom.store.database import Script, sql, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.codecs import json_text
+from postroom.store.engine.database import Script, sql, transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.migrate import migrate
 from postroom.store.mail import keep_account
-from postroom.store.migrate import migrate
 from postroom.store.simulation import Wanted
 
 from .order import Outcome, Target, answer, run

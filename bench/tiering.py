@@ -17,7 +17,7 @@ from email.utils import getaddresses
 
 from fast_mail_parser import parse_email
 
-from postroom.core.tiers import Known, assign_tier_from_raw
+from postroom.core.mail.tiers import Known, assign_tier_from_raw
 
 from .order import Outcome, answer
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.server import running_emulator
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.server import running_emulator
 
 from .install import ROOT
 

@@ -13,10 +13,10 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, settings
 
-from postroom.private_files import open_private
-from postroom.store.ballast import SIZE
-from postroom.store.database import Database
-from postroom.store.opening import FILE, open_database
+from postroom.store.engine.ballast import SIZE
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import FILE, open_database
+from postroom.system.private_files import open_private
 from support.postgres import PostgresServer, empty, schema
 
 # Who is started in the background by a shell ignores Ctrl-C, and so would every program that a test starts and stops.

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from postroom.core.mailbox import Mailbox
-    from postroom.gmail_source import Watching
-    from postroom.redis_source import Reading
-    from postroom.settings import Settings
-    from postroom.store.database import Database
+    from postroom.compose.gmail import Watching
+    from postroom.compose.redis import Reading
+    from postroom.core.mail.mailbox import Mailbox
+    from postroom.settings.reading import Settings
+    from postroom.store.engine.database import Database
 
     MailboxOf = Callable[[UUID], Mailbox]
 
@@ -31,7 +31,7 @@ Ready = Callable[[str], None]
 def main() -> None:
     """What the command `postroom` runs."""
     from postroom.cli import run
-    from postroom.private_files import keep_private
+    from postroom.system.private_files import keep_private
 
     keep_private()
     run(PostroomApplication())
@@ -43,7 +43,7 @@ class PostroomApplication:
     @contextlib.asynccontextmanager
     async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
         """The database as it is: nothing is migrated, for those that only look."""
-        from postroom.store.opening import connect_database
+        from postroom.store.engine.opening import connect_database
 
         database = connect_database(settings.data_dir, _url(settings), allow_unsafe=settings.allow_unsafe_durability)
         try:
@@ -53,7 +53,7 @@ class PostroomApplication:
 
     async def serve(self, settings: Settings, *, ready: Ready) -> None:
         """Pages, connector, dispatcher and worker in one process."""
-        from postroom.product import run_product
+        from postroom.compose.serve import run_product
 
         with _served_once(settings):
             async with _stoppable() as stop, _open(settings) as database:
@@ -61,8 +61,8 @@ class PostroomApplication:
 
     async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
         """The whole product on a sandbox mailbox in which mail keeps arriving."""
-        from postroom.demo import add_sample_rules, demo_mailbox, demo_settings
-        from postroom.product import run_product
+        from postroom.compose.demo import add_sample_rules, demo_mailbox, demo_settings
+        from postroom.compose.serve import run_product
 
         async with _stoppable() as stop, demo_mailbox() as mailbox:
             prepared = demo_settings(settings, mailbox, port)
@@ -84,7 +84,7 @@ class PostroomApplication:
         told: Callable[[str], None],
     ) -> None:
         """Only the Gmail emulator."""
-        from postroom.demo import SandboxPlan, sandbox_mailbox
+        from postroom.compose.demo import SandboxPlan, sandbox_mailbox
 
         token = await _token(settings)()
         plan = SandboxPlan(port, seed, mail, user, units_per_minute, search_lag_s)
@@ -94,21 +94,21 @@ class PostroomApplication:
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:
         """Only jobs: the worker, and its share in leading."""
-        from postroom.product import run_worker
+        from postroom.compose.serve import run_worker
 
         async with _stoppable() as stop, _open(settings) as database:
             await run_worker(settings, database, stop, concurrency)
 
     async def connector_redis_stream(self, settings: Settings, **reading: Unpack[Reading]) -> None:
         """Only the connector of one Redis stream."""
-        from postroom.redis_source import run_redis_source
+        from postroom.compose.redis import run_redis_source
 
         async with _stoppable() as stop:
             await run_redis_source(settings, stop, **reading)
 
     async def connector_gmail(self, settings: Settings, **watching: Unpack[Watching]) -> None:
         """Only the connector of one mailbox at Gmail."""
-        from postroom.gmail_source import run_gmail_source
+        from postroom.compose.gmail import run_gmail_source
 
         async with _stoppable() as stop:
             await run_gmail_source(settings, stop, **watching)
@@ -116,7 +116,7 @@ class PostroomApplication:
 
 def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:
     """On SQLite one process serves; several share PostgreSQL."""
-    from postroom.store.serve_lock import serve_lock
+    from postroom.store.engine.serve_lock import serve_lock
 
     return serve_lock(settings.data_dir) if settings.database_url is None else contextlib.nullcontext()
 
@@ -124,7 +124,7 @@ def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:
 @contextlib.asynccontextmanager
 async def _open(settings: Settings) -> AsyncGenerator[Database]:
     """The database, checked and migrated."""
-    from postroom.store.opening import open_database
+    from postroom.store.engine.opening import open_database
 
     database = await open_database(settings.data_dir, _url(settings), allow_unsafe=settings.allow_unsafe_durability)
     try:

@@ -12,9 +12,9 @@ from browser.chromium import Complaints
 from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.dashboard.broadcast import Rhythm
 from postroom.dashboard.feed import AccountLine, Feed, Standing, Totals
-from postroom.dashboard.serve import serving
 from postroom.dashboard.switch import Switch
-from postroom.dashboard.web import create_dashboard
+from postroom.web.application import create_dashboard
+from postroom.web.serve import serving
 
 ATTACKS = (
     "<script>alert(1)</script>",

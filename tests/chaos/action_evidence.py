@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chaos.action_cases import Case
 from chaos.evidence import Place
-from postroom.sandbox.history import Change
-from postroom.sandbox.mailbox import Mailbox
-from postroom.store.codecs import from_json
+from postroom.store.engine.codecs import from_json
+from postroom_sandbox.history import Change
+from postroom_sandbox.mailbox import Mailbox
 
 SIGNS = {"labelAdded": "+", "labelRemoved": "-"}
 CHANGING = ("modify", "trash", "untrash")

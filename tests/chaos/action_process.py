@@ -23,10 +23,11 @@ from chaos.nursery import run_as_child
 from postroom.act.executor import DEFAULT_SNOOZE_LABEL, Executor
 from postroom.act.undo import Undoing, undo_job
 from postroom.act.wishes import Wishes
-from postroom.core.job_types import ACTION_GMAIL, CATALOGUE, Catalogue, JobType
-from postroom.core.jobs import JobView
-from postroom.core.retry import RetryPolicy
-from postroom.core.safety import Policy
+from postroom.compose.gate import MailboxGate
+from postroom.core.actions.safety import Policy
+from postroom.core.jobs.job import JobView
+from postroom.core.jobs.retry import RetryPolicy
+from postroom.core.jobs.types import ACTION_GMAIL, CATALOGUE, Catalogue, JobType
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
@@ -37,11 +38,10 @@ from postroom.jobs.rescue import Rescuer
 from postroom.jobs.run import JobRun
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.mailbox_gate import MailboxGate
 from postroom.store import actions, jobs, undos
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.opening import connect_database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import connect_database
 from support.gates import owners_client
 from support.processes import announce
 

@@ -12,20 +12,20 @@ from chaos.action_evidence import Found, Witness, rows_by_message
 from chaos.action_steps import Step
 from chaos.evidence import Place
 from chaos.nursery import Nursery, nursery
-from postroom.core.job_types import CATALOGUE
-from postroom.core.mail import read_mail
-from postroom.core.queues import EMAIL
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.message import read_mail
+from postroom.core.queue.queues import EMAIL
 from postroom.store import inbox, mail
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.new_jobs import new_job
-from postroom.store.opening import open_database
 from postroom.store.rules import NewRule, add_rules
 from postroom.switchboard.intake import Intake
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running
 from support.processes import Family
 
 PROCESS = "chaos.action_process"

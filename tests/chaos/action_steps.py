@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 import httpx2
 
 from chaos.gaps import Gap, _Watched
-from postroom.store.database import Database, Transaction
-from postroom.store.sqlite import SqliteDatabase
-from postroom.store.statements import blocks
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.engine.statements import blocks
 from support.processes import announce
 
 T = TypeVar("T")

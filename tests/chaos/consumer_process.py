@@ -18,7 +18,7 @@ from chaos import halting_disk
 from chaos.gaps import Gap, HaltingInGap
 from chaos.nursery import run_as_child
 from chaos.traffic import QUEUES
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.buffer import Buffer, Delivery, LeaseRef
 from support.processes import announce
 

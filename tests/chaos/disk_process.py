@@ -19,7 +19,7 @@ from typing import Any
 from chaos.trade import CATALOGUE
 from postroom.core.errors import PostroomError
 from postroom.jobs.queue import JobQueue
-from postroom.store.opening import FILE, open_database
+from postroom.store.engine.opening import FILE, open_database
 from support.processes import announce, log_to_stderr
 
 PARCEL_BYTES = 50_000

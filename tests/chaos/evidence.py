@@ -17,8 +17,8 @@ import asyncpg
 from chaos.trade import DELIVERED, STEPS, Diary
 from chaos.worker_process import DIARY
 from postroom.core.lifecycle import JOB
-from postroom.store.opening import FILE
-from postroom.store.sqlite_connection import connect
+from postroom.store.engine.opening import FILE
+from postroom.store.engine.sqlite_connection import connect
 from support.postgres import PostgresServer
 
 _CONSISTENT = """

@@ -23,9 +23,9 @@ from chaos.recovery import check_comes_back, drain_in_order, held_by_the_dead
 from chaos.traffic import LEASE, POLICIES, QUEUES, number_of, open_account, rounds, whole_round
 from conftest import ManualClock
 from postroom.store.acceptance import Accepted
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.opening import open_database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.buffer import Buffer, LeaseRef
 from postroom.switchboard.intake import Intake
 from support.processes import Child, Family

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from postroom.store.database import Database, Dialect, Notify, Script, Statement, Step, Subscription, Transaction
-from postroom.store.sqlite import SqliteDatabase
-from postroom.store.statements import blocks
+from postroom.store.engine.database import Database, Dialect, Notify, Script, Statement, Step, Subscription, Transaction
+from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.engine.statements import blocks
 from support.processes import announce
 
 T = TypeVar("T")

@@ -17,9 +17,9 @@ import httpx2
 from chaos.fast_time import FastTime
 from chaos.nursery import run_as_child
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.spending import RememberedQuota
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mcp_switchboard import switchboard_at
 from postroom.connectors.sent_index import SentIndex
 from postroom.gmail.client import GmailClient

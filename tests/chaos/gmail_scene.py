@@ -16,15 +16,15 @@ from typing import Any
 from chaos.fast_time import FastTime
 from chaos.nursery import Nursery, nursery
 from postroom.core.errors import PostroomError
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
 from postroom.store.acceptance import Accepted
-from postroom.store.clock import wall_clock
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
 from postroom.switchboard.intake import Intake
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.processes import Child, Family
 from support.switchboard import Served, served, services_on
 

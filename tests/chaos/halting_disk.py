@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from postroom.store.opening import FILE
-from postroom.store.sqlite_connection import connect
+from postroom.store.engine.opening import FILE
+from postroom.store.engine.sqlite_connection import connect
 from support.processes import announce
 
 BASE = "unix"

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from chaos.evidence import Place
 from postroom.core.lifecycle import INBOX
-from postroom.core.queues import Policy
-from postroom.store.database import Script, Text, schema_change
+from postroom.core.queue.queues import Policy
+from postroom.store.engine.database import Script, Text, schema_change
 from support.processes import Child
 
 _LOG = {

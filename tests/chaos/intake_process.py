@@ -17,7 +17,7 @@ from chaos.nursery import run_as_child
 from chaos.traffic import QUEUES, Sent, rounds
 from postroom.core.errors import PostroomError
 from postroom.store.acceptance import Accepted
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.intake import Intake
 from support.processes import announce
 

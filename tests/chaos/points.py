@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from postroom.store.database import Database, Dialect, Script, Subscription, Transaction
+from postroom.store.engine.database import Database, Dialect, Script, Subscription, Transaction
 from support.processes import announce
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from chaos.nursery import run_as_child
 from chaos.points import Halt, HaltingDatabase, Point
 from chaos.trade import CATALOGUE
 from postroom.jobs.queue import JobQueue
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
 from support.processes import announce
 
 CALLERS = 8

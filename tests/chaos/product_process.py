@@ -12,7 +12,7 @@ from typing import Any
 
 from chaos.nursery import run_as_child
 from postroom.app import PostroomApplication
-from postroom.settings import load_settings
+from postroom.settings.reading import load_settings
 from support.processes import announce
 
 

@@ -9,8 +9,8 @@ from uuid import UUID
 from chaos.evidence import Place
 from chaos.trade import CATALOGUE, lay_out
 from postroom.jobs.queue import JobQueue
-from postroom.store.database import Database
-from postroom.store.opening import open_database
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 
 KINDS = ("letter", "parcel", "letter", "parcel", "parcel", "refused", "undeliverable", "errand")
 ATTEMPTS = (1, 2, 5, 30, 30, 30)

@@ -9,8 +9,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from postroom.store.opening import FILE
-from postroom.store.sqlite_connection import connect
+from postroom.store.engine.opening import FILE
+from postroom.store.engine.sqlite_connection import connect
 from support.processes import announce
 
 

@@ -9,9 +9,9 @@ from uuid import UUID
 from chaos.evidence import Place
 from chaos.inbox_evidence import all_rows
 from chaos.traffic import MOST_DELIVERIES, POLICIES, QUEUES
-from postroom.core.queues import Policy
-from postroom.store.codecs import as_time, from_json
-from postroom.store.database import Database
+from postroom.core.queue.queues import Policy
+from postroom.store.engine.codecs import as_time, from_json
+from postroom.store.engine.database import Database
 from postroom.switchboard.buffer import Buffer, Delivery, LeaseRef
 
 MOMENT = timedelta(microseconds=1)

@@ -15,8 +15,9 @@ from typing import Any
 
 from chaos.nursery import run_as_child
 from postroom.act.executor import Executor
-from postroom.core.job_types import Catalogue, JobType
-from postroom.core.retry import RetryPolicy
+from postroom.compose.gate import MailboxGate
+from postroom.core.jobs.retry import RetryPolicy
+from postroom.core.jobs.types import Catalogue, JobType
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.transport import CheckedClient
@@ -27,12 +28,11 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.mailbox_gate import MailboxGate
 from postroom.outbound.carrier import GmailCarrier
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
-from postroom.store.clock import wall_clock
-from postroom.store.opening import open_database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.opening import open_database
 from support.patience import PATIENCE_S
 from support.processes import announce
 

@@ -16,8 +16,9 @@ from typing import Any
 from uuid import UUID
 
 from chaos.nursery import run_as_child
-from postroom.core.job_types import Catalogue, JobType
-from postroom.core.retry import RetryPolicy
+from postroom.compose.gate import MailboxGate
+from postroom.core.jobs.retry import RetryPolicy
+from postroom.core.jobs.types import Catalogue, JobType
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, job_error_of
 from postroom.gmail.mailbox import GmailMailbox
@@ -30,8 +31,7 @@ from postroom.jobs.rescue import Rescuer
 from postroom.jobs.run import JobRun
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.mailbox_gate import MailboxGate
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
 from support.processes import announce
 
 CHANGE = "change"

@@ -14,8 +14,8 @@ from chaos.evidence import Place
 from chaos.trade import CATALOGUE
 from postroom.core.errors import DatabaseFull, DatabaseReadOnly, DatabaseUnavailable, StoreError
 from postroom.jobs.queue import JobQueue
-from postroom.store.database import Database, Script, Text, transaction
-from postroom.store.opening import FILE, open_database
+from postroom.store.engine.database import Database, Script, Text, transaction
+from postroom.store.engine.opening import FILE, open_database
 from support.processes import Family
 
 PROCESS = "chaos.disk_process"

@@ -12,7 +12,7 @@ from random import Random
 
 from chaos.gmail_scene import Bill, Scene, bill, scene
 from conftest import scale
-from postroom.sandbox.faults import Fault
+from postroom_sandbox.faults import Fault
 from support.processes import Child, Family
 
 PER_MINUTE = 6_000

@@ -14,9 +14,9 @@ from chaos.points import MOMENTS, Point
 from chaos.trade import CATALOGUE
 from conftest import scale
 from postroom.jobs.queue import JobQueue
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 from postroom.store.jobs import count_jobs
-from postroom.store.opening import open_database
 from support.processes import Child, Family
 
 PRODUCER = "chaos.producer_process"

@@ -14,8 +14,8 @@ from chaos.trade import CATALOGUE
 from conftest import copy_sqlite
 from postroom.core.errors import DatabaseReplaced, IntakeRefused
 from postroom.jobs.queue import JobQueue
-from postroom.store.opening import FILE, open_database
-from postroom.store.sqlite import SqliteDatabase
+from postroom.store.engine.opening import FILE, open_database
+from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.switchboard.intake import Intake
 from support.switchboard import mail
 

@@ -23,18 +23,18 @@ from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import Place as Target
 from postroom.backup.restore import restore_backup
 from postroom.outbound.mime import MARK
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.history import Change
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
 from postroom.store import outbound, outbound_answers
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.opening import connect_database, open_database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import connect_database, open_database
 from postroom.store.pauses import ALL, resume
 from postroom.store.rules import NewRule, add_rules
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.history import Change
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.processes import Child, Family
 
 CHILD = "chaos.product_process"

@@ -10,9 +10,9 @@ from chaos.points import MOMENTS, Point
 from chaos.storm import WORKER, finish_all
 from chaos.trade import lay_out
 from conftest import scale
-from postroom.store.codecs import as_time
-from postroom.store.database import Script, Text, schema_change
-from postroom.store.opening import open_database
+from postroom.store.engine.codecs import as_time
+from postroom.store.engine.database import Script, Text, schema_change
+from postroom.store.engine.opening import open_database
 from support.processes import Child, Family, hear_any
 
 EVERY_SECOND = "* * * * * *"

@@ -18,28 +18,28 @@ from chaos.nursery import Nursery, nursery
 from chaos.sends_process import TYPES
 from conftest import scale
 from postroom.act.wishes import Wishes
-from postroom.core.envelope import parse_envelope
-from postroom.core.job_types import CLASSIFY, Catalogue
+from postroom.core.actions.safety import Policy
+from postroom.core.jobs.types import CLASSIFY, Catalogue
 from postroom.core.lifecycle import DELIVERY
-from postroom.core.mail import read_mail, to_raw
-from postroom.core.queues import EMAIL
-from postroom.core.safety import Policy
+from postroom.core.mail.message import read_mail, to_raw
+from postroom.core.queue.envelope import parse_envelope
+from postroom.core.queue.queues import EMAIL
 from postroom.outbound.mime import MARK
 from postroom.outbound.pace import Pace
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.history import Change
-from postroom.sandbox.mailbox import Mailbox, Message
-from postroom.sandbox.server import running_emulator
 from postroom.store import actions, inbox, jobs, mail, outbound
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import Account
 from postroom.store.new_jobs import new_job
-from postroom.store.opening import open_database
 from postroom.switchboard.intake import Intake
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.history import Change
+from postroom_sandbox.mailbox import Mailbox, Message
+from postroom_sandbox.server import running_emulator
 from support.processes import Child, Family
 
 CHILD = "chaos.sends_process"

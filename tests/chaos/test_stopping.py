@@ -22,21 +22,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from chaos.evidence import Place
 from chaos.stopping_process import ATTEMPTS, CHANGE, TYPES
 from conftest import scale
-from postroom.boot_clock import since_boot
-from postroom.core.jobs import JobView, NewJob
-from postroom.pausing import Stopped, stop
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running
+from postroom.core.jobs.job import JobView, NewJob
+from postroom.manage.pausing import Stopped, stop
 from postroom.store import jobs, mail, pauses
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
+from postroom.store.engine.opening import open_database
 from postroom.store.new_jobs import new_job
-from postroom.store.opening import open_database
+from postroom.system.boot_clock import since_boot
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running
 from support.processes import Child, Family
 
 PROCESS = "chaos.stopping_process"

@@ -15,10 +15,10 @@ from chaos.trade import CATALOGUE
 from conftest import copy_sqlite, scale
 from postroom.core.errors import IntakeRefused, TookTooLong
 from postroom.jobs.queue import JobQueue
-from postroom.store.database import Script, Text, query, sql
-from postroom.store.opening import open_database
-from postroom.store.sqlite import SqliteDatabase
-from postroom.store.write_ahead_log import snapshot_holders
+from postroom.store.engine.database import Script, Text, query, sql
+from postroom.store.engine.opening import open_database
+from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.engine.write_ahead_log import snapshot_holders
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.intake import Intake
 from support.processes import Child, Family

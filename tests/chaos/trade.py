@@ -17,12 +17,12 @@ from pathlib import Path
 from uuid import UUID
 
 from postroom.core.errors import Fatal, Retryable
-from postroom.core.job_types import Catalogue, JobType, KeyLifetime
-from postroom.core.jobs import Job
-from postroom.core.retry import RetryPolicy
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.retry import RetryPolicy
+from postroom.core.jobs.types import Catalogue, JobType, KeyLifetime
 from postroom.jobs.run import Handler, JobRun
-from postroom.store.clock import wall_clock
-from postroom.store.database import Script, Text, schema_change, transaction
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Script, Text, schema_change, transaction
 from postroom.store.jobs import completing_one
 
 SOON = RetryPolicy(base=timedelta(milliseconds=10), cap=timedelta(milliseconds=100))

@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from postroom.core.queues import EMAIL, GATEWAY, Queues
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.core.queue.queues import EMAIL, GATEWAY, Queues
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 
 OWNER = "me@example.com"

@@ -22,9 +22,9 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Recurring, Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.store.database import Database
-from postroom.store.opening import open_database
-from postroom.store.postgres import PostgresDatabase
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
+from postroom.store.engine.postgres import PostgresDatabase
 from support.processes import announce
 
 LEASE = timedelta(seconds=2)

@@ -6,14 +6,14 @@ from uuid import UUID
 
 from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT, accepting
-from postroom.core.actions import label_change
-from postroom.core.envelope import parse_envelope
-from postroom.core.jobs import Job
-from postroom.core.mail import read_mail
-from postroom.core.queues import EMAIL
-from postroom.core.undo import undo_hint
+from postroom.core.actions.action import label_change
+from postroom.core.actions.undo import undo_hint
+from postroom.core.jobs.job import Job
+from postroom.core.mail.message import read_mail
+from postroom.core.queue.envelope import parse_envelope
+from postroom.core.queue.queues import EMAIL
 from postroom.store import actions, decisions, inbox, mail
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 CAP = 3
 ARRIVED = frozenset({"INBOX", "UNREAD"})

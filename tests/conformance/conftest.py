@@ -7,8 +7,8 @@ import pytest
 
 from conformance.desk import Desk
 from conftest import ManualClock, new_sqlite
-from postroom.store.database import Database
-from postroom.store.opening import connect_database, open_database
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import connect_database, open_database
 
 
 @pytest.fixture

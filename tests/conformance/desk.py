@@ -6,13 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from conftest import ManualClock
-from postroom.core.job_types import Catalogue, JobType, KeyLifetime
-from postroom.core.jobs import Enqueued, Job, JobView, NewJob
-from postroom.core.retry import RetryPolicy
+from postroom.core.jobs.job import Enqueued, Job, JobView, NewJob
+from postroom.core.jobs.retry import RetryPolicy
+from postroom.core.jobs.types import Catalogue, JobType, KeyLifetime
 from postroom.jobs.rescue import Rescuer
 from postroom.store import jobs as store
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from support.patience import PATIENCE_S
 

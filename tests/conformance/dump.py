@@ -6,9 +6,9 @@ from typing import Any
 import apsw
 import asyncpg
 
-from postroom.store.database import Database, Script, Text, transaction
-from postroom.store.postgres import PostgresDatabase
-from postroom.store.sqlite import SqliteDatabase
+from postroom.store.engine.database import Database, Script, Text, transaction
+from postroom.store.engine.postgres import PostgresDatabase
+from postroom.store.engine.sqlite import SqliteDatabase
 
 Dump = dict[str, list[str]]
 

@@ -7,13 +7,13 @@ from uuid import UUID
 from conformance.desk import Desk
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_registry import signed
-from postroom.core.accounts import parking_key
+from postroom.core.mail.accounts import parking_key
 from postroom.store import accounts, jobs, secret_keys
 from postroom.store.accounts import AccountView, Consent
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.secret_keys import Resealed, StoredSecret
-from postroom.vault import Sealed
+from postroom.vault.sealing import Sealed
 
 ADA = "ada@example.com"
 SCOPES = frozenset({"https://www.googleapis.com/auth/gmail.modify"})

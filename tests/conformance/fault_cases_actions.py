@@ -8,12 +8,12 @@ from conformance.fault_cases_inbox import ENDPOINT
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_mail import LABELS, decided_action
 from conformance.fault_cases_registry import signed
-from postroom.core.actions import label_change
-from postroom.core.jobs import Job
-from postroom.core.undo import no_way_back, undo_hint
+from postroom.core.actions.action import label_change
+from postroom.core.actions.undo import no_way_back, undo_hint
+from postroom.core.jobs.job import Job
 from postroom.store import actions, decisions, departures, jobs, mail, pauses, protection, undos, wishes
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 
 CAP = 20
 

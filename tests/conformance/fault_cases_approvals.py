@@ -9,10 +9,10 @@ from conformance.fault_cases_inbox import ENDPOINT
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_mail import _store_as
 from conformance.fault_cases_registry import signed
-from postroom.core.actions import action_hash
+from postroom.core.actions.action import action_hash
 from postroom.store import actions, approvals, decisions, mail
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 
 LIFE = timedelta(hours=24)
 

@@ -7,12 +7,12 @@ from conformance.desk import Desk
 from conformance.fault_cases_contacts import ENDPOINT, asked
 from conformance.fault_cases_jobs import Case
 from conformance.inbox_desk import event
-from postroom.core.queues import Queues
-from postroom.store import clock_jumps
-from postroom.store.clock_jumps import Longest
+from postroom.core.queue.queues import Queues
 from postroom.store.connector_requests import ask_connector, lease_requests
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine import clock_jumps
+from postroom.store.engine.clock_jumps import Longest
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
 

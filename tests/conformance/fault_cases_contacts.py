@@ -6,12 +6,12 @@ from typing import Any
 from conformance.desk import Desk
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_registry import signed
-from postroom.core.contacts import Contact
-from postroom.core.ingestion import IngestionRule
+from postroom.core.mail.contacts import Contact
+from postroom.core.mail.ingestion import IngestionRule
 from postroom.store import connector_requests, contacts, ingestion_rules
 from postroom.store.connector_requests import LeasedRequest, NewRequest, Reply
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 
 ENDPOINT = "gmail:user:ada@example.com"
 SHOP = IngestionRule(10, "shop", "sender_domain_suffix", "skip", "shop.example")

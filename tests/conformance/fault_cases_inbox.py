@@ -6,15 +6,15 @@ from typing import Any
 
 from conformance.desk import Desk
 from conformance.fault_cases_jobs import Case
-from postroom.core.envelope import Envelope, envelope_text, parse_envelope
-from postroom.core.mail import to_raw
-from postroom.core.queues import EMAIL, GATEWAY, Policy
-from postroom.core.sameness import content_hash
+from postroom.core.mail.message import to_raw
+from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
+from postroom.core.queue.queues import EMAIL, GATEWAY, Policy
+from postroom.core.queue.sameness import content_hash
 from postroom.store import acceptance, history, inbox, rollups
 from postroom.store import mail as mail_store
 from postroom.store.audit import AuditEntry
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 
 ENDPOINT = "gmail:user:me@example.com"
 MOST = {"email": 1, "gateway": 1}

@@ -9,8 +9,8 @@ from typing import Any
 
 from conformance.desk import LEASE, Desk
 from postroom.store import health, job_marks, job_steps, jobs, leaders, mailbox_jobs, schedules
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.schedules import Schedule
 
 Case = Callable[[Desk], Awaitable[Transaction[Any]]]

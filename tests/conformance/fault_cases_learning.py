@@ -7,10 +7,10 @@ from conformance.desk import Desk
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_registry import signed
 from conformance.mailroom import ENDPOINT, Letter, Mailroom
-from postroom.core.rule_draft import RuleDraft
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import mail_changes, proposals
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 
 SHOPS = RuleDraft("shops", {"sender_domain": "shop.example"}, "archive")
 

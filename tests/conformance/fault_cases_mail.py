@@ -7,12 +7,12 @@ from uuid import UUID
 from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT, leased_mail, leased_mails
 from conformance.fault_cases_jobs import Case
-from postroom.core.jobs import NewJob
-from postroom.core.mail import read_mail
+from postroom.core.jobs.job import NewJob
+from postroom.core.mail.message import read_mail
 from postroom.store import actions, decisions, labels, mail, rules, search_backlog
 from postroom.store import jobs as store
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 from support.search import unindex
 
 LABELS = frozenset({"INBOX"})

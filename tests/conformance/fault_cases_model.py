@@ -5,10 +5,10 @@ from typing import Any
 from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT, leased_mail
 from conformance.fault_cases_jobs import Case
-from postroom.core.mail import read_mail
+from postroom.core.mail.message import read_mail
 from postroom.store import mail, model_calls
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.model_calls import CallEnd, Caps, NewCall
 
 CAPS = Caps(day_micros=1_000_000, message_micros=50_000)

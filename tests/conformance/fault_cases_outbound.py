@@ -9,11 +9,11 @@ from conformance.fault_cases_inbox import leased_mail
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_mail import keep_account
 from conformance.fault_cases_registry import signed
-from postroom.core.jobs import Job
-from postroom.core.mail import read_mail
+from postroom.core.jobs.job import Job
+from postroom.core.mail.message import read_mail
 from postroom.store import actions, decisions, mail, outbound, outbound_answers
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.outbound import Guard, Leased, NewDelivery
 
 LEASE = timedelta(minutes=10)

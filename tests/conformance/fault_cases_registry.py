@@ -8,8 +8,8 @@ from conformance.fault_cases_jobs import Case
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.roles import Role
 from postroom.store import audit, connectors, health, tokens
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 
 
 def signed() -> audit.Signature:

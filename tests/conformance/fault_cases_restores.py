@@ -11,8 +11,8 @@ from conformance.fault_cases_outbound import SENDER, admitted, stored
 from conformance.fault_cases_registry import signed
 from postroom.core.roles import Role
 from postroom.store import pauses, prohibitions, protection, restores, rules, timeline, tokens, wakings
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 
 
 async def observed(desk: Desk, place: str = "file 1") -> timeline.Timeline:

@@ -6,10 +6,10 @@ from conformance.desk import Desk
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_mail import keep_account
 from conformance.fault_cases_registry import signed
-from postroom.core.rule_draft import RuleDraft
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import directions, labels, model_rules, rules
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
 
 SHOP = RuleDraft("shop", {"sender_domain": "shop.example"}, "archive")
 CLUB = RuleDraft("club", {"list_id": "chess"}, "apply_label", {"label": "Club"})

@@ -9,16 +9,16 @@ import asyncpg
 
 from conftest import ManualClock
 from postroom.core.errors import LeaseLost, PostroomError
-from postroom.core.queues import Queues
+from postroom.core.queue.queues import Queues
 from postroom.store.acceptance import Accepted
-from postroom.store.codecs import as_uuid
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.codecs import as_uuid
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import connect_database
+from postroom.store.engine.postgres import PostgresDatabase
+from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.inbox import LeaseRef
 from postroom.store.mail import keep_account
-from postroom.store.opening import connect_database
-from postroom.store.postgres import PostgresDatabase
-from postroom.store.sqlite import SqliteDatabase
 from postroom.switchboard.buffer import Buffer, Delivery
 from postroom.switchboard.intake import Intake
 

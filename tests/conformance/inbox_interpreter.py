@@ -6,8 +6,8 @@ from uuid import UUID
 
 from conformance.inbox_desk import InboxDesk, check_books, event, mail, metadata
 from conformance.inbox_model import Answer, Message, Model
-from postroom.core.envelope import parse_envelope
 from postroom.core.errors import Conflict
+from postroom.core.queue.envelope import parse_envelope
 from postroom.store.acceptance import Accepted
 from postroom.store.history import streaks
 from postroom.store.inbox import LeaseRef, give_back

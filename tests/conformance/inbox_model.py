@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.envelope import Envelope
-from postroom.core.picker import Head, Pick, after_pick, pick
-from postroom.core.queues import Policy, Queues
-from postroom.core.sameness import content_hash
+from postroom.core.queue.envelope import Envelope
+from postroom.core.queue.picker import Head, Pick, after_pick, pick
+from postroom.core.queue.queues import Policy, Queues
+from postroom.core.queue.sameness import content_hash
 
 
 @dataclass

@@ -8,12 +8,12 @@ from uuid import UUID
 from conformance.desk import LEASE, Desk
 from conformance.model import Model, ModelJob
 from postroom.core.errors import Canceled, IllegalMove, LeaseLost, NotFound
-from postroom.core.jobs import Job, NewJob
+from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import JOB
 from postroom.jobs.rescue import Rescuer
 from postroom.store import job_steps
 from postroom.store import jobs as store
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 T = TypeVar("T")
 

@@ -7,21 +7,21 @@ from typing import Any
 from uuid import UUID
 
 from conformance.desk import Desk
-from postroom.core.actions import LabelChange
-from postroom.core.agreement import SETTLING
-from postroom.core.envelope import Envelope, envelope_text, parse_envelope
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import Job, NewJob
-from postroom.core.mail import read_mail, to_raw
-from postroom.core.queues import EMAIL
-from postroom.core.rule_draft import RuleDraft
-from postroom.core.safety import Policy
-from postroom.core.undo import undo_hint
+from postroom.core.actions.action import LabelChange
+from postroom.core.actions.safety import Policy
+from postroom.core.actions.undo import undo_hint
+from postroom.core.jobs.job import Job, NewJob
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.message import read_mail, to_raw
+from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
+from postroom.core.queue.queues import EMAIL
+from postroom.core.rules.agreement import SETTLING
+from postroom.core.rules.draft import RuleDraft
 from postroom.handlers.classify import Adviser, Classify, decide_again
 from postroom.jobs.run import JobRun
 from postroom.store import acceptance, actions, decisions, inbox, mail, rules
 from postroom.store.audit import Signature
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.new_jobs import new_job

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.jobs import Job, JobView, NewJob
+from postroom.core.jobs.job import Job, JobView, NewJob
 from postroom.core.lifecycle import JOB
 
 

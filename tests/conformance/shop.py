@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from conformance.desk import TYPES, Desk
-from postroom.core.job_types import Catalogue
-from postroom.core.jobs import JobView
+from postroom.core.jobs.job import JobView
+from postroom.core.jobs.types import Catalogue
 from postroom.jobs.run import Handler, JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.store.database import Database, Dialect, Subscription, Transaction
+from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
 from support.patience import PATIENCE_S
 
 T = TypeVar("T")

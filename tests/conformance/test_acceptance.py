@@ -11,10 +11,10 @@ from conformance.dump import dump
 from conformance.inbox_desk import InboxDesk, event, kind, mail, metadata, select
 from conftest import ManualClock
 from postroom.core.errors import BadInput, Conflict, Refused
-from postroom.core.job_types import CATALOGUE
+from postroom.core.jobs.types import CATALOGUE
 from postroom.store import jobs
 from postroom.store.acceptance import Accepted
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.store.inbox import prune_inbox
 from postroom.switchboard.dispatcher import Dispatcher
 from support.patience import PATIENCE_S

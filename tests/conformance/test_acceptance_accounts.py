@@ -10,12 +10,12 @@ from conformance.dump import dump
 from conformance.inbox_desk import ENDPOINT, InboxDesk, event, mail
 from conftest import ManualClock
 from postroom.core.errors import AccountUnusable
-from postroom.core.queues import EMAIL, GATEWAY, Queues, Route
+from postroom.core.queue.queues import EMAIL, GATEWAY, Queues, Route
 from postroom.store.acceptance import Accepted
 from postroom.store.accounts import pause_account, remove_account
 from postroom.store.audit import Signature
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import account_of, keep_account
 
 KEY = {"idempotency_key": "k"}

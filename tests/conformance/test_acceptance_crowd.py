@@ -13,7 +13,7 @@ from conformance.inbox_desk import InboxDesk, check_books, event, look, mail, me
 from conftest import ManualClock, scale
 from postroom.core.errors import BadInput, Conflict, PostroomError
 from postroom.store.acceptance import Accepted
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.switchboard.intake import LARGEST_BATCH, Intake
 
 DATABASES = 4

@@ -10,7 +10,7 @@ from conformance.inbox_desk import InboxDesk, event, metadata
 from conftest import ManualClock
 from postroom.core.errors import Conflict
 from postroom.store.acceptance import Accepted
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.switchboard.intake import Intake
 
 KEY = {"idempotency_key": "k"}

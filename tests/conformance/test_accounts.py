@@ -13,18 +13,19 @@ from conformance.dump import dump
 from conformance.fault_cases_accounts import ADA, SCOPES, connected, consent, parked_job
 from conformance.fault_cases_registry import signed
 from conftest import ManualClock, scale
-from postroom.core.accounts import parking_key
+from postroom.accounts.sealing import drop_other_keys, reseal_all
 from postroom.core.errors import Conflict, IllegalMove, KeyMissing, NotFound, SealBroken, VaultError
+from postroom.core.mail.accounts import parking_key
 from postroom.gmail.oauth import ConsentRefused, Grant
 from postroom.gmail.scopes import FULL, MODIFY, READONLY, SEND
+from postroom.manage.accounts import connect, find_account
 from postroom.store import accounts, jobs, mail, secret_keys
 from postroom.store.accounts import REFRESH_TOKEN, AccountView
 from postroom.store.audit import list_audit
-from postroom.store.database import Database, Script, Text, Verb, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Script, Text, Verb, transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.secret_keys import Resealed, StoredSecret
-from postroom.switchboard.accounts import connect, drop_other_keys, find_account, reseal_all
-from postroom.vault import Sealed, Vault
+from postroom.vault.sealing import Sealed, Vault
 from support.patience import PATIENCE_S
 
 BOB = "bob@example.com"

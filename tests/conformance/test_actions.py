@@ -9,13 +9,13 @@ from conformance.action_desk import ARRIVED, CAP, OTHERS, ActionDesk, Waiting
 from conformance.desk import Desk
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
+from postroom.core.actions.undo import no_way_back
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
-from postroom.core.undo import no_way_back
 from postroom.handlers.action_gmail import is_the_end
 from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.protection import restraints
 from support.gates import LASTING
 

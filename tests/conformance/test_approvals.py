@@ -12,12 +12,12 @@ from conformance.fault_cases_inbox import ENDPOINT
 from conformance.fault_cases_registry import signed
 from postroom.act.approvals import Approvals
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
-from postroom.core.job_types import CATALOGUE
+from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import TOOLS, Role
 from postroom.store import accounts, approvals, mail, mail_changes, protection
 from postroom.store.audit import Signature, list_audit
-from postroom.store.database import Script, Text, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Script, Text, transaction
+from postroom.store.engine.ids import new_id
 
 
 def answers(desk: Desk) -> Approvals:

@@ -9,9 +9,9 @@ from conformance.dump import dump
 from conftest import ManualClock
 from postroom.core.errors import BadInput, ConstraintBroken
 from postroom.store.audit import LONGEST_TEXT, AuditEntry, AuditView, auditing, list_audit, record_audit
-from postroom.store.database import Database, Script, Text, transaction
-from postroom.store.ids import new_id
-from postroom.store.opening import open_database
+from postroom.store.engine.database import Database, Script, Text, transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 
 ENTRY = AuditEntry(
     id=new_id(),

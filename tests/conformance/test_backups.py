@@ -13,13 +13,13 @@ from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import Place, restore_backup
 from postroom.core.errors import BackupError, BadInput, DatabaseInUse
 from postroom.core.roles import Role
-from postroom.key_file import KeyFile
-from postroom.private_files import DATABASE
 from postroom.store import pauses
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
 from postroom.store.prohibitions import Carried
 from postroom.store.protection import list_protected, protect
 from postroom.store.tokens import create_token, list_tokens, mint, revoke_token
+from postroom.system.private_files import DATABASE
+from postroom.vault.keys import KeyFile
 
 CHANGED = (
     *("schema_migrations", "timeline", "restores", "restore_checks", "audit", "sqlite_sequence"),

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from postroom.act.tending import usual_chores
-from postroom.store.database import Course, Statement
-from postroom.store.ids import new_id
-from postroom.store.statements import blocks
+from postroom.store.engine.database import Course, Statement
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.statements import blocks
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 # What each statement finds, so that the chore goes on to the next.

@@ -6,8 +6,8 @@ from datetime import timedelta, timezone
 from conformance.desk import Desk
 from conformance.dump import dump
 from postroom.store import jobs as store
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 
 
 async def test_jobs_come_in_the_order_of_priority_and_then_of_acceptance(desk: Desk) -> None:

@@ -10,15 +10,16 @@ from conformance.fault_cases_contacts import ENDPOINT, asked
 from conformance.fault_cases_outbound import leased_delivery
 from conformance.inbox_desk import event
 from conformance.test_outbound_delivery import shown, started
-from postroom.core.queues import EMAIL, GATEWAY, Queues
+from postroom.core.queue.queues import EMAIL, GATEWAY, Queues
 from postroom.jobs.rescue import Rescuer
 from postroom.outbound.pace import Pace
-from postroom.store import clock_jumps, outbound
-from postroom.store.clock import ServerClock, clock_of, wall_clock
-from postroom.store.clock_jumps import Longest
+from postroom.store import outbound
 from postroom.store.connector_requests import ask_connector, lease_requests
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine import clock_jumps
+from postroom.store.engine.clock import ServerClock, clock_of, wall_clock
+from postroom.store.engine.clock_jumps import Longest
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.intake import Intake
 
 AN_HOUR_S = HOUR.total_seconds()
@@ -124,7 +125,7 @@ async def test_machines_with_wrong_clocks_agree_by_the_servers(database: Databas
     assert isinstance(clock, ServerClock)
     await database.run(clock_jumps.shorten_worker_leases(clock()))  # any transaction learns the time
     right = wall_clock()
-    monkeypatch.setattr("postroom.store.clock.wall_clock", lambda: right + HOUR)
+    monkeypatch.setattr("postroom.store.engine.clock.wall_clock", lambda: right + HOUR)
     assert abs(clock() - right) < timedelta(minutes=10)
 
 

@@ -23,7 +23,7 @@ from postroom.store.connector_requests import (
     load_request,
     signal_of,
 )
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from support.patience import PATIENCE_S
 
 OTHER = "gmail:user:ben@example.com"

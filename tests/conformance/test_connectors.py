@@ -10,7 +10,7 @@ from conftest import ManualClock
 from postroom.core.errors import ConstraintBroken
 from postroom.core.heartbeat import Heartbeat, liveness, parse_heartbeat
 from postroom.store.connectors import connectors_of, list_connectors, record_heartbeat
-from postroom.store.database import Database, Script, Text, transaction
+from postroom.store.engine.database import Database, Script, Text, transaction
 
 ENDPOINT = "gmail:user:me@example.com"
 

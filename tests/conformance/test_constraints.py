@@ -9,9 +9,9 @@ import pytest
 from conformance.desk import Desk
 from postroom.core.errors import ConstraintBroken
 from postroom.core.lifecycle import INBOX, JOB, LIFECYCLES
-from postroom.store.database import Script, Text, transaction
-from postroom.store.postgres import PostgresDatabase
-from postroom.store.sqlite import SqliteDatabase
+from postroom.store.engine.database import Script, Text, transaction
+from postroom.store.engine.postgres import PostgresDatabase
+from postroom.store.engine.sqlite import SqliteDatabase
 
 # States that a person sets as they like, or a connector says of itself: they have no moves, and so no lifecycle.
 FREE = {"accounts", "connectors"}

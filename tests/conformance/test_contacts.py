@@ -5,8 +5,8 @@ import pytest
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
 from conftest import ManualClock
-from postroom.core.contacts import Contact
 from postroom.core.errors import BadInput, ConstraintBroken
+from postroom.core.mail.contacts import Contact
 from postroom.store.audit import list_audit
 from postroom.store.contacts import (
     EVERY_MAILBOX,
@@ -18,7 +18,7 @@ from postroom.store.contacts import (
     list_contacts,
     note_correspondents,
 )
-from postroom.store.database import Database, Script, Text, transaction
+from postroom.store.engine.database import Database, Script, Text, transaction
 
 ADA, BEN = "gmail:user:ada@example.com", "gmail:user:ben@example.com"
 

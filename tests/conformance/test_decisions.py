@@ -8,15 +8,15 @@ import pytest
 from conformance.action_desk import ActionDesk, Stored, Waiting, decision_about
 from conformance.desk import Desk
 from conformance.mailroom import Letter, Mailroom
-from postroom.core.actions import LabelChange
+from postroom.core.actions.action import LabelChange
+from postroom.core.actions.undo import no_way_back, undo_hint
 from postroom.core.errors import ConstraintBroken
-from postroom.core.job_types import CATALOGUE
-from postroom.core.rule_draft import RuleDraft
-from postroom.core.undo import no_way_back, undo_hint
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.rules.draft import RuleDraft
 from postroom.handlers.classify import Classify, decide_again
 from postroom.jobs.run import JobRun
 from postroom.store import actions, decisions, rules, undos
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.rollups import hourly
 from support.gates import LASTING
 

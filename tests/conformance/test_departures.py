@@ -13,11 +13,11 @@ from conformance.fault_cases_approvals import pending
 from conformance.fault_cases_registry import signed
 from conformance.shop import until
 from conformance.test_approvals import tamper
+from postroom.core.actions.permits import Hold, Permit
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, ProtectedMail
-from postroom.core.jobs import Job
-from postroom.core.permits import Hold, Permit
+from postroom.core.jobs.job import Job
 from postroom.store import accounts, actions, approvals, departures, jobs, labels, mail, pauses, protection
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from support.gates import LASTING
 from support.patience import PATIENCE_S
 

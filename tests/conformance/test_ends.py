@@ -8,9 +8,9 @@ import pytest
 from conformance.desk import Desk
 from conformance.dump import dump
 from postroom.core.errors import LeaseLost
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 from postroom.store import jobs as store
-from postroom.store.database import Script, transaction
+from postroom.store.engine.database import Script, transaction
 
 
 async def test_a_finished_job_is_completed_and_says_when(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from conformance.dump import dump
 from postroom.core.errors import ConstraintBroken
 from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from support.patience import PATIENCE_S
 
 

@@ -27,7 +27,7 @@ from conformance.desk import Desk
 from conformance.dump import Dump, dump
 from conformance.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
 from conformance.wake_ups import WOKEN, Ears
-from postroom.store.database import Transaction, Verb
+from postroom.store.engine.database import Transaction, Verb
 from support.faults import FailingAt, InjectedFault
 
 SUBJECTS = (

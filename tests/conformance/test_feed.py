@@ -2,11 +2,11 @@
 
 from conformance.desk import Desk
 from conformance.mailroom import Letter, Mailroom
-from postroom.core.envelope import envelope_text
-from postroom.core.queues import EMAIL
-from postroom.core.rule_draft import RuleDraft
+from postroom.core.queue.envelope import envelope_text
+from postroom.core.queue.queues import EMAIL
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import acceptance, feed
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 RECEIPTS = RuleDraft("receipts", {"sender_domain": "shop.example"}, "apply_label", {"label": "Receipts"})
 

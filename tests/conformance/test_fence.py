@@ -8,11 +8,11 @@ import pytest
 from conformance.desk import Desk
 from conformance.dump import dump
 from postroom.core.errors import LeaseLost
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 from postroom.store import job_steps
 from postroom.store import jobs as store
-from postroom.store.database import Script, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Script, transaction
+from postroom.store.engine.ids import new_id
 
 Act = Callable[[Desk, Job], Awaitable[object]]
 ACTS: dict[str, Act] = {

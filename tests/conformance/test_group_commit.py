@@ -11,10 +11,10 @@ from conformance.desk import Desk, listen
 from conformance.dump import dump
 from conftest import scale
 from postroom.core.errors import ConstraintBroken, DatabaseUnavailable, StoreError
-from postroom.core.jobs import NewJob
+from postroom.core.jobs.job import NewJob
 from postroom.store import jobs as store
-from postroom.store.database import Notify, Script, Text, query, sql, transaction
-from postroom.store.sqlite import SqliteDatabase
+from postroom.store.engine.database import Notify, Script, Text, query, sql, transaction
+from postroom.store.engine.sqlite import SqliteDatabase
 from support.patience import PATIENCE_S
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from conformance.desk import Desk
 from postroom.core.errors import UnsafeDurability
+from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.health import facts, refuse_unsafe
-from postroom.store.postgres import PostgresDatabase
 from support.postgres import PostgresServer
 
 

@@ -10,11 +10,11 @@ from conformance.dump import dump
 from conformance.inbox_desk import InboxDesk, check_books, event, kind, mail, metadata
 from conftest import ManualClock
 from postroom.core.errors import BadInput
-from postroom.core.queues import EMAIL, Queues
+from postroom.core.queue.queues import EMAIL, Queues
 from postroom.core.tally import Gauges
 from postroom.store import history, inbox
 from postroom.store.audit import list_audit
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.switchboard.keeper import Keeper
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from conftest import scale
 from postroom.core.errors import IllegalMove
 from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 
 
 async def test_the_same_key_again_gives_the_first_jobs_id_and_changes_nothing(desk: Desk) -> None:

@@ -15,10 +15,10 @@ from conformance.desk import Desk
 from conformance.inbox_desk import InboxDesk, Row, event, refs
 from conftest import ManualClock, scale
 from postroom.core.errors import LeaseLost
-from postroom.core.queues import EMAIL, GATEWAY, Queues
+from postroom.core.queue.queues import EMAIL, GATEWAY, Queues
 from postroom.store import inbox
-from postroom.store.database import Database, Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.inbox import LeaseRef
 from postroom.switchboard.buffer import Buffer
 from support.patience import PATIENCE_S

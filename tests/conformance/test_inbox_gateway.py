@@ -9,9 +9,9 @@ import pytest
 
 from conformance.inbox_desk import InboxDesk, check_books, event
 from conftest import ManualClock
-from postroom.core.queues import EMAIL, GATEWAY, Policy, Queues
+from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues
 from postroom.store import inbox
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.store.history import streaks
 from postroom.switchboard.buffer import Buffer, Delivery
 

@@ -11,10 +11,10 @@ from conformance.dump import dump
 from conformance.inbox_desk import InboxDesk, event, kind, mail, refs
 from conftest import ManualClock
 from postroom.core.errors import BadInput, LeaseLost
-from postroom.core.queues import EMAIL, GATEWAY, Policy, Queues
-from postroom.store.database import Database
+from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.history import streaks
-from postroom.store.ids import new_id
 from postroom.store.inbox import LeaseRef, adopt_strays, give_up, lease
 from postroom.switchboard.buffer import MOST_AT_ONCE, Buffer
 from support.patience import PATIENCE_S

@@ -24,11 +24,11 @@ from conformance.inbox_desk import InboxDesk, check_books, event, look, mail, re
 from conformance.inbox_interpreter import MOVES, InboxInterpreter
 from conformance.inbox_model import Model
 from conftest import ManualClock, scale
-from postroom.core.queues import Policy
+from postroom.core.queue.queues import Policy
 from postroom.store import inbox
 from postroom.store.acceptance import Accepted
-from postroom.store.database import Database, Script, transaction
-from postroom.store.opening import open_database
+from postroom.store.engine.database import Database, Script, transaction
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.buffer import Buffer, Delivery
 from postroom.switchboard.intake import Intake
 

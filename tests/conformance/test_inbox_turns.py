@@ -10,8 +10,8 @@ import pytest
 
 from conformance.inbox_desk import InboxDesk, event, kind, mail, refs, select
 from conftest import ManualClock, scale
-from postroom.core.queues import EMAIL, GATEWAY
-from postroom.store.database import Database
+from postroom.core.queue.queues import EMAIL, GATEWAY
+from postroom.store.engine.database import Database
 from postroom.store.history import streaks
 from postroom.store.inbox import give_back
 from postroom.switchboard.buffer import Buffer

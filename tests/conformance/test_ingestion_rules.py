@@ -7,10 +7,10 @@ import pytest
 from conformance.fault_cases_registry import signed
 from conftest import ManualClock
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.ingestion import BULK_PACK, IngestionRule, parse_rule
+from postroom.core.mail.ingestion import BULK_PACK, IngestionRule, parse_rule
 from postroom.store import ingestion_rules
 from postroom.store.audit import list_audit
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.store.ingestion_rules import (
     add_ingestion_rule,
     list_ingestion_rules,

@@ -11,9 +11,9 @@ from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT
 from conformance.fault_cases_mail import keep_account, store_message
 from conformance.mailroom import Letter, Mailroom
-from postroom.core.rules import labels_used
-from postroom.store.database import Text, sql, transaction
-from postroom.store.ids import new_id
+from postroom.core.rules.rule import labels_used
+from postroom.store.engine.database import Text, sql, transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.jobs import list_jobs
 from postroom.store.labels import SeenLabel, keep_label, list_labels, sync_labels, why_not_created
 from postroom.store.mail import keep_account as keep

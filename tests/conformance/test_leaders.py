@@ -6,7 +6,7 @@ from datetime import timedelta
 from conformance.desk import Desk
 from conformance.dump import dump
 from postroom.store import leaders
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 
 TERM = timedelta(seconds=15)
 

@@ -9,14 +9,14 @@ import pytest
 
 from conformance.desk import TYPES, Desk
 from conformance.shop import Meddler, until
-from postroom.boot_clock import BootClock, since_boot
 from postroom.core.errors import DatabaseUnavailable
 from postroom.jobs.leadership import NAME, Leadership
 from postroom.jobs.prune import KEEP, Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Recurring, Scheduler
 from postroom.store import leaders
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
+from postroom.system.boot_clock import BootClock, since_boot
 from support.patience import PATIENCE_S
 
 LEASE = timedelta(milliseconds=30)  # the pauses between tries follow from it; the lease itself, from the test's clock

@@ -8,13 +8,13 @@ import pytest
 
 from conformance.desk import Desk
 from conformance.mailroom import LABELS, Letter, Mailroom
-from postroom.core import learning
 from postroom.core.errors import Conflict
-from postroom.core.rule_draft import RuleDraft
+from postroom.core.rules import learning
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import outcomes, proposals, rules
 from postroom.store.audit import Signature
-from postroom.store.database import Database, Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.labels import sync_labels
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.proposals import ProposalView

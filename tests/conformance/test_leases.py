@@ -9,9 +9,9 @@ from conformance.dump import dump
 from postroom.core.errors import ConstraintBroken
 from postroom.jobs.rescue import Rescuer
 from postroom.store import jobs as store
-from postroom.store.codecs import from_json
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.codecs import from_json
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from support.patience import PATIENCE_S
 
 

@@ -8,9 +8,9 @@ from conformance.desk import Desk
 from conformance.fault_cases_accounts import connected
 from conformance.fault_cases_registry import signed
 from postroom.core.errors import StoreError
-from postroom.core.jobs import JobView
+from postroom.core.jobs.job import JobView
 from postroom.store import accounts, jobs, mailbox_jobs
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.mailbox_jobs import ask_for_messages
 
 

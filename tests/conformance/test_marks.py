@@ -10,9 +10,9 @@ import pytest
 
 from conformance.desk import Desk
 from conftest import scale
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 from postroom.jobs.marks import MarkKeeper
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.job_marks import advance, still_open, watch_inserts
 from support.patience import PATIENCE_S
 

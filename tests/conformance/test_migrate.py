@@ -13,11 +13,11 @@ from conformance.dump import dump
 from postroom.core.errors import Conflict, SchemaMismatch, StoreError, TookTooLong
 from postroom.store import jobs as store
 from postroom.store.connector_requests import NewRequest, ask_connector, load_request
-from postroom.store.database import Database, Script, Text, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Script, Text, transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
+from postroom.store.engine.opening import connect_database
 from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
-from postroom.store.opening import connect_database
 from postroom.store.simulation import BEGINNING, Needed, Wanted, past_after
 from postroom.switchboard.intake import Intake
 from support.faults import FailingAt, InjectedFault

@@ -11,8 +11,8 @@ from conformance.desk import Desk
 from conformance.fault_cases_model import CAPS, new_call, started
 from conftest import scale
 from postroom.core.errors import BudgetSpent, IllegalMove
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.model_calls import (
     LEFT_AFTER,
     LEFT_BEHIND,

@@ -29,9 +29,9 @@ from postroom.core.errors import Fatal, IllegalMove, LeaseLost, NotFound, Parked
 from postroom.core.lifecycle import DELIVERY
 from postroom.store import accounts, actions, outbound, outbound_answers, pauses, protection
 from postroom.store.audit import list_audit
-from postroom.store.database import Transaction
-from postroom.store.ids import new_id
-from postroom.store.statements import blocks
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.statements import blocks
 
 WEEK = timedelta(days=7)
 

@@ -13,8 +13,8 @@ from conformance.test_outbound_properties import PACE, Killed, Mortal, PostOffic
 from postroom.gmail.errors import ServerError, Unreachable
 from postroom.outbound.carrier import DraftKept
 from postroom.store import accounts, actions, outbound, outbound_answers, pauses
-from postroom.store.database import Database, Script, Transaction, sql, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Script, Transaction, sql, transaction
+from postroom.store.engine.ids import new_id
 
 T = TypeVar("T")
 

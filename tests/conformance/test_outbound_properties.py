@@ -29,8 +29,8 @@ from postroom.outbound.delivery import Delivery
 from postroom.outbound.mime import MARK
 from postroom.outbound.pace import Pace
 from postroom.store import actions, outbound, pauses
-from postroom.store.database import Database, Dialect, Subscription, Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
+from postroom.store.engine.ids import new_id
 from support.gates import LASTING
 
 T = TypeVar("T")

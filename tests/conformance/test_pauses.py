@@ -8,12 +8,12 @@ import pytest
 from conformance.desk import Desk, listen
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
+from postroom.core.actions.safety import Protected
 from postroom.core.errors import BadInput, Parked
-from postroom.core.safety import Protected
 from postroom.store import jobs, labels, mail, pauses, protection
 from postroom.store.audit import list_audit
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from support.patience import PATIENCE_S
 
 

@@ -20,7 +20,7 @@ from conformance.desk import Desk
 from conformance.dump import clear
 from conformance.interpreter import MOVES, Interpreter
 from conftest import ManualClock
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
 
 Program = list[tuple[str, int, int]]
 programs = st.lists(

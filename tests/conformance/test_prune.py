@@ -7,10 +7,10 @@ import pytest
 
 from conformance.desk import Desk
 from conformance.dump import dump
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 from postroom.jobs.prune import KEEP, RECEIPTS_FOR, Pruner
 from postroom.store import jobs as store
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.job_steps import begin_step, steps_of
 
 

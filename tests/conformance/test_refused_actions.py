@@ -8,10 +8,10 @@ from conformance.action_desk import ARRIVED, CAP, ActionDesk
 from conformance.desk import Desk
 from conformance.fault_cases_registry import signed
 from postroom.act.executor import Executor
+from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, Retryable
-from postroom.core.job_types import CATALOGUE
-from postroom.core.mailbox import Mailbox
-from postroom.core.permits import Permit
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.mailbox import Mailbox
 from postroom.handlers.action_gmail import ActionGmail, may_begin
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import JobRun

@@ -12,10 +12,10 @@ from conformance.desk import Desk
 from conformance.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored
 from conformance.fault_cases_registry import signed
 from conformance.fault_cases_restores import forbidden, forbidding, observed, restored
-from postroom.core.restores import Doubt, RestoredWindow, SendRequest, doubt_about, is_from, source_key
+from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doubt_about, is_from, source_key
 from postroom.outbound.restored import RestorePace, RestoreWatch, read_seen
 from postroom.store import accounts, actions, outbound, pauses, prohibitions, restores, rules, timeline, tokens
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 
 class Mailbox:

@@ -13,7 +13,7 @@ from conformance.inbox_desk import InboxDesk, event, kind, mail, metadata, reope
 from conftest import ManualClock
 from postroom.core.errors import Conflict
 from postroom.store.acceptance import Accepted
-from postroom.store.database import Database, Script, transaction
+from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.rollups import SHARDS, Count, HourCount, adding, hourly, prune_rollups, waited
 from postroom.switchboard.intake import Intake
 

@@ -10,10 +10,10 @@ from conformance.fault_cases_mail import keep_account
 from conformance.fault_cases_registry import signed
 from conformance.fault_cases_rules import CLUB, SHOP, kept
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.rule_draft import RuleDraft
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import directions, labels, model_rules, rules
 from postroom.store.audit import list_audit
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 FULL = RuleDraft(
     "full",

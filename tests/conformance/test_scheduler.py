@@ -9,7 +9,7 @@ from conformance.desk import TYPES, Desk
 from postroom.core.errors import BadInput, UnknownJobType
 from postroom.jobs.schedule import WAKE_BATCH, Recurring, Scheduler, next_tick
 from postroom.store import jobs as store
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 
 HOURLY = Recurring("labels", "0 * * * *", "other", {"account": 1}, 3)
 

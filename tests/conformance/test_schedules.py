@@ -7,7 +7,7 @@ from conformance.desk import Desk, listen
 from conformance.dump import dump
 from postroom.store import jobs as store
 from postroom.store import schedules
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.store.schedules import Schedule
 from support.patience import PATIENCE_S
 

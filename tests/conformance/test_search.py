@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from conftest import ManualClock, scale
 from postroom.act.tending import usual_chores
 from postroom.core.errors import BadInput, NotFound, TookTooLong
-from postroom.core.search import read_query
-from postroom.store.database import Database, Script, Text, bounded_query, transaction
-from postroom.store.ids import new_id
+from postroom.core.mail.search import read_query
+from postroom.store.engine.database import Database, Script, Text, bounded_query, transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.migrate import apply, migrate, migrations
+from postroom.store.engine.opening import connect_database, open_database
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.migrate import apply, migrate, migrations
-from postroom.store.opening import connect_database, open_database
 from postroom.store.search import NEWEST, SEARCH_LIMIT_S, FoundMail, check_message, read_mail, search_mail
 from postroom.store.search_backlog import index_older_mail
 from support.mail import OWNER, keep_account, keep_mail

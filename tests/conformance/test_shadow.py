@@ -3,8 +3,8 @@
 from conformance.desk import Desk
 from conformance.fault_cases_registry import signed
 from conformance.mailroom import Letter, Mailroom
-from postroom.core.model_decision import ModelDecision
-from postroom.core.rule_draft import RuleDraft
+from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide.engine import Advice
 from postroom.decide.shadow import Shadowed, begin, end, in_shadow_now, report_on
 from postroom.store.mail import StoredMessage

@@ -11,10 +11,10 @@ from conformance.desk import Desk
 from conformance.dump import dump
 from conformance.mailroom import OWNER, Letter, Mailroom
 from conftest import scale
+from postroom.core.actions.safety import Policy
 from postroom.core.errors import NotFound
-from postroom.core.model_decision import ModelDecision
-from postroom.core.rule_draft import RuleDraft
-from postroom.core.safety import Policy
+from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide import simulate as simulating
 from postroom.decide.engine import Advice
 from postroom.decide.simulate import Foreseen, Pair, World, needed_by, replay, setting_of
@@ -22,7 +22,7 @@ from postroom.decide.simulated import ChangeOfRules, Question, Simulated, simula
 from postroom.store import protection, rules
 from postroom.store.audit import Signature
 from postroom.store.decisions import Decision
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.simulation import Past, Wanted
 

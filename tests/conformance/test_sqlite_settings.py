@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from postroom.store.sqlite_connection import connect
+from postroom.store.engine.sqlite_connection import connect
 
 
 @pytest.mark.parametrize(

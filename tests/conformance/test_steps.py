@@ -5,10 +5,10 @@ import pytest
 from conformance.desk import Desk
 from conformance.dump import dump
 from postroom.core.errors import BadInput, Canceled, LeaseLost
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 from postroom.jobs.run import JobRun
 from postroom.store import job_steps
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from support.gates import LASTING
 
 

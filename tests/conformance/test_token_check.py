@@ -13,7 +13,7 @@ from conformance.fault_cases_registry import signed
 from conftest import ManualClock
 from postroom.core.errors import DatabaseFull, DatabaseUnavailable, Refused
 from postroom.core.roles import Principal, Role
-from postroom.store.database import Database, Dialect, Subscription, Transaction
+from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
 from postroom.store.tokens import Minted, create_token, list_tokens, mint, revoke_token
 from postroom.switchboard.token_check import MOST_KEPT, TokenCheck, TokenRefused
 

@@ -12,8 +12,8 @@ from conftest import ManualClock
 from postroom.core.errors import BadInput, ConstraintBroken, NotFound
 from postroom.core.roles import Role
 from postroom.store.audit import list_audit
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.store.tokens import (
     Minted,

@@ -6,7 +6,7 @@ from conformance.desk import Desk
 from conformance.shop import until, working
 from postroom.core.errors import Fatal, Retryable
 from postroom.jobs.run import JobRun
-from postroom.tracing import current_traceparent, span
+from postroom.telemetry.tracing import current_traceparent, span
 from support.spans import above, place, recorded_spans
 
 GIVEN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

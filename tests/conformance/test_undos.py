@@ -13,17 +13,17 @@ from conformance.desk import Desk
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
 from postroom.act.undo import Undoing, undo_job
+from postroom.core.actions.permits import Permit
+from postroom.core.actions.undo import no_way_back
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import Job
-from postroom.core.mailbox import Mailbox
-from postroom.core.permits import Permit
-from postroom.core.undo import no_way_back
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.mailbox import Mailbox
 from postroom.handlers.undo_action import UndoAction
 from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses, undos
-from postroom.store.database import Database, Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
 from support.gates import LASTING
 
 PUT_BACK = no_way_back("apply_label")

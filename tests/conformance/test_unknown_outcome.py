@@ -11,7 +11,7 @@ from conftest import ManualClock
 from postroom.core.errors import DatabaseUnavailable
 from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
-from postroom.store.postgres import PostgresDatabase
+from postroom.store.engine.postgres import PostgresDatabase
 from support.faults import Cut, Wire
 from support.patience import PATIENCE_S
 

@@ -8,10 +8,10 @@ import pytest
 from conformance.desk import Desk, listen
 from conformance.dump import dump
 from postroom.core.errors import IllegalMove, NotFound
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 from postroom.store import jobs as store
-from postroom.store.codecs import from_json
-from postroom.store.ids import new_id
+from postroom.store.engine.codecs import from_json
+from postroom.store.engine.ids import new_id
 from support.patience import PATIENCE_S
 
 

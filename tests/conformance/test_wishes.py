@@ -9,14 +9,14 @@ from conformance.desk import Desk
 from postroom.act import agents
 from postroom.act.agents import Agents
 from postroom.act.wishes import Asked, Wishes
+from postroom.core.actions.safety import Policy
 from postroom.core.errors import BadInput
-from postroom.core.job_types import CATALOGUE
+from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
-from postroom.core.safety import Policy
 from postroom.store.actions import list_actions
 from postroom.store.audit import Signature
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from support.mail import keep_mail
 
 AT_ONCE = 6

@@ -8,12 +8,12 @@ import pytest
 from conformance.desk import TYPES, Desk
 from conformance.shop import Gate, until, until_back, working
 from postroom.core.errors import Fatal, Parked, Retryable
-from postroom.core.job_types import Catalogue, JobType
-from postroom.core.jobs import Job
-from postroom.core.retry import RetryPolicy
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.retry import RetryPolicy
+from postroom.core.jobs.types import Catalogue, JobType
 from postroom.jobs.run import JobRun
 from postroom.store import jobs as store
-from postroom.store.database import Script, transaction
+from postroom.store.engine.database import Script, transaction
 from support.patience import PATIENCE_S
 
 

@@ -9,7 +9,7 @@ import pytest
 from conformance.desk import TYPES, Desk, listen
 from conformance.shop import Gate, Meddler, quick, until, warm_up, working
 from postroom.core.errors import DatabaseUnavailable, LeaseLost
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 from postroom.jobs import worker as worker_module
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.run import Handler, JobRun

@@ -5,7 +5,7 @@ A verb that is not in the table wakes nobody. What it tells is said after its co
 
 import asyncio
 
-from postroom.store.database import Database, Notify, Script, transaction
+from postroom.store.engine.database import Database, Notify, Script, transaction
 from support.patience import PATIENCE_S
 
 CHANNELS = (

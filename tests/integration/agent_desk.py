@@ -7,12 +7,12 @@ from uuid import UUID
 
 from mcp.client import Client
 
+from postroom.core.actions.safety import Policy
 from postroom.core.roles import Principal, Role
-from postroom.core.safety import Policy
 from postroom.store.audit import AuditView, list_audit
-from postroom.store.ids import new_id
-from postroom.switchboard.mcp_server import build_server
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.services import Services
+from postroom.web.mcp_server import build_server
 from support.mail import keep_mail
 from support.switchboard import services_on
 

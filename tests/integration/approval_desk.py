@@ -7,13 +7,13 @@ from uuid import UUID
 from conformance.desk import Desk
 from conformance.fault_cases_approvals import pending
 from postroom.act.approvals import Approvals, Channel
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.types import CATALOGUE
 from postroom.handlers.approval_notify import HOURLY, ApprovalNotify
 from postroom.jobs.run import JobRun
 from postroom.store import approvals, jobs
 from postroom.store.audit import Signature, list_audit
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from support.gates import LASTING
 

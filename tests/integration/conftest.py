@@ -7,7 +7,7 @@ import pytest
 
 from conftest import new_sqlite
 from integration.redis_desk import Desk, opened_desk
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from support.redis import RedisServer, running_redis
 
 

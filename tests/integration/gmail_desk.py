@@ -15,22 +15,22 @@ import httpx2
 from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, TOKEN
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.knowledge import Knowledge, SentIdsInMemory
 from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.mail.knowledge import Knowledge, SentIdsInMemory
 from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
 from postroom.connectors.runtime import Vitals
 from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import PostroomError
-from postroom.core.ingestion import IngestionPolicy
+from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Tally
 from postroom.gmail.client import GmailClient
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
-from postroom.store.database import Database
-from postroom.switchboard.mcp_server import build_server
+from postroom.store.engine.database import Database
 from postroom.switchboard.services import Services
+from postroom.web.mcp_server import build_server
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.patience import PATIENCE_S
 from support.switchboard import open_account, services_on
 

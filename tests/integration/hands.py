@@ -20,13 +20,14 @@ from postroom.act.approvals import Approvals
 from postroom.act.executor import Executor
 from postroom.act.undo import Undoing, undo_job
 from postroom.act.wishes import Wishes
+from postroom.compose.gate import MailboxGate
+from postroom.core.actions.permits import Permit
+from postroom.core.actions.safety import Policy
+from postroom.core.actions.undo import why_not
 from postroom.core.errors import PostroomError
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import Job
-from postroom.core.mailbox import MailboxLabel, SeenMessage
-from postroom.core.permits import Permit
-from postroom.core.safety import Policy
-from postroom.core.undo import why_not
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.mailbox import MailboxLabel, SeenMessage
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
@@ -37,15 +38,14 @@ from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.failure import ending_of
 from postroom.jobs.run import Handler, JobRun
-from postroom.mailbox_gate import MailboxGate
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox as Gmail
 from postroom.store import actions, approvals, decisions, jobs, labels, mail, protection
 from postroom.store.audit import Signature
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.rules import NewRule, add_rules
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox as Gmail
 from support.gates import LASTING
 from support.mail import keep_mail
 

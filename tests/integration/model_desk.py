@@ -9,15 +9,15 @@ from uuid import UUID
 from conformance.desk import Desk
 from conformance.fault_cases_model import new_call
 from conftest import ManualClock
-from postroom.core.rules import Subject
+from postroom.core.rules.rule import Subject
 from postroom.decide.model import Model, ModelAnswer, ModelRequest
 from postroom.decide.prompt import PromptMail, build_prompt
-from postroom.sandbox.model_api import ModelApi, running_model_api
-from postroom.sections import ModelSettings
-from postroom.store.database import Database
+from postroom.settings.sections import ModelSettings
 from postroom.store.directions import Direction
+from postroom.store.engine.database import Database
 from postroom.store.labels import LabelView
 from postroom.store.model_calls import CallView, DaySpend, calls_of, day_of, spend_of
+from postroom_sandbox.model_api import ModelApi, running_model_api
 
 KEY = "sk-canary-0123456789abcdef"
 NAMES = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-4-5"}

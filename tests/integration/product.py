@@ -12,14 +12,15 @@ from uuid import UUID
 
 from postroom.act.executor import Executor
 from postroom.act.undo import Undoing
+from postroom.compose.gate import MailboxGate
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.core.ingestion import IngestionPolicy
-from postroom.core.job_types import CATALOGUE
-from postroom.core.mail import read_mail
-from postroom.core.queues import EMAIL
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.ingestion import IngestionPolicy
+from postroom.core.mail.message import read_mail
+from postroom.core.queue.queues import EMAIL
 from postroom.core.roles import Principal, Role
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
@@ -34,22 +35,21 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.mailbox_gate import MailboxGate
 from postroom.outbound.carrier import GmailCarrier
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
 from postroom.store import decisions, feed, inbox, jobs, mail
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from postroom.store.rules import NewRule, add_rules
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
-from postroom.switchboard.mcp_server import build_server
+from postroom.web.mcp_server import build_server
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.patience import PATIENCE_S
 from support.switchboard import services_on
 

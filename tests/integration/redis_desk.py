@@ -15,12 +15,12 @@ from postroom.connectors.redis_stream.stream import RedisStream, connect
 from postroom.connectors.runtime import State, Vitals
 from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import PostroomError
-from postroom.core.retry import RetryPolicy
+from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.roles import Principal, Role
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.switchboard.mcp_server import build_server
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
 from postroom.switchboard.services import Services
+from postroom.web.mcp_server import build_server
 from support.patience import PATIENCE_S
 from support.redis import RedisServer
 from support.switchboard import services_on

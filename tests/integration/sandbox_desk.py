@@ -16,11 +16,11 @@ import httpx2
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conftest import ManualClock
-from postroom.sandbox.batch import parts_of
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.requests import multipart_pieces
-from postroom.sandbox.server import running_emulator
+from postroom_sandbox.batch import parts_of
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.requests import multipart_pieces
+from postroom_sandbox.server import running_emulator
 
 OWNER = "mara@lindqvist.example"
 OTHER = "ida@lindqvist.example"

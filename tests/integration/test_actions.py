@@ -16,18 +16,18 @@ from integration.product import Product, letter, running_product
 from postroom.act.undo import undo_job
 from postroom.act.undo_many import MOST, undo_these
 from postroom.act.wishes import Wishes
+from postroom.core.actions.safety import Policy
 from postroom.core.errors import BadInput, Refused
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import JobView
-from postroom.core.safety import Policy
-from postroom.sandbox.faults import Fault
+from postroom.core.jobs.job import JobView
+from postroom.core.jobs.types import CATALOGUE
 from postroom.store import accounts, actions, decisions, jobs, labels, mail, pauses, protection, undos
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database, Script, sql, transaction
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database, Script, sql, transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.new_jobs import new_job
+from postroom_sandbox.faults import Fault
 from support.patience import PATIENCE_S
 
 PARAMETERS: dict[str, dict[str, Any]] = {

@@ -8,8 +8,8 @@ import pytest
 
 from conftest import ManualClock
 from integration.agent_desk import AGENT, Principal, Role, ask, client_of, refused, stored
-from postroom.core.safety import Policy
-from postroom.store.database import Database
+from postroom.core.actions.safety import Policy
+from postroom.store.engine.database import Database
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail import load_message
 from postroom.switchboard.services import Services

@@ -9,7 +9,7 @@ import pytest
 from conftest import ManualClock, new_sqlite
 from integration.agent_desk import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
 from postroom.store import jobs
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.services import Services
 from support.mail import approved_and_done, done
 from support.switchboard import services_on

@@ -13,15 +13,15 @@ from conftest import ManualClock, new_sqlite
 from integration.agent_desk import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
 from integration.product import letter, running_product
 from postroom.act import agents
+from postroom.core.actions.safety import Policy
 from postroom.core.roles import TOOLS, Principal, Role
-from postroom.core.safety import Policy
 from postroom.store import decisions, jobs
 from postroom.store.actions import list_actions
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.pauses import standing_pauses
 from postroom.store.protection import protect
 from postroom.switchboard.services import Services

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from integration.approval_desk import pending
 from integration.test_approvals_webhook import Receiver, receiver
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 
 __all__ = ["receiver"]
 HOURLY = 3

@@ -18,10 +18,10 @@ from postroom.act.discord_bot import DiscordBot
 from postroom.act.discord_buttons import Buttons
 from postroom.act.discord_library import point_at
 from postroom.core.errors import Fatal, KeyMissing, Retryable
-from postroom.sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
 from postroom.store import approvals
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom_sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
 from support.patience import PATIENCE_S
 
 APPROVER, STRANGER = "910000000000000071", "910000000000000072"

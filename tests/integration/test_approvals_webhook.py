@@ -19,9 +19,9 @@ from conftest import ManualClock
 from integration.approval_desk import ApprovalDesk, pending
 from postroom.act.webhook import HEADER, LARGEST_BODY, AnswerHook, WebhookChannel, check_signature, signature
 from postroom.core.errors import Fatal, Refused, Retryable
-from postroom.sandbox.server import running
 from postroom.store import approvals
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
+from postroom_sandbox.server import running
 
 SECRET = "a secret of the test"
 

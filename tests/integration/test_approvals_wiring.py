@@ -17,15 +17,15 @@ from integration.test_actions import Desk as Mail
 from integration.test_actions import message_id_of
 from postroom.act.approvals import Approvals
 from postroom.act.wishes import Wishes
-from postroom.approval_desk import HOOK, ApprovalDesk, approval_routes, run_discord_bot
+from postroom.compose.approvals import HOOK, ApprovalDesk, approval_routes, run_discord_bot
+from postroom.core.actions.safety import Policy
 from postroom.core.errors import SettingsError
-from postroom.core.job_types import CATALOGUE
-from postroom.core.safety import Policy
-from postroom.key_file import NAME
-from postroom.sandbox.discord_api import CHANNEL_ID, DiscordApi, running_discord
-from postroom.settings import Settings, load_settings
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
+from postroom.core.jobs.types import CATALOGUE
+from postroom.settings.reading import Settings, load_settings
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.vault.keys import NAME
+from postroom_sandbox.discord_api import CHANNEL_ID, DiscordApi, running_discord
 from support.patience import PATIENCE_S
 
 APPROVER = "910000000000000071"

@@ -19,29 +19,29 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from integration.aviary import STRANGER, UNDECIDABLE, UNREADABLE, letter, thousand
 from integration.product import ENDPOINT, OWNER, TOKEN
+from postroom.compose.serve import run_product
 from postroom.core import metrics
 from postroom.core.metrics import MESSAGE_EVENT, Metric
 from postroom.core.roles import Role
 from postroom.core.tally import Gauges, Tally
-from postroom.export.exporter import exporting
 from postroom.handlers import classify
-from postroom.product import run_product
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
-from postroom.settings import Settings
+from postroom.settings.reading import Settings
 from postroom.store import acceptance, history, jobs
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.ingestion_rules import remove_ingestion_rule
-from postroom.store.listeners import signalled
 from postroom.store.rules import NewRule, add_rules
 from postroom.store.tokens import create_token, mint
 from postroom.switchboard import dispatcher
-from postroom.tracing import span, tell
+from postroom.telemetry.exporter import exporting
+from postroom.telemetry.tracing import span, tell
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.canaries import Canaries, Watch, watching
 from support.patience import PATIENCE_S
 

@@ -9,20 +9,20 @@ import pytest
 
 from integration.product import Product, letter, running_product
 from integration.test_actions import message_id_of, until_job_is
-from postroom.core.jobs import JobView
+from postroom.core.jobs.job import JobView
 from postroom.decide.adviser import ModelAdviser
 from postroom.decide.model import Model, release_waiting
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.model_api import ModelApi, Raw, running_model_api
-from postroom.sandbox.model_moods import Says, decides
-from postroom.sections import ModelSettings
+from postroom.settings.sections import ModelSettings
 from postroom.store import decisions, jobs, labels, protection
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.mail import account_of
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
+from postroom_sandbox.model_moods import Says, decides
 
 SUBJECT = "Something nobody wrote a rule for"
 
@@ -183,7 +183,7 @@ async def test_the_model_is_offered_the_users_labels_and_no_others(desk: Desk) -
 
 
 async def test_a_message_is_decided_about_anew_as_the_next_generation(desk: Desk) -> None:
-    from postroom.core.job_types import CATALOGUE
+    from postroom.core.jobs.types import CATALOGUE
     from postroom.handlers.classify import decide_again
 
     desk.api.say(decides("none", 0.9), decides("star", 0.9))

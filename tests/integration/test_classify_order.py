@@ -12,16 +12,16 @@ import pytest
 
 from conftest import ManualClock, scale
 from integration.product import ENDPOINT, OWNER, envelope
-from postroom.core.job_types import CATALOGUE
-from postroom.core.picker import Head, pick_many
-from postroom.core.queues import EMAIL
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.queue.picker import Head, pick_many
+from postroom.core.queue.queues import EMAIL
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.store import mail
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.opening import connect_database
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import connect_database
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import MOST_OUTSTANDING, Dispatcher
 from postroom.switchboard.intake import Intake

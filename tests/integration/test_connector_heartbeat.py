@@ -11,9 +11,9 @@ from redis.exceptions import RedisError
 from integration.redis_desk import IDENTITY, SOON, Desk
 from postroom.connectors.runtime import Connector, Heart, Vitals, beating
 from postroom.core.errors import IntakeRefused, Refused, SwitchboardUnavailable
-from postroom.store.clock import wall_clock
 from postroom.store.connectors import list_connectors
-from postroom.store.database import Database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
 from support.patience import PATIENCE_S
 
 

@@ -9,16 +9,16 @@ import pytest
 from mcp.client import Client
 
 from conftest import ManualClock
+from postroom.accounts.mailbox_requests import ConnectorRequests
 from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
 from postroom.connectors.request_desk import RequestDesk
 from postroom.core.errors import BadInput, LeaseLost, NotFound
 from postroom.core.roles import Principal, Role
 from postroom.store.connector_requests import Reply, load_request
-from postroom.store.database import Database, Dialect, Subscription, Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
-from postroom.switchboard.connector_requests import ConnectorRequests
-from postroom.switchboard.mcp_server import build_server
+from postroom.web.mcp_server import build_server
 from support.patience import PATIENCE_S
 from support.switchboard import served, services_on
 

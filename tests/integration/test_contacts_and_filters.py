@@ -8,20 +8,20 @@ import pytest
 from conftest import ManualClock
 from postroom.connectors.contact_cache import ContactCache
 from postroom.connectors.filter_cache import FilterCache
-from postroom.connectors.gmail.reports import TakesCorrespondents
+from postroom.connectors.mail.reports import TakesCorrespondents
 from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_at, switchboard_within
-from postroom.core.contacts import Contact
 from postroom.core.errors import Refused
-from postroom.core.ingestion import BULK_PACK, DEFAULT_POLICY, IngestionRule
+from postroom.core.mail.contacts import Contact
+from postroom.core.mail.ingestion import BULK_PACK, DEFAULT_POLICY, IngestionRule
 from postroom.core.roles import Principal, Role
 from postroom.store.audit import Signature, list_audit
 from postroom.store.contacts import EVERY_MAILBOX, keep_contacts, list_contacts
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.ingestion_rules import add_ingestion_rule, remove_ingestion_rule, version_of
-from postroom.store.opening import open_database
-from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
+from postroom.web.mcp_server import build_server
 from support.switchboard import served, services_on
 
 ENDPOINT = "gmail:user:ada@example.com"

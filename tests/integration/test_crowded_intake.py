@@ -13,11 +13,11 @@ import pytest
 from conftest import ManualClock
 from postroom.core.errors import BadInput
 from postroom.store.acceptance import Accepted
-from postroom.store.database import Database, Transaction
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.opening import open_database
+from postroom.store.engine.postgres import PostgresDatabase
+from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.history import count_states
-from postroom.store.opening import open_database
-from postroom.store.postgres import PostgresDatabase
-from postroom.store.sqlite import SqliteDatabase
 from postroom.switchboard.intake import HEAVIEST, Intake
 from support.switchboard import envelope
 

@@ -9,17 +9,17 @@ import apsw
 import pytest
 
 from postroom.core.errors import DatabaseFull, IntakeRefused
-from postroom.core.job_types import Catalogue, JobType
+from postroom.core.jobs.types import Catalogue, JobType
 from postroom.jobs.queue import JobQueue
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker
 from postroom.store import history
-from postroom.store.ballast import Ballast
-from postroom.store.clock import wall_clock
-from postroom.store.ids import new_id
+from postroom.store.engine.ballast import Ballast
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
+from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
-from postroom.store.sqlite import SqliteDatabase
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.intake import Intake
 

@@ -9,11 +9,11 @@ from conformance.inbox_desk import look, select
 from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, envelope
 from postroom.core.errors import ConstraintBroken, DatabaseFull, DatabaseUnavailable, StoreError
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.types import CATALOGUE
 from postroom.store import feed, history, jobs, mail
-from postroom.store.database import Database, Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake

@@ -14,14 +14,14 @@ from typing import Any
 
 from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, envelope
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import Job
-from postroom.core.mail import LONGEST_BODY
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.message import LONGEST_BODY
 from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
 from postroom.store import jobs, mail, rules
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake

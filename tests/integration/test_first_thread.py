@@ -8,12 +8,12 @@ import pytest
 
 from conftest import ManualClock
 from integration.product import TOKEN, Product, decided_action, envelope, letter, running_product, until_job
-from postroom.sandbox.mailbox import Mailbox
 from postroom.store import actions, feed, jobs
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.intake import Intake
+from postroom_sandbox.mailbox import Mailbox
 
 
 def labels(mailbox: Mailbox, subject: str) -> set[str]:

@@ -14,28 +14,28 @@ import pytest
 
 from integration.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
 from postroom.act.wishes import Wishes
-from postroom.boot_clock import since_boot
+from postroom.compose.gate import MailboxGate
+from postroom.core.actions.permits import HeldLease, Permit
+from postroom.core.actions.safety import Policy
 from postroom.core.errors import LeaseLost, Parked
-from postroom.core.job_types import CATALOGUE
-from postroom.core.permits import HeldLease, Permit
-from postroom.core.safety import Policy
+from postroom.core.jobs.types import CATALOGUE
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import NoPermit, RateLimited
 from postroom.gmail.gate import ClearanceExpired
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota
 from postroom.gmail.transport import CheckedClient
-from postroom.mailbox_gate import MailboxGate
-from postroom.pausing import forbid, stop
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
+from postroom.manage.pausing import forbid, stop
 from postroom.store import accounts, actions, decisions, jobs, labels, mail, pauses, protection
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database, Transaction
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
+from postroom.system.boot_clock import since_boot
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 
 
 def signed() -> Signature:

@@ -13,23 +13,23 @@ import pytest
 from conftest import ManualClock
 from integration.gmail_desk import GmailDesk, gmail_desk
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
+from postroom.accounts.mailbox_requests import LONGEST_WAIT
 from postroom.connectors.gmail import asked
 from postroom.connectors.gmail.asked import Asked
-from postroom.connectors.gmail.refused import refused_in
-from postroom.connectors.gmail.set_aside import ROUNDS, set_aside_in
+from postroom.connectors.mail.refused import refused_in
+from postroom.connectors.mail.set_aside import ROUNDS, set_aside_in
 from postroom.core.errors import BadInput
-from postroom.core.ingestion import IngestionPolicy, parse_rule
+from postroom.core.mail.ingestion import IngestionPolicy, parse_rule
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, ServerError
 from postroom.gmail.quota import Quota, Ticket
 from postroom.gmail.terms import Use
 from postroom.handlers.asking import PATIENCE
-from postroom.sandbox.faults import Fault
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
-from postroom.switchboard.connector_requests import LONGEST_WAIT
+from postroom_sandbox.faults import Fault
 from support.patience import PATIENCE_S
 from support.switchboard import mail
 

@@ -31,13 +31,13 @@ from postroom.gmail.resources import Message
 from postroom.gmail.scopes import LEVELS
 from postroom.gmail.terms import Terms
 from postroom.gmail.tokens import AccessToken, Tokens
-from postroom.sandbox.consent import CLIENT_ID, CLIENT_SECRET
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.quota import Limits
-from postroom.sandbox.sample import fill_sample
-from postroom.sandbox.server import running_emulator
+from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.quota import Limits
+from postroom_sandbox.sample import fill_sample
+from postroom_sandbox.server import running_emulator
 from support.gates import owners_client
 from support.patience import PATIENCE_S
 

@@ -12,10 +12,10 @@ from postroom.core.errors import MessageGone
 from postroom.gmail.errors import GmailError, RateLimited
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota, Ticket
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.gates import owners_client
 
 OWNER = "mara@lindqvist.example"

@@ -17,15 +17,15 @@ from starlette.routing import Route
 
 from conftest import ManualClock
 from integration.sandbox_desk import OWNER, Sandbox, running_sandbox
-from postroom.core.accounts import gmail_endpoint
-from postroom.sandbox.pubsub import PUSHER
-from postroom.sandbox.server import LoopbackServer, listening
-from postroom.sandbox.signing import Signer
+from postroom.core.mail.accounts import gmail_endpoint
 from postroom.store.connector_requests import ASKED, lease_requests
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
-from postroom.switchboard.hooks import GmailHook, GoogleKeys, PushTerms
+from postroom.web.hooks import GmailHook, GoogleKeys, PushTerms
+from postroom_sandbox.pubsub import PUSHER
+from postroom_sandbox.server import LoopbackServer, listening
+from postroom_sandbox.signing import Signer
 from support.patience import PATIENCE_S
 
 TOPIC, AUDIENCE = "projects/home/topics/mail", "https://postroom.example/hooks/gmail"

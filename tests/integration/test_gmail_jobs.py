@@ -20,10 +20,10 @@ from integration.product import ENDPOINT, OWNER, TOKEN, decided_action, letter, 
 from postroom.act.executor import Executor
 from postroom.connectors.gmail.asked import Asked
 from postroom.connectors.request_desk import RequestDesk
+from postroom.core.actions.permits import Permit
 from postroom.core.errors import Parked
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import JobView
-from postroom.core.permits import Permit
+from postroom.core.jobs.job import JobView
+from postroom.core.jobs.types import CATALOGUE
 from postroom.gmail.client import GmailClient
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.history_sync import HistorySyncGmail
@@ -31,18 +31,18 @@ from postroom.handlers.ingest_gmail import IngestGmail
 from postroom.handlers.labels_sync import LabelsSyncGmail
 from postroom.jobs.run import Handler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
 from postroom.store import actions, jobs, labels, mail
 from postroom.store import connector_requests as requests
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database, Text, transaction
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database, Text, transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.mailbox_jobs import ask_for_messages
 from postroom.store.new_jobs import new_job
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.gates import owners_client
 from support.patience import PATIENCE_S
 

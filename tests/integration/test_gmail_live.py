@@ -13,15 +13,15 @@ from conftest import ManualClock
 from integration.gmail_desk import GmailDesk, gmail_desk
 from integration.product import ENDPOINT, OWNER, letter
 from postroom.core.errors import Refused, SwitchboardUnavailable
-from postroom.core.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
+from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
 from postroom.core.metrics import KNOWN_CONTACT_DEGRADED, TIER_1_INGESTED, TIER_2_METADATA, TIER_3_SKIPPED
 from postroom.gmail.errors import EndlessPages, GmailError, RateLimited, ServerError, Unreachable
-from postroom.sandbox.faults import Fault
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
+from postroom_sandbox.faults import Fault
 from support.switchboard import mail
 
 FRIEND = "ida@lindqvist.example"

@@ -18,18 +18,18 @@ from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.parse import prepare
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.connectors.runtime import Vitals
-from postroom.core.envelope import parse_envelope
+from postroom.core.mail.tiers import Known
+from postroom.core.queue.envelope import parse_envelope
 from postroom.core.roles import Principal, Role
-from postroom.core.tiers import Known
 from postroom.gmail.client import GmailClient
 from postroom.gmail.resources import Body, Header, Message, Part
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
-from postroom.store.database import Database
-from postroom.store.opening import open_database
-from postroom.switchboard.mcp_server import build_server
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.services import Services
+from postroom.web.mcp_server import build_server
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.switchboard import envelope, mail, open_account, services_on
 
 

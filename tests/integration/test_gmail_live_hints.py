@@ -15,8 +15,8 @@ from postroom.connectors.gmail.hints import PubSubHints
 from postroom.connectors.gmail.watch import keep_watching
 from postroom.gmail.client import GmailClient
 from postroom.gmail.tokens import PlainTokens
-from postroom.sandbox.pubsub import Subscription
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
+from postroom_sandbox.pubsub import Subscription
 
 TOPIC = "projects/home/topics/gmail"
 SUBSCRIPTION = "projects/home/subscriptions/postroom"

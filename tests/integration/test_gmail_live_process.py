@@ -17,22 +17,22 @@ import httpx2
 import pytest
 
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
+from postroom.accounts.credentials import AccessTokens
 from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.scopes import PUBSUB
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
+from postroom.manage.accounts import connect
 from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
 from postroom.store.connectors import list_connectors
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
-from postroom.switchboard.accounts import connect
-from postroom.switchboard.credentials import AccessTokens
-from postroom.vault import Vault
+from postroom.vault.sealing import Vault
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.google import ADA, Google, running_google
 from support.patience import PATIENCE_S
 from support.service_keys import ROBOT, write_key

@@ -12,12 +12,12 @@ from conftest import ManualClock
 from integration.gmail_desk import GmailDesk, gmail_desk
 from integration.product import ENDPOINT, OWNER, letter
 from postroom.connectors.gmail import look_back
-from postroom.sandbox.faults import Fault
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
+from postroom_sandbox.faults import Fault
 
 NEVER = timedelta(days=3650)
 # Small pages, so that a few messages are many of them.

@@ -12,14 +12,14 @@ from structlog.testing import capture_logs
 from conftest import ManualClock
 from integration.gmail_desk import GmailDesk, gmail_desk
 from integration.product import OWNER, TOKEN, letter
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.send_as import SendAsAddresses
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.gmail.client import GmailClient
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.methods import METADATA
-from postroom.sandbox.send_as import Alias, SendAs
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.methods import METADATA
+from postroom_sandbox.send_as import Alias, SendAs
 from support.patience import PATIENCE_S
 
 WORK, SCHOOL, GIVEN = "Mara@Work.example", "old@school.example", "mara@club.example"

@@ -12,17 +12,17 @@ from integration.gmail_desk import GmailDesk, gmail_desk
 from integration.product import ENDPOINT, OWNER, letter
 from postroom.connectors.contact_cache import ContactCache
 from postroom.connectors.gmail import sent_mail
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.sent_index import SentIndex
 from postroom.gmail.errors import ServerError
-from postroom.sandbox.faults import Fault
-from postroom.store.clock import wall_clock
 from postroom.store.contacts import list_contacts
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
+from postroom_sandbox.faults import Fault
 
 YEARS = timedelta(days=1500)
 

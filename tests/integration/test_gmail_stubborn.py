@@ -11,13 +11,13 @@ from conftest import ManualClock
 from integration.gmail_desk import GmailDesk, gmail_desk
 from integration.product import ENDPOINT, OWNER, letter
 from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.gmail.set_aside import ROUNDS, set_aside_in
+from postroom.connectors.mail.set_aside import ROUNDS, set_aside_in
 from postroom.gmail.errors import GmailError
-from postroom.sandbox.faults import Fault
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
+from postroom_sandbox.faults import Fault
 
 ALWAYS = 10_000
 

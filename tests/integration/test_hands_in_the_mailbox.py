@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from conftest import scale
 from integration.hands import LABEL, PRIVATE, SNOOZE, Hands, open_hands
 from integration.product import OWNER, TOKEN
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 
 Move = tuple[str, int, int, bool]
 """What is done, to which letter, how much of it, and whether in the middle of automation's next job."""

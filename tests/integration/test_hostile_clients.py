@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 from conftest import scale
 from integration.product import OWNER, TOKEN, letter
 from integration.test_processes import announced, postroom, running
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
 from postroom.store import feed
-from postroom.store.opening import connect_database
+from postroom.store.engine.opening import connect_database
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 
 PATIENCE_S = 240
 ROUNDS = scale(2, 30)

@@ -12,8 +12,8 @@ import pytest
 
 from conftest import ManualClock
 from postroom.core.errors import DatabaseUnavailable
-from postroom.store.database import Database
-from postroom.store.opening import open_database
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.disk import DiskReserve
 from support.switchboard import Served, envelope, mail, served, services_on
 

@@ -12,12 +12,12 @@ from integration.product import ENDPOINT, OWNER, TOKEN, Product, letter, running
 from integration.test_actions import Desk, message_id_of
 from postroom.gmail.client import GmailClient
 from postroom.handlers.label_watch import EVERY_S, LabelWatch
-from postroom.sandbox.faults import Fault
 from postroom.store import actions, labels, mail, rules
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom_sandbox.faults import Fault
 
 RULE = "receipts"
 

@@ -8,11 +8,11 @@ import pytest
 
 from integration.product import Product, letter, running_product, until_job
 from postroom.act.undo import undo_job
-from postroom.core import agreement
-from postroom.core.job_types import CATALOGUE
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.rules import agreement
 from postroom.store import actions, jobs, outcomes, proposals
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
 
 
 @pytest.fixture(autouse=True)

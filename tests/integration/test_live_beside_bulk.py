@@ -31,15 +31,15 @@ from postroom.gmail.quota import Quota
 from postroom.gmail.resources import Message
 from postroom.gmail.terms import NEW_PROJECT
 from postroom.gmail.tokens import PlainTokens
-from postroom.sandbox import quota as google
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
 from postroom.store.acceptance import Accepted
-from postroom.store.clock import wall_clock
-from postroom.store.opening import open_database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.intake import Intake
-from postroom.switchboard.mcp_server import build_server
+from postroom.web.mcp_server import build_server
+from postroom_sandbox import quota as google
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.patience import PATIENCE_S
 from support.switchboard import open_account, services_on
 

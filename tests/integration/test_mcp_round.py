@@ -15,10 +15,10 @@ from mcp.types import CallToolResult, TextContent
 
 from conftest import ManualClock
 from postroom.core.roles import TOOLS, Principal, Role
-from postroom.store.database import Database
-from postroom.store.opening import open_database
-from postroom.switchboard.mcp_server import build_server
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.services import Services
+from postroom.web.mcp_server import build_server
 from support.switchboard import Served, envelope, mail, served, services_on
 
 WAYS = ("http", "http, older protocol", "in memory")

@@ -23,11 +23,11 @@ from postroom.core.errors import (
 )
 from postroom.core.roles import Principal, Role
 from postroom.store.connectors import list_connectors
-from postroom.store.database import Database
-from postroom.store.opening import open_database
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
+from postroom.web.mcp_server import build_server
 from support.switchboard import envelope, served, services_on
 
 CONNECTOR = Principal(Role.CONNECTOR, "webhook:ci")

@@ -9,15 +9,15 @@ from uuid import UUID
 
 from conftest import ManualClock
 from integration.product import ENDPOINT, OWNER, Product, envelope, letter, running_product
-from postroom.core.ingestion import DEFAULT_POLICY
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.ingestion import DEFAULT_POLICY
 from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
 from postroom.store import actions, feed, jobs, mail, rules
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake

@@ -24,17 +24,17 @@ from postroom.core.errors import BadInput, Conflict
 from postroom.core.metrics import METRICS, Metric
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges
-from postroom.export.exporter import Exporter
 from postroom.gmail.client import GmailClient
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
-from postroom.sections import TelemetrySettings
-from postroom.store.database import Database
+from postroom.settings.sections import TelemetrySettings
+from postroom.store.engine.database import Database
 from postroom.switchboard.buffer import Delivery, LeaseRef
 from postroom.switchboard.keeper import Keeper
-from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.services import Services
+from postroom.telemetry.exporter import Exporter
+from postroom.web.mcp_server import build_server
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.otlp import OtlpCollector, attributes, running_collector
 from support.switchboard import envelope, mail, open_account, services_on
 

@@ -10,18 +10,18 @@ import pytest
 
 from conftest import ManualClock
 from integration.product import ENDPOINT
-from postroom.connector_process import exporting_alone, heartbeat_every
+from postroom.compose.connector import exporting_alone, heartbeat_every
 from postroom.connectors.contact_cache import ContactCache
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.connectors.runtime import Connector, Heart, Vitals
 from postroom.core.errors import SettingsError
 from postroom.core.metrics import KNOWN_CONTACT_DEGRADED
 from postroom.core.roles import Principal, Role
-from postroom.metrics_door import serving_metrics
-from postroom.settings import Settings, load_settings
+from postroom.http_server.metrics import serving_metrics
+from postroom.settings.reading import Settings, load_settings
 from postroom.store.connectors import list_connectors
-from postroom.store.opening import open_database
-from postroom.switchboard.mcp_server import build_server
+from postroom.store.engine.opening import open_database
+from postroom.web.mcp_server import build_server
 from support.postgres import free_port
 from support.switchboard import services_on
 

@@ -23,12 +23,12 @@ from postroom.core.errors import (
 from postroom.decide.model import Usage, configured_model, job_error
 from postroom.decide.model_client import LONGEST_REPLY
 from postroom.decide.prompt import PROMPT_VERSION
-from postroom.sandbox.faults import Fault, Kind
-from postroom.sandbox.model_api import Raw
-from postroom.sandbox.model_moods import Called, Says, decides
-from postroom.sections import ModelSettings
-from postroom.store.database import Database
+from postroom.settings.sections import ModelSettings
+from postroom.store.engine.database import Database
 from postroom.store.model_calls import LEFT_AFTER, fail_left_calls
+from postroom_sandbox.faults import Fault, Kind
+from postroom_sandbox.model_api import Raw
+from postroom_sandbox.model_moods import Called, Says, decides
 
 CANARY = "kumquat-canary-77"
 JSON = {"Content-Type": "application/json"}

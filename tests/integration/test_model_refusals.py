@@ -9,9 +9,9 @@ import pytest
 from conftest import ManualClock
 from integration.model_desk import ModelDesk, opened_model_desk
 from postroom.core.errors import BadModelAnswer, BudgetSpent, ModelRefused, ModelUnavailable
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.model_api import Raw
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.model_api import Raw
 
 CANARY = "kumquat-canary-77"
 

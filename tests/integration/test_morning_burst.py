@@ -16,19 +16,19 @@ from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.core.job_types import CATALOGUE
+from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
 from postroom.gmail.client import GmailClient
 from postroom.handlers.payload import uuid_field
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.server import running_emulator
 from postroom.store import jobs, mail
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import MOST_OUTSTANDING, Dispatcher
-from postroom.switchboard.mcp_server import build_server
+from postroom.web.mcp_server import build_server
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
 from support.switchboard import services_on
 
 DOCTOR = "Your appointment today at 10:15 is confirmed"

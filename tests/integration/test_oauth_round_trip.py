@@ -11,12 +11,14 @@ import httpx2
 import pytest
 
 from conftest import ManualClock
-from postroom.core.account_care import mending_in
-from postroom.core.accounts import parking_key
+from postroom.accounts.credentials import AccessTokens
+from postroom.accounts.sealing import reseal_all
 from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, SealBroken
-from postroom.core.job_types import Catalogue, JobType
-from postroom.core.jobs import JobView
-from postroom.core.retry import RetryPolicy
+from postroom.core.jobs.job import JobView
+from postroom.core.jobs.retry import RetryPolicy
+from postroom.core.jobs.types import Catalogue, JobType
+from postroom.core.mail.account_care import mending_in
+from postroom.core.mail.accounts import parking_key
 from postroom.core.roles import Principal, Role
 from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
@@ -25,18 +27,17 @@ from postroom.gmail.oauth import AppRefused, GoogleOAuth, Grant
 from postroom.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.sandbox.faults import Fault
+from postroom.manage.accounts import connect, find_account, remove
 from postroom.store import accounts, jobs
 from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature, list_audit
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.new_jobs import new_job
-from postroom.switchboard.accounts import connect, find_account, remove, reseal_all
-from postroom.switchboard.credentials import AccessTokens
-from postroom.switchboard.mcp_server import build_server
-from postroom.vault import Vault
+from postroom.vault.sealing import Vault
+from postroom.web.mcp_server import build_server
+from postroom_sandbox.faults import Fault
 from support.canaries import Canaries, Watch, watching
 from support.gates import BY_HAND, owners_client
 from support.google import ADA, BOB, Google, running_google

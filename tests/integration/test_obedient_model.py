@@ -7,13 +7,13 @@ import pytest
 
 from conftest import ManualClock
 from integration.model_desk import ModelDesk, opened_model_desk
-from postroom.core.actions import check_parameters
+from postroom.core.actions.action import check_parameters
+from postroom.core.actions.safety import Policy, Proposed, Surroundings, rule_on
 from postroom.core.errors import BadModelAnswer
-from postroom.core.model_decision import MODEL_ACTIONS, ModelDecision
-from postroom.core.safety import Policy, Proposed, Surroundings, rule_on
+from postroom.core.rules.model_decision import MODEL_ACTIONS, ModelDecision
 from postroom.decide.prompt import mark_of
-from postroom.sandbox.model_moods import obedient
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
+from postroom_sandbox.model_moods import obedient
 
 EVIL = "thief@evil.example"
 WHOLE = {"rationale": "x", "confidence": 1, "needs_approval": False}

@@ -16,20 +16,20 @@ import pytest
 
 from integration.product import OWNER, Product, letter, running_product
 from postroom.act.wishes import APPROVAL_TIME, Wishes, next_of
+from postroom.core.actions.safety import Policy, Ruling
 from postroom.core.errors import Refused
-from postroom.core.job_types import CATALOGUE
-from postroom.core.safety import Policy, Ruling
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.history import Change
-from postroom.sandbox.message import Message
+from postroom.core.jobs.types import CATALOGUE
 from postroom.store import actions, decisions, jobs, labels, outbound, outbound_answers, pauses, protection
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.mail import load_message
 from postroom.store.new_jobs import new_job
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.history import Change
+from postroom_sandbox.message import Message
 
 ADA = "ada@example.com"
 BEN = "ben@example.com"

@@ -21,9 +21,9 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types.version import LATEST_MODERN_VERSION
 
-from postroom.store.opening import connect_database
+from postroom.store.engine.opening import connect_database
 from postroom.store.tokens import list_tokens
-from postroom.switchboard.tool_schemas import LONGEST_WAIT_S
+from postroom.switchboard.tools.ingest_schemas import LONGEST_WAIT_S
 from support.patience import PATIENCE_S
 from support.switchboard import envelope
 

@@ -16,8 +16,8 @@ from postroom.core.errors import SettingsError
 from postroom.gmail.scopes import MODIFY, PUBSUB, Consented
 from postroom.gmail.service_account import KeyFile, KeyRefused, service_account_tokens
 from postroom.gmail.tokens import AccessToken, Tokens
-from postroom.sandbox.pubsub import Subscription
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
+from postroom_sandbox.pubsub import Subscription
 from support.service_keys import ROBOT, write_key
 
 TOPIC = "projects/home/topics/gmail"

@@ -16,9 +16,9 @@ from redis.asyncio import Redis
 from integration.redis_desk import GROUP, IDENTITY, LOOK_AGAIN_S, STREAM
 from postroom.core.errors import PostroomError
 from postroom.store.acceptance import Accepted
-from postroom.store.clock import wall_clock
 from postroom.store.connectors import list_connectors
-from postroom.store.database import Database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
 from postroom.switchboard.intake import Intake
 from support.patience import PATIENCE_S
 from support.redis import running_redis

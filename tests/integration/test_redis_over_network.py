@@ -13,9 +13,9 @@ from integration.redis_desk import GROUP, IDENTITY, STREAM, Desk, Switchboard, e
 from postroom.connectors.redis_stream.stream import RedisStream, connect
 from postroom.connectors.runtime import Connector, Heart, beating
 from postroom.core.errors import SettingsError
-from postroom.store.clock import wall_clock
 from postroom.store.connectors import list_connectors
-from postroom.store.database import Database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
 from support.postgres import free_port
 from support.redis import running_redis
 from support.switchboard import services_on

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from integration.redis_desk import FOREIGN, SOON, STREAM, UNKNOWN_KEY, Desk, Switchboard, event_ids, whole
-from postroom.core.envelope import LARGEST_ENVELOPE
+from postroom.core.queue.envelope import LARGEST_ENVELOPE
 
 
 async def test_what_is_refused_for_good_is_moved_aside_with_its_reason_and_the_rest_goes_on(desk: Desk):

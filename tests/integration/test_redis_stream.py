@@ -25,7 +25,7 @@ from postroom.connectors.redis_stream.source import MOST_TEXT_PER_CALL
 from postroom.connectors.redis_stream.stream import RedisStream, connect
 from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import BadInput, IntakeRefused, PostroomError, Refused, SettingsError, SwitchboardUnavailable
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from support.patience import PATIENCE_S
 from support.redis import running_redis
 

@@ -10,12 +10,12 @@ from mcp.client import Client
 
 from conformance.inbox_desk import look
 from conftest import ManualClock
-from postroom.core.job_types import CATALOGUE
+from postroom.core.jobs.types import CATALOGUE
 from postroom.store import history, jobs
 from postroom.store import mail as mail_store
 from postroom.store.audit import AuditView, list_audit
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.tokens import read_token
 from postroom.switchboard.dispatcher import Dispatcher
 from support.switchboard import Served, envelope, mail, served, services_on

@@ -14,9 +14,9 @@ from integration.test_processes import POSTROOM, announced, environment, postroo
 from postroom.backup import postgres_copy
 from postroom.backup.restore import STAGE, Place, restore_backup
 from postroom.core.errors import BackupError
-from postroom.private_files import DATABASE
 from postroom.store.audit import Signature
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
+from postroom.system.private_files import DATABASE
 from support.patience import PATIENCE_S
 
 WRITES = ("token", "create", "--role", "admin")

@@ -8,9 +8,9 @@ import pytest
 
 from conftest import ManualClock
 from integration.sandbox_desk import OTHER, OWNER, Sandbox, letter, running_sandbox
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.quota import Limits
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.quota import Limits
 
 USER = "/gmail/v1/users/me"
 

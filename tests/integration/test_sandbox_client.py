@@ -23,10 +23,10 @@ from postroom.gmail.errors import (
     Unreachable,
 )
 from postroom.gmail.mailbox import GmailMailbox
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.sample import fill_sample
-from postroom.sandbox.server import running_emulator
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.sample import fill_sample
+from postroom_sandbox.server import running_emulator
 from support.gates import owners_client
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

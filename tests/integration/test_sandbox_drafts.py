@@ -8,9 +8,9 @@ import pytest
 
 from conftest import ManualClock
 from integration.sandbox_desk import OTHER, OWNER, Sandbox, encoded, header_of, letter, running_sandbox
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.mime import Mail
-from postroom.sandbox.outgoing import without_headers
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.mime import Mail
+from postroom_sandbox.outgoing import without_headers
 
 
 @pytest.fixture

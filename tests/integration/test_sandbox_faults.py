@@ -10,8 +10,8 @@ import pytest
 
 from conftest import ManualClock
 from integration.sandbox_desk import OTHER, OWNER, SEED, Sandbox, encoded, letter, running_sandbox
-from postroom.sandbox.faults import Fault, Faults
-from postroom.sandbox.mailbox import Mailbox
+from postroom_sandbox.faults import Fault, Faults
+from postroom_sandbox.mailbox import Mailbox
 
 
 def ten(mailbox: Mailbox) -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from conftest import ManualClock
 from integration.sandbox_desk import OTHER, OWNER, letter
+from postroom.compose.demo import SandboxPlan, sandbox_mailbox
 from postroom.core.errors import BadInput
-from postroom.demo import SandboxPlan, sandbox_mailbox
-from postroom.sandbox.loading import Loaded, load
-from postroom.sandbox.mailbox import Mailbox
+from postroom.core.mail.files import mail_in
+from postroom_sandbox.loading import Loaded, load
+from postroom_sandbox.mailbox import Mailbox
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def mailbox(clock: ManualClock) -> Mailbox:
 
 
 def loaded(mailbox: Mailbox, path: Path) -> int:
-    result = load(mailbox, path)
+    result = load(mailbox, mail_in(path))
     assert result.problems == ()
     assert result.messages == len(mailbox)
     return result.messages
@@ -140,7 +141,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_loaded(mailbox: Mailbox, tm
     with (tmp_path / "2.eml").open("wb") as huge:
         huge.truncate(36_700_161)
     os.mkfifo(tmp_path / "3.eml")
-    result = load(mailbox, tmp_path)
+    result = load(mailbox, mail_in(tmp_path))
     assert result == Loaded(1, result.problems)
     assert [(Path(problem.where).name, problem.why) for problem in result.problems] == [
         ("2.eml", "more than the 36700160 bytes that Gmail takes")
@@ -149,7 +150,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_loaded(mailbox: Mailbox, tm
 
 def test_a_path_with_nothing_at_it_is_named(mailbox: Mailbox, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="nowhere"):
-        load(mailbox, tmp_path / "nowhere")
+        load(mailbox, mail_in(tmp_path / "nowhere"))
 
 
 async def test_the_sandbox_runs_on_mail_of_ones_own(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from postroom.sandbox.mailbox import Mailbox, Message
-from postroom.sandbox.mime import Mail
-from postroom.sandbox.refusal import Refusal
+from postroom_sandbox.mailbox import Mailbox, Message
+from postroom_sandbox.mime import Mail
+from postroom_sandbox.refusal import Refusal
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OWNER = "mara@lindqvist.example"

@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from postroom.core.model_decision import decision_schema
-from postroom.sandbox.model_api import ModelApi, running_model_api
-from postroom.sandbox.model_moods import decides
+from postroom.core.rules.model_decision import decision_schema
+from postroom_sandbox.model_api import ModelApi, running_model_api
+from postroom_sandbox.model_moods import decides
 
 KEY = "sk-sandbox"
 SCHEMA = decision_schema(("Receipts",))

@@ -18,12 +18,12 @@ from googleapiclient.errors import HttpError
 from googleapiclient.http import MediaInMemoryUpload
 
 from integration.sandbox_desk import DOCUMENT, DOCUMENTED, CheckedEmulator, check, encoded, error_problems
-from postroom.sandbox.consent import CLIENT_ID, CLIENT_SECRET
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.methods import METADATA, METHODS, SEND
-from postroom.sandbox.sample import fill_sample
-from postroom.sandbox.send_as import Alias
-from postroom.sandbox.server import running_emulator
+from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.methods import METADATA, METHODS, SEND
+from postroom_sandbox.sample import fill_sample
+from postroom_sandbox.send_as import Alias
+from postroom_sandbox.server import running_emulator
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OWNER = "mara@lindqvist.example"

@@ -8,9 +8,9 @@ import pytest
 from conftest import ManualClock
 from integration.sandbox_desk import DOCUMENTED, OTHER, OWNER, Sandbox, running_sandbox
 from postroom.gmail import terms
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.methods import METHODS, PRICES
-from postroom.sandbox.quota import NEW_PROJECT, OLD_PROJECT, Limits
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.methods import METHODS, PRICES
+from postroom_sandbox.quota import NEW_PROJECT, OLD_PROJECT, Limits
 
 SMALL = Limits(per_user_minute=100)
 

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from postroom.sandbox.correspondents import OWNER
-from postroom.sandbox.drip import drip
-from postroom.sandbox.letters import Letter
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.mime import Mail
-from postroom.sandbox.sample import arrivals, fill_sample, sample_letters
+from postroom_sandbox.correspondents import OWNER
+from postroom_sandbox.drip import drip
+from postroom_sandbox.letters import Letter
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.mime import Mail
+from postroom_sandbox.sample import arrivals, fill_sample, sample_letters
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 SEEDS = [1, 2, 3]

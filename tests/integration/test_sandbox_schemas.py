@@ -11,8 +11,8 @@ from starlette.routing import Route
 from starlette.types import Message
 
 from integration.sandbox_desk import Checked, answer_problems, documented, problems
-from postroom.sandbox.methods import METHODS, USER
-from postroom.sandbox.refusal import invalid, scope_missing, unauthenticated
+from postroom_sandbox.methods import METHODS, USER
+from postroom_sandbox.refusal import invalid, scope_missing, unauthenticated
 
 
 @pytest.mark.parametrize(

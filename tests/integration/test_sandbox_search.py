@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from conftest import ManualClock
 from integration.sandbox_desk import OWNER, Sandbox, letter, running_sandbox
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.refusal import Refusal
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.refusal import Refusal
 
 CLOCK = ManualClock()
 

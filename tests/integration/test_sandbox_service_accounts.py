@@ -12,8 +12,8 @@ from google.oauth2 import service_account
 
 from conftest import ManualClock
 from integration.sandbox_desk import Sandbox, running_sandbox
-from postroom.sandbox.methods import PUBSUB, READONLY
-from postroom.store.clock import wall_clock
+from postroom.store.engine.clock import wall_clock
+from postroom_sandbox.methods import PUBSUB, READONLY
 
 ROBOT = "hints@home.iam.gserviceaccount.com"
 SUBSCRIPTION = "projects/home/subscriptions/postroom"

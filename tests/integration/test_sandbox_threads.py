@@ -7,7 +7,7 @@ import pytest
 
 from conftest import ManualClock
 from integration.sandbox_desk import OTHER, OWNER, Sandbox, encoded, letter, running_sandbox
-from postroom.sandbox.message import Message
+from postroom_sandbox.message import Message
 
 
 @pytest.fixture

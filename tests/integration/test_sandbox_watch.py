@@ -18,9 +18,9 @@ from starlette.routing import Route
 
 from conftest import ManualClock
 from integration.sandbox_desk import OWNER, Sandbox, letter, running_sandbox
-from postroom.sandbox.methods import MODIFY
-from postroom.sandbox.pubsub import PUSHER
-from postroom.sandbox.server import LoopbackServer, listening
+from postroom_sandbox.methods import MODIFY
+from postroom_sandbox.pubsub import PUSHER
+from postroom_sandbox.server import LoopbackServer, listening
 
 TOPIC = "projects/home/topics/mail"
 SUBSCRIPTION = "/v1/projects/home/subscriptions/postroom"

@@ -11,10 +11,10 @@ from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import ConsentLost, DraftNotFound, GmailError, MessageNotFound, RateLimited, ScopeMissing
 from postroom.gmail.oauth import ConsentLife, GoogleApp, GoogleOAuth, answer_in, begin_consent
-from postroom.sandbox.consent import CLIENT_ID, CLIENT_SECRET
-from postroom.sandbox.faults import Fault
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.quota import NEW_PROJECT, Limits
+from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
+from postroom_sandbox.faults import Fault
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.quota import NEW_PROJECT, Limits
 from support.gates import owners_client
 
 

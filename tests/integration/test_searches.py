@@ -10,13 +10,13 @@ from mcp.client import Client
 
 from conftest import ManualClock, new_sqlite
 from postroom.core.errors import BadInput
+from postroom.core.mail.search import read_query
 from postroom.core.roles import Principal, Role
-from postroom.core.search import read_query
-from postroom.store.database import Database, Dialect, Script, Subscription, Text, Transaction, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database, Dialect, Script, Subscription, Text, Transaction, transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.search import FoundPage, search_mail
-from postroom.switchboard.mcp_server import build_server
 from postroom.switchboard.searches import Searches
+from postroom.web.mcp_server import build_server
 from support.mail import keep_mail
 from support.switchboard import services_on
 

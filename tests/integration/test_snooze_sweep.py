@@ -8,14 +8,14 @@ import pytest
 
 from integration.product import TOKEN, Product, letter
 from integration.test_actions import Desk, desk
-from postroom.core.jobs import JobView
+from postroom.core.jobs.job import JobView
 from postroom.gmail.client import GmailClient
 from postroom.gmail.transport import CheckedClient
 from postroom.handlers.snooze_sweep import SnoozeSweep
 from postroom.store import jobs, pauses
 from postroom.store.accounts import list_accounts
-from postroom.store.clock import wall_clock
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.listeners import signalled
 from support.patience import PATIENCE_S
 
 __all__ = ["desk"]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from integration.product import envelope, letter, running_product
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.switchboard.intake import Intake
 from support.spans import above, place, recorded_spans
 

@@ -14,23 +14,23 @@ import pytest
 from integration.product import ENDPOINT, running_product, until_job
 from postroom.cli import run
 from postroom.cli.preview import look_at
-from postroom.core.job_types import CATALOGUE
-from postroom.core.mime import read_letter
-from postroom.core.rule_draft import RuleDraft
-from postroom.core.safety import Policy
-from postroom.core.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
+from postroom.core.actions.safety import Policy
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.files import MailFile
+from postroom.core.mail.mime import read_letter
+from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
+from postroom.core.rules.draft import RuleDraft
 from postroom.decide.simulate import Foreseen, Pair, World, needed_by, replay, setting_of
 from postroom.decide.simulated import ChangeOfRules
 from postroom.handlers.classify import decide_again
-from postroom.mailfiles import MailFile
-from postroom.sandbox.mailbox import Mailbox
 from postroom.store import decisions, jobs, rules
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import account_of
 from postroom.store.simulation import Past, Wanted
+from postroom_sandbox.mailbox import Mailbox
 from support.mutations import mutated
 from support.shell import Rehearsal
 
@@ -48,8 +48,8 @@ def messages() -> list[Path]:
 
 def user_and_known(raws: list[bytes]) -> tuple[str, Known]:
     """Whoever is written to most is the user; every tenth sender is a contact."""
-    from postroom.core.addresses import addresses
-    from postroom.core.tiers import values
+    from postroom.core.mail.addresses import addresses
+    from postroom.core.mail.tiers import values
 
     letters = [read_letter(raw).headers for raw in raws]
     to = Counter(address for headers in letters for value in values(headers, "to") for address in addresses(value))

@@ -8,16 +8,16 @@ import httpx2
 import pytest
 
 from conftest import ManualClock, new_sqlite
-from postroom.core.safety import Policy
+from postroom.accounts.credentials import AccessTokens
+from postroom.core.actions.safety import Policy
 from postroom.gmail.oauth import GoogleApp, GoogleOAuth, Grant
 from postroom.gmail.scopes import MODIFY
+from postroom.manage.accounts import connect
 from postroom.store.audit import Signature
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
-from postroom.switchboard.accounts import connect
-from postroom.switchboard.credentials import AccessTokens
-from postroom.vault import Vault
+from postroom.vault.sealing import Vault
 from support.switchboard import Served, served, services_on
 
 

@@ -13,7 +13,7 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 
 from postroom.core.metrics import ACCESS_REFUSED
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from support.mail import done, keep_account, keep_mail
 from support.switchboard import Served, envelope, mail
 

@@ -7,7 +7,7 @@ import pytest
 
 from postroom.core.roles import CHANNELS, Role, channels_of
 from postroom.store.audit import Signature
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.tokens import create_token, list_tokens, mint
 from support.switchboard import Served, envelope
 

@@ -8,7 +8,7 @@ import pytest
 from conftest import ManualClock
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.store.audit import Signature
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.tokens import read_token, revoke_token
 from support.switchboard import Served, envelope
 

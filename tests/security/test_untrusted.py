@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from integration.agent_desk import ADMIN, AGENT, client_of
 from postroom.core.heartbeat import parse_heartbeat
-from postroom.core.job_types import CATALOGUE
+from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import TOOLS, Principal, Role
 from postroom.store import connectors, decisions, jobs
 from postroom.store import mail as stored_mail
 from postroom.store.connector_requests import Reply
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from postroom.switchboard.services import Services
-from postroom.switchboard.untrusted import harmless, marked_envelope
+from postroom.switchboard.tools.untrusted import harmless, marked_envelope
 from support.mail import keep_mail
 from support.switchboard import Served, envelope
 

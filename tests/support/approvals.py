@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from postroom.store.approvals import Approval
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 WAITING = Approval(
     id=new_id(),

@@ -8,8 +8,8 @@ from collections.abc import Generator, Iterable
 
 import structlog
 
-from postroom.sections import LogSettings
-from postroom.telemetry import configure_logging
+from postroom.settings.sections import LogSettings
+from postroom.telemetry.logs import configure_logging
 from support.otlp import OtlpCollector, running_collector
 
 WORD = re.compile(r"kanarie\d{5}[a-z]*")

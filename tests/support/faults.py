@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from postroom.store.database import Database, Dialect, Script, Single, Step, Subscription, Transaction
+from postroom.store.engine.database import Database, Dialect, Script, Single, Step, Subscription, Transaction
 
 T = TypeVar("T")
 

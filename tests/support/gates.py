@@ -7,8 +7,8 @@ from uuid import UUID
 
 import httpx2
 
+from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.errors import PostroomError
-from postroom.core.permits import HeldLease, Permit
 from postroom.gmail.client import GmailClient
 from postroom.gmail.resources import Label
 from postroom.gmail.tokens import Token, TokenProvider

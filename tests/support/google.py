@@ -12,10 +12,10 @@ import httpx2
 
 from postroom.gmail.oauth import GoogleApp, GoogleOAuth, Grant, answer_in, begin_consent
 from postroom.gmail.scopes import Level
-from postroom.sandbox.consent import CLIENT_ID, CLIENT_SECRET
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.mailbox import Mailbox, utc_now
-from postroom.sandbox.server import running_emulator
+from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox, utc_now
+from postroom_sandbox.server import running_emulator
 
 ADA, BOB = "ada@example.com", "bob@example.com"
 REDIRECT = "http://127.0.0.1:1/"

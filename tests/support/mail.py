@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import label_change
-from postroom.core.job_types import CATALOGUE
-from postroom.core.mail import read_mail
-from postroom.core.queues import EMAIL
-from postroom.core.undo import undo_hint
+from postroom.core.actions.action import label_change
+from postroom.core.actions.undo import undo_hint
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.message import read_mail
+from postroom.core.queue.queues import EMAIL
 from postroom.store import actions, approvals, decisions, inbox, jobs, mail
 from postroom.store.audit import Signature
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from postroom.switchboard.intake import Intake
 

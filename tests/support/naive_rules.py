@@ -1,6 +1,6 @@
 """Rules tried one after another, each read anew for every message: slow, short, and plainly right.
 
-What core/rulebook.py decides is compared with this. Nothing here is taken from the product but the data.
+What core/rules/rulebook.py decides is compared with this. Nothing here is taken from the product but the data.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from uuid import UUID
 
 import re2
 
-from postroom.core.rules import Rule, Subject
+from postroom.core.rules.rule import Rule, Subject
 
 
 def naive_first_match(

@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from postroom.core.actions import instead_of_label
-from postroom.core.rule_draft import RuleDraft
+from postroom.core.actions.action import instead_of_label
+from postroom.core.rules.draft import RuleDraft
 
 # Text as a person might write it, with everything that a file format could stumble over.
 words = st.text(

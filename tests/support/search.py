@@ -1,6 +1,6 @@
 """Stored mail whose words are not indexed yet, as after an upgrade to the first version that searches."""
 
-from postroom.store.database import Database, Dialect, Script, Text, transaction
+from postroom.store.engine.database import Database, Dialect, Script, Text, transaction
 
 _WORDS_FORGOTTEN: dict[Dialect, str] = {
     "sqlite": "DELETE FROM message_words; DELETE FROM message_documents",

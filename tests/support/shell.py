@@ -11,9 +11,9 @@ import pytest
 
 from postroom.cli import run
 from postroom.cli.application import Ready
-from postroom.settings import Settings
-from postroom.store.database import Database
-from postroom.store.opening import connect_database
+from postroom.settings.reading import Settings
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import connect_database
 
 
 @dataclass

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from postroom.core.traceparent import Traceparent
-from postroom.tracing import use_tracer
+from postroom.telemetry.tracing import use_tracer
 
 
 class RecordedSpans:

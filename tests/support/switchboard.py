@@ -14,25 +14,25 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
+from postroom.accounts.credentials import AccessTokens
 from postroom.act.agents import Agents
 from postroom.act.wishes import Wishes
-from postroom.core.job_types import CATALOGUE
-from postroom.core.queues import Queues
+from postroom.core.actions.safety import Policy
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.queue.queues import Queues
 from postroom.core.roles import Role
-from postroom.core.safety import Policy
 from postroom.core.tally import Tally
 from postroom.store.audit import AuditView, Signature, list_audit
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.store.tokens import create_token, mint
 from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.credentials import AccessTokens
 from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.http import McpEndpoint, running_mcp, switchboard_routes
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.services import Services
 from postroom.switchboard.token_check import TokenCheck
+from postroom.web.http import McpEndpoint, running_mcp, switchboard_routes
 from support.patience import PATIENCE_S
 
 OWNER = "ada@example.com"

@@ -15,5 +15,5 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     # The logs have their own tests; here they must not stay on for the tests that follow.
-    monkeypatch.setattr("postroom.telemetry.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr("postroom.telemetry.logs.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
     return Shell(tmp_path, capsys)

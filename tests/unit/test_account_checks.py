@@ -12,19 +12,19 @@ import pytest
 from postroom.cli import account_checks as checks
 from postroom.cli.account_checks import Known
 from postroom.cli.checks import Check
-from postroom.core.account_care import to_be_mended
-from postroom.core.actions import ACTION_TYPES
-from postroom.core.rules import Rule
+from postroom.core.actions.action import ACTION_TYPES
+from postroom.core.mail.account_care import to_be_mended
+from postroom.core.rules.rule import Rule
 from postroom.gmail.oauth import AppRefused
 from postroom.gmail.scopes import LEVELS, Level
-from postroom.key_file import KeyFile
 from postroom.store.accounts import AccountView, Consent
 from postroom.store.connectors import ConnectorView, last_reports
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.mail import keep_account
 from postroom.store.secret_keys import KeyUse
-from postroom.store.sqlite import SqliteDatabase
-from postroom.vault import Vault
+from postroom.vault.keys import KeyFile
+from postroom.vault.sealing import Vault
 from support.shell import Shell
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroom.core.accounts import one_spelling, same_mailbox
 from postroom.core.errors import BadInput
+from postroom.core.mail.accounts import one_spelling, same_mailbox
 
 
 def test_an_address_is_kept_in_one_spelling() -> None:

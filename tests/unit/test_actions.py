@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions import (
+from postroom.core.actions.action import (
     ACTION_TYPES,
     LARGEST_ATTACHMENTS,
     PLACES,
@@ -20,7 +20,7 @@ from postroom.core.actions import (
     wanted_label,
 )
 from postroom.core.errors import BadInput, Fatal
-from postroom.core.rule_draft import check_rule
+from postroom.core.rules.draft import check_rule
 
 PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
 OTHERS = st.frozensets(st.sampled_from(["UNREAD", "STARRED", "Label_1", "Label_2"]))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postroom.core.addresses import MOST_CHARACTERS, addresses, canonical, listed_addresses
-from postroom.core.contacts import contact_address, read_contacts
-from postroom.core.tiers import Known, assign_tier
+from postroom.core.mail.addresses import MOST_CHARACTERS, addresses, canonical, listed_addresses
+from postroom.core.mail.contacts import contact_address, read_contacts
+from postroom.core.mail.tiers import Known, assign_tier
 
 ATEXT = "abcdefghijklmnopqrstuvwxyzABCXYZ0123456789!#$%&'*+-/=?^_`{|}~"
 WORDS = "äößéñøłπжд中文हिन्दी"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from postroom.act.approval_notice import notice_of, one_line, what_is_done
-from postroom.core.actions import ACTION_TYPES
+from postroom.core.actions.action import ACTION_TYPES
 from support.approvals import WAITING
 
 

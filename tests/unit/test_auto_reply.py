@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroom.core.auto_reply import why_not_answered
+from postroom.core.mail.auto_reply import why_not_answered
 
 OWN = {"mara@lindqvist.example"}
 TO = ("To", "Mara <mara@lindqvist.example>")

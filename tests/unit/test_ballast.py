@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from postroom.store.ballast import SIZE, Ballast
+from postroom.store.engine.ballast import SIZE, Ballast
 
 MIB = 1024 * 1024
 

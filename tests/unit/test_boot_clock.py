@@ -2,7 +2,7 @@
 
 import time
 
-from postroom.boot_clock import since_boot
+from postroom.system.boot_clock import since_boot
 
 
 def test_it_is_the_clock_that_counts_sleep() -> None:

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 from postroom.jobs.buffer import SMALLEST_SAMPLE_S, Buffer
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 TOKEN = new_id()
 

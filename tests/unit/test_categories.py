@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from postroom.core.categories import CATEGORIES, categories_of, chosen_categories
 from postroom.core.errors import BadInput
-from postroom.core.ingestion import Facts
-from postroom.core.mime import read_letter
-from postroom.core.tiers import Known
-from postroom.sandbox.query import parse_query
+from postroom.core.mail.categories import CATEGORIES, categories_of, chosen_categories
+from postroom.core.mail.ingestion import Facts
+from postroom.core.mail.mime import read_letter
+from postroom.core.mail.tiers import Known
+from postroom_sandbox.query import parse_query
 
 KNOWN = Known.of({"mara@x.example"}, {"ida@x.example"})
 

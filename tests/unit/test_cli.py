@@ -15,10 +15,10 @@ from postroom import __version__
 from postroom.cli import run
 from postroom.cli.output import cell, show_list
 from postroom.core.errors import BadInput, DatabaseUnavailable, NotFound, PostroomError, SettingsError
-from postroom.core.job_types import Catalogue, JobType
+from postroom.core.jobs.types import Catalogue, JobType
+from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.jobs import enqueue_many
 from postroom.store.new_jobs import new_job
-from postroom.store.sqlite import SqliteDatabase
 from support.patience import PATIENCE_S
 from support.shell import Shell
 

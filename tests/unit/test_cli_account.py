@@ -15,7 +15,7 @@ import pytest
 
 from postroom.gmail.loopback import FINISHED
 from postroom.gmail.scopes import COMPOSE, MODIFY, PUBSUB
-from postroom.sandbox.faults import Fault
+from postroom_sandbox.faults import Fault
 from support.google import ADA, BOB, Google, agreeing_browser, google_in_a_thread
 from support.shell import Shell
 

@@ -9,16 +9,16 @@ import pytest
 
 from integration.product import decided_action
 from postroom.act.undo import undo_job
-from postroom.core.actions import label_change
-from postroom.core.job_types import CATALOGUE
-from postroom.core.jobs import Job
-from postroom.core.undo import no_way_back, undo_hint
+from postroom.core.actions.action import label_change
+from postroom.core.actions.undo import no_way_back, undo_hint
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.types import CATALOGUE
 from postroom.store import actions, jobs, pauses, undos
 from postroom.store.audit import AuditView, list_audit
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.sqlite import SqliteDatabase
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.sqlite import SqliteDatabase
 from support.shell import Shell
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from conformance.fault_cases_approvals import pending
 from conftest import ManualClock, new_sqlite
 from postroom.store import protection
 from postroom.store.audit import Signature
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from support.shell import Shell
 
 T = TypeVar("T")

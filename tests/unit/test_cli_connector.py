@@ -13,7 +13,7 @@ from postroom.app import PostroomApplication
 from postroom.cli import run
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.store.connectors import record_heartbeat
-from postroom.store.opening import open_database
+from postroom.store.engine.opening import open_database
 
 REDIS = "redis://127.0.0.1:1/0"
 
@@ -26,7 +26,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Monke
     monkeypatch.setenv("POSTROOM_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("POSTROOM_CONNECTOR_TOKEN", "a token")
     # The logs have their own tests; here they must not stay on for the tests that follow.
-    monkeypatch.setattr("postroom.telemetry.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr("postroom.telemetry.logs.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
     return monkeypatch
 
 

@@ -17,7 +17,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Monke
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("POSTROOM_DATA_DIR", str(tmp_path))
-    monkeypatch.setattr("postroom.telemetry.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr("postroom.telemetry.logs.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
     return monkeypatch
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from postroom.cli.running import with_database
-from postroom.settings import load_settings
-from postroom.store.ids import new_id
+from postroom.settings.reading import load_settings
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 from support.shell import Shell
 

@@ -10,9 +10,9 @@ import pytest
 from conformance.desk import Desk
 from conformance.mailroom import Letter, Mailroom
 from conftest import ManualClock, copy_sqlite
-from postroom.core.rule_draft import RuleDraft
-from postroom.store.opening import FILE
-from postroom.store.sqlite import SqliteDatabase
+from postroom.core.rules.draft import RuleDraft
+from postroom.store.engine.opening import FILE
+from postroom.store.engine.sqlite import SqliteDatabase
 from support.shell import Shell
 
 RULES = "rules: [{name: shops, if: {sender_domain: shop.example}, then: apply_label, parameters: {label: Travel}}]"

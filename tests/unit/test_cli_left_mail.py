@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.gmail.refused import RefusedMail
-from postroom.connectors.gmail.set_aside import ROUNDS, SetAside
-from postroom.core.account_care import to_be_mended
+from postroom.connectors.mail.refused import RefusedMail
+from postroom.connectors.mail.set_aside import ROUNDS, SetAside
 from postroom.core.errors import BadInput
+from postroom.core.mail.account_care import to_be_mended
 from postroom.gmail.errors import ServerError
 from postroom.gmail.oauth import AppRefused
-from postroom.store.database import Text, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Text, transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
 from support.shell import Shell
 
 ADA, BOB = "ada@example.com", "bob@example.com"

@@ -11,9 +11,9 @@ import pytest
 from conformance.desk import Desk
 from conformance.fault_cases_model import CAPS, new_call
 from conftest import ManualClock
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.model_calls import CallEnd, end_call, reserve_call
-from postroom.store.opening import open_database
 from support.shell import Shell
 
 

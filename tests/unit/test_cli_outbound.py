@@ -10,8 +10,8 @@ from conformance.fault_cases_outbound import DRAFT, LEASE, doubted, leased_deliv
 from conftest import ManualClock
 from postroom.store import actions, outbound, pauses
 from postroom.store.audit import Signature, list_audit
-from postroom.store.ids import new_id
-from postroom.store.opening import open_database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from support.shell import Shell
 
 NOBODY = "01997000-0000-7000-8000-000000000000"

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
 from postroom.switchboard.buffer import Buffer, Delivery, LeaseRef
 from postroom.switchboard.intake import Intake
 from support.shell import Shell

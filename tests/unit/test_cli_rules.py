@@ -11,12 +11,12 @@ import pytest
 from conformance.desk import Desk
 from conformance.fault_cases_inbox import ENDPOINT, leased_mail
 from conftest import ManualClock
-from postroom.core.mail import read_mail
+from postroom.core.mail.message import read_mail
 from postroom.store.audit import list_audit
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail import keep_account, store_message
-from postroom.store.sqlite import SqliteDatabase
 from support.shell import Shell
 
 EML = b"""From: Ida <ida@shop.example>

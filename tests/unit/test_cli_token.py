@@ -10,9 +10,9 @@ import pytest
 from postroom.cli.operator import operator_signature
 from postroom.cli.token import moment_of
 from postroom.core.errors import BadInput
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import Account, keep_account
-from postroom.store.opening import open_database
 from postroom.store.tokens import read_token
 from support.shell import Shell
 
@@ -29,7 +29,7 @@ def test_a_new_installation_can_have_a_token_before_its_first_start(shell: Shell
 
 
 def test_a_database_that_is_behind_is_not_migrated_on_the_side(shell: Shell, monkeypatch: pytest.MonkeyPatch):
-    from postroom.store import migrate
+    from postroom.store.engine import migrate
 
     whole = migrate.migrations("sqlite")
     monkeypatch.setattr(migrate, "migrations", lambda _dialect: whole[:2])  # type: ignore[reportUnknownLambdaType]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.store.codecs import (
+from postroom.store.engine.codecs import (
     as_optional_time,
     as_time,
     as_uuid,

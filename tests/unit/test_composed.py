@@ -1,6 +1,6 @@
 """Letters with marks come into the form in which they are searched for, whatever hostile text is around them."""
 
-from postroom.core.mail import composed
+from postroom.core.mail.message import composed
 
 
 def test_letters_and_marks_become_one():

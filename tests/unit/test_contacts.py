@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.contacts import Contact, read_contacts
+from postroom.core.mail.contacts import Contact, read_contacts
 from support.processor_time import MILLION, within_turns
 
 IDA = Contact("ida@x.example", "Ida Lindqvist")
@@ -155,6 +155,6 @@ def test_of_many_problems_twenty_are_told_and_the_rest_is_counted(count: int, to
 
 def test_a_file_that_is_just_as_large_as_allowed_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"Email\nann@x.example\n"
-    monkeypatch.setattr("postroom.core.contacts.LARGEST_FILE", len(content))
+    monkeypatch.setattr("postroom.core.mail.contacts.LARGEST_FILE", len(content))
     assert read_contacts(content).problems == ()
     assert "larger than 64 MiB" in read_contacts(content + b"\n").problems[0]

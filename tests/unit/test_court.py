@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.model_decision import ModelDecision
-from postroom.core.rules import Outcome, Rule, Subject
-from postroom.core.safety import Policy, Protected
+from postroom.core.actions.safety import Policy, Protected
+from postroom.core.rules.model_decision import ModelDecision
+from postroom.core.rules.rule import Outcome, Rule, Subject
 from postroom.decide.engine import Advice, Court
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.store.cursors import Cursor, read_cursor
+from postroom.store.engine.cursors import Cursor, read_cursor
 
 ID = UUID(int=7)
 PLACE = Cursor(datetime(2026, 11, 15, 8, 0, 0, 5, tzinfo=UTC), ID)

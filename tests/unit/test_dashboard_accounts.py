@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from conftest import ManualClock
-from postroom.core.account_care import to_be_mended
 from postroom.core.heartbeat import parse_heartbeat
+from postroom.core.mail.account_care import to_be_mended
 from postroom.dashboard.feed import AccountLine
 from postroom.dashboard.store_feed import StoreFeed
 from postroom.gmail.oauth import AppRefused
@@ -17,10 +17,10 @@ from postroom.gmail.scopes import LEVELS
 from postroom.store.accounts import Consent, connect_account, lose_consent, pause_account, remove_account
 from postroom.store.audit import Signature
 from postroom.store.connectors import record_heartbeat
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.opening import open_database
-from postroom.vault import Sealed
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
+from postroom.vault.sealing import Sealed
 
 MARA = "mara@lindqvist.example"
 

@@ -10,8 +10,8 @@ import pytest
 from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.core.errors import SettingsError
 from postroom.dashboard.broadcast import Rhythm
-from postroom.dashboard.serve import serving
-from postroom.dashboard.web import create_dashboard
+from postroom.web.application import create_dashboard
+from postroom.web.serve import serving
 from support.patience import PATIENCE_S
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from postroom.dashboard.store_feed import StoreFeed, StoreSwitch
 from postroom.dashboard.switch import switch_routes
-from postroom.dashboard.web import create_dashboard
 from postroom.store.audit import list_audit
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.opening import open_database
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
+from postroom.web.application import create_dashboard
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from postroom.core.errors import NotFound
 from postroom.dashboard.assets import load_assets
 from postroom.dashboard.feed import AccountLine, Totals
 from postroom.dashboard.pages import TEMPLATES
-from postroom.dashboard.web import create_dashboard
+from postroom.web.application import create_dashboard
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "

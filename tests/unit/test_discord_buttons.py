@@ -9,7 +9,7 @@ import pytest
 from postroom.act.approvals import Verdict
 from postroom.act.discord_buttons import LONGEST, PURPOSE, Buttons, named_action
 from postroom.core.errors import KeyMissing, Refused
-from postroom.vault import Vault
+from postroom.vault.sealing import Vault
 from support.approvals import WAITING
 
 NOW = datetime(2026, 11, 15, 9, tzinfo=UTC)

@@ -15,9 +15,9 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from postroom.cli.root import Deferred, command_tree
 from postroom.core.metrics import METRICS, Metric
 from postroom.core.roles import TOOLS, Role
-from postroom.settings import NOT_SETTINGS, Setting, known_settings
-from postroom.switchboard.tool_schemas import input_schema, output_schema
-from postroom.switchboard.tools import ALL_TOOLS, Tool
+from postroom.settings.reading import NOT_SETTINGS, Setting, known_settings
+from postroom.switchboard.tools.ingest_schemas import input_schema, output_schema
+from postroom.switchboard.tools.registry import ALL_TOOLS, Tool
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.rulebook import Rulebook
-from postroom.core.rules import Rule, Subject, kinds_used
+from postroom.core.rules.rule import Rule, Subject, kinds_used
+from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import TOLD_BY_ITS_HEAD, TOLD_BY_ITS_TEXT, unseen, what_rules_say
 from postroom.store.mail import StoredMessage
 

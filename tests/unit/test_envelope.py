@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from postroom.core.envelope import DEEPEST_PAYLOAD, LARGEST_ENVELOPE, envelope_text, parse_envelope
 from postroom.core.errors import BadInput
+from postroom.core.queue.envelope import DEEPEST_PAYLOAD, LARGEST_ENVELOPE, envelope_text, parse_envelope
 
 GOOD: dict[str, Any] = {
     "schema_version": "ingest.v1",

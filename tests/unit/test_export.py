@@ -31,10 +31,10 @@ from postroom.core.metrics import (
 )
 from postroom.core.tally import Gauges, Tally
 from postroom.core.traceparent import parse_traceparent
-from postroom.export.collector import Reachability, Seldom
-from postroom.export.exporter import MOST_SPANS_AT_ONCE, MOST_SPANS_WAITING, Exporter, exporting
-from postroom.sections import TelemetrySettings
-from postroom.tracing import current_traceparent, span
+from postroom.settings.sections import TelemetrySettings
+from postroom.telemetry.collector import Reachability, Seldom
+from postroom.telemetry.exporter import MOST_SPANS_AT_ONCE, MOST_SPANS_WAITING, Exporter, exporting
+from postroom.telemetry.tracing import current_traceparent, span
 from support.otlp import OtlpCollector, attributes, running_collector
 from support.patience import PATIENCE_S
 
@@ -277,7 +277,7 @@ def closed_address() -> str:
 
 
 async def test_a_collector_that_never_answers_delays_the_end_by_a_moment_only(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("postroom.export.collector.ANSWER_WITHIN_S", PATIENCE_S)
+    monkeypatch.setattr("postroom.telemetry.collector.ANSWER_WITHIN_S", PATIENCE_S)
     with silent_address() as address:
         exporter = Exporter(settings(otlp_endpoint=address), Tally(), Gauges())
         with span("lost"):
@@ -291,7 +291,7 @@ async def test_a_collector_that_never_answers_delays_the_end_by_a_moment_only(mo
 async def test_a_collector_that_is_away_is_told_once_and_without_its_secrets(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("postroom.export.collector.ANSWER_WITHIN_S", 0.5)
+    monkeypatch.setattr("postroom.telemetry.collector.ANSWER_WITHIN_S", 0.5)
     caplog.set_level(logging.DEBUG)
     headers, heard = f"authorization={CANARY}", threading.Event()
 

@@ -14,8 +14,8 @@ from postroom.gmail.methods import METHODS, Method
 from postroom.gmail.resources import Label
 from postroom.gmail.scopes import LEVELS, level_for
 from postroom.gmail.terms import OLDER_PROJECT, PRICES, Terms
-from postroom.sandbox import methods as sandbox
-from postroom.sandbox.quota import OLD_PROJECT
+from postroom_sandbox import methods as sandbox
+from postroom_sandbox.quota import OLD_PROJECT
 
 DISCOVERY = json.loads(
     (Path(googleapiclient.__file__).parent / "discovery_cache" / "documents" / "gmail.v1.json").read_text("utf-8")

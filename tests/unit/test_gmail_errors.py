@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from postroom.core.accounts import parking_key
 from postroom.core.errors import Fatal, Parked, PostroomError, Retryable
+from postroom.core.mail.accounts import parking_key
 from postroom.gmail import errors
 from postroom.gmail.errors import (
     AnswerTooLarge,

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from postroom.core.mailbox import Mailbox
+from postroom.core.mail.mailbox import Mailbox
 from postroom.gmail.errors import LabelNotFound, NoLabels
 from postroom.gmail.mailbox import GmailMailbox
 from support.gates import owners_client

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from postroom.connectors.gmail.parse import LONGEST_GIST, MOST_GIST_HEADERS, Prepared, letter_of, prepare
-from postroom.core.envelope import parse_envelope
-from postroom.core.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
-from postroom.core.mail import read_mail
-from postroom.core.tiers import Known
+from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
+from postroom.core.mail.message import read_mail
+from postroom.core.mail.tiers import Known
+from postroom.core.queue.envelope import parse_envelope
 from postroom.gmail.resources import Body, Header, Message, Part
 
 ENDPOINT = "gmail:user:mara@lindqvist.example"

@@ -7,21 +7,21 @@ from random import Random
 import pytest
 
 from conftest import ManualClock
+from postroom.compose.gmail import held_folder
 from postroom.connectors.checkpoint import Checkpoint, LookBackState, Passed
-from postroom.connectors.gmail import refused as refused_mail
-from postroom.connectors.gmail import set_aside
 from postroom.connectors.gmail.changes import changes_in
-from postroom.connectors.gmail.handed_in import HandedIn
-from postroom.connectors.gmail.refused import RefusedMail, refused_in
-from postroom.connectors.gmail.set_aside import ROUNDS, SetAside, set_aside_in
 from postroom.connectors.gmail.spending import RememberedQuota
+from postroom.connectors.mail import refused as refused_mail
+from postroom.connectors.mail import set_aside
+from postroom.connectors.mail.handed_in import HandedIn
+from postroom.connectors.mail.refused import RefusedMail, refused_in
+from postroom.connectors.mail.set_aside import ROUNDS, SetAside, set_aside_in
 from postroom.connectors.state_file import replace_file
-from postroom.core.accounts import same_mailbox
 from postroom.core.errors import BadInput
+from postroom.core.mail.accounts import same_mailbox
 from postroom.gmail.errors import ServerError
 from postroom.gmail.resources import HistoryRecord, LabelChange, MessageRef
 from postroom.gmail.terms import Terms
-from postroom.gmail_source import held_folder
 
 
 def test_a_checkpoint_is_what_was_written_last(tmp_path: Path, clock: ManualClock):

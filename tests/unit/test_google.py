@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from postroom.compose.google import quota_terms
 from postroom.core.errors import SettingsError
 from postroom.gmail.terms import NEW_PROJECT
-from postroom.google import quota_terms
-from postroom.settings import load_settings
+from postroom.settings.reading import load_settings
 
 
 def _settings(tmp_path: Path, **environ: str):

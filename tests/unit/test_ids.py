@@ -5,7 +5,7 @@ import threading
 import time
 from uuid import RFC_4122, UUID
 
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 
 def test_an_id_is_a_uuid_of_version_seven() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.ingestion import BULK_PACK, DEFAULT_POLICY, Facts, IngestionPolicy, as_data, parse_rule
-from postroom.core.mime import read_letter
+from postroom.core.mail.ingestion import BULK_PACK, DEFAULT_POLICY, Facts, IngestionPolicy, as_data, parse_rule
+from postroom.core.mail.mime import read_letter
 
 RULE = {"number": 10, "name": "r", "kind": "sender_domain", "value": "shop.example", "tier": "skip"}
 

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from postroom.core import retry
 from postroom.core.errors import BadInput, UnknownJobType
-from postroom.core.job_types import (
+from postroom.core.jobs import retry
+from postroom.core.jobs.types import (
     CATALOGUE,
     LONGEST_KEY,
     Catalogue,

@@ -18,13 +18,13 @@ from conftest import ManualClock
 from postroom.core.errors import DatabaseFull, DatabaseUnavailable, StoreError
 from postroom.core.heartbeat import Heartbeat, parse_heartbeat
 from postroom.core.metrics import QUEUE_DEPTH
-from postroom.core.queues import EMAIL, GATEWAY, Policy, Queues, Route
+from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues, Route
 from postroom.core.tally import Gauges
 from postroom.store import connectors, history, rollups
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
-from postroom.store.opening import open_database
 from postroom.switchboard import keeper as keeping
 from postroom.switchboard.buffer import Buffer, LeaseRef
 from postroom.switchboard.intake import Intake

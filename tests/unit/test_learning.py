@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions import ACTION_TYPES, SENDING, LabelChange, label_change
-from postroom.core.agreement import Done, Moved, agreement, is_ours, taken_back
-from postroom.core.learning import (
+from postroom.core.actions.action import ACTION_TYPES, SENDING, LabelChange, label_change
+from postroom.core.actions.undo import undo_hint
+from postroom.core.rules.agreement import Done, Moved, agreement, is_ours, taken_back
+from postroom.core.rules.draft import RuleDraft, as_document, read_draft
+from postroom.core.rules.learning import (
     Deed,
     Handled,
     Origin,
@@ -21,8 +23,6 @@ from postroom.core.learning import (
     merged,
     repeated,
 )
-from postroom.core.rule_draft import RuleDraft, as_document, read_draft
-from postroom.core.undo import undo_hint
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 ACCOUNT = UUID(int=1)

@@ -1,6 +1,6 @@
 """Who listens on a channel is called back, until the subscription is closed."""
 
-from postroom.store.listeners import Listeners
+from postroom.store.engine.listeners import Listeners
 
 
 def test_each_hears_its_channel_until_it_has_closed() -> None:

@@ -18,8 +18,8 @@ import pytest
 import structlog
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from postroom.sections import LogSettings
-from postroom.telemetry import MAIL, configure_logging, one_line, without_secrets
+from postroom.settings.sections import LogSettings
+from postroom.telemetry.logs import MAIL, configure_logging, one_line, without_secrets
 
 CANARY = "kanarienvogel"
 SECRET_NAMES = """
@@ -288,7 +288,7 @@ def test_a_very_long_value_is_cut(configured: Configure):
 
 def test_it_goes_to_stderr_and_is_json_when_nobody_watches():
     script = (
-        "import structlog; from postroom.sections import LogSettings; from postroom.telemetry import *;"
+        "import structlog; from postroom.settings.sections import LogSettings; from postroom.telemetry.logs import *;"
         "configure_logging(LogSettings()); structlog.get_logger().info('up')"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

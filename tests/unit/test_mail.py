@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from postroom.core.envelope import parse_envelope
-from postroom.core.mail import Mail, read_mail
+from postroom.core.mail.message import Mail, read_mail
+from postroom.core.queue.envelope import parse_envelope
 
 HEADERS = [["From", "Ann <Ann@Shop.example>"], ["Subject", "Hello"]]
 

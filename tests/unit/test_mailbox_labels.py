@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroom.core.mailbox import MailboxLabel, find_label
+from postroom.core.mail.mailbox import MailboxLabel, find_label
 
 RECEIPTS = MailboxLabel("Label_1", "Receipts", False)
 TRAVEL = MailboxLabel("Label_2", "Travel", False)

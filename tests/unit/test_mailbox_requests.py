@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.mailbox_requests import Kind, checked_arguments
+from postroom.core.mail.mailbox_requests import Kind, checked_arguments
 
 
 @pytest.mark.parametrize(

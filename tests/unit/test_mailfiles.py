@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.mailfiles import LONGEST_STEP, mail_in
+from postroom.core.mail.files import LONGEST_STEP, mail_in
 
 ONE, TWO = b"Subject: one\n\nHello\n", b"Subject: two\n\nWorld\n"
 

@@ -7,12 +7,12 @@ from fast_mail_parser import parse_email
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.mime import Attached, read_letter, read_parts
-from postroom.core.mime_charsets import Decoded, decode_text
-from postroom.core.mime_fields import Fields, safe_filename
-from postroom.core.mime_headers import values
-from postroom.core.mime_html import html_text
-from postroom.core.mime_parts import Part
+from postroom.core.mail.charsets import Decoded, decode_text
+from postroom.core.mail.fields import Fields, safe_filename
+from postroom.core.mail.headers import values
+from postroom.core.mail.html import html_text
+from postroom.core.mail.mime import Attached, read_letter, read_parts
+from postroom.core.mail.parts import Part
 
 
 def message(head: str, body: str | bytes = "Hello", end: str = "\r\n") -> bytes:

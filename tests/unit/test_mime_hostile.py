@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from postroom.core.mime import LARGEST_MESSAGE, LONGEST_TEXT, Letter, read_letter
-from postroom.core.mime_headers import values
-from postroom.core.tiers import Known, assign_tier, assign_tier_from_raw
+from postroom.core.mail.headers import values
+from postroom.core.mail.mime import LARGEST_MESSAGE, LONGEST_TEXT, Letter, read_letter
+from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw
 from support.processor_time import MILLION, within_turns
 
 KNOWN = Known.of({"mara@x.example"}, {"ida@x.example"}, {"<sent@x>"})

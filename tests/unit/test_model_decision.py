@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions import ACTION_TYPES, check_parameters
+from postroom.core.actions.action import ACTION_TYPES, check_parameters
 from postroom.core.errors import BadModelAnswer
-from postroom.core.model_decision import (
+from postroom.core.rules.model_decision import (
     LONGEST_RATIONALE,
     LONGEST_REPLY,
     MODEL_ACTIONS,

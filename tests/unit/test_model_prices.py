@@ -7,7 +7,7 @@ import pytest
 from postroom.core.errors import ModelRefused
 from postroom.decide.model_prices import Prices, most_tokens, prices_of
 from postroom.decide.prompt import SYSTEM
-from postroom.sections import ModelSettings
+from postroom.settings.sections import ModelSettings
 
 
 def settings(**changes: Any) -> ModelSettings:

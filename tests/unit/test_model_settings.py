@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import SettingsError
-from postroom.settings import Settings, load_settings, shown
+from postroom.settings.reading import Settings, load_settings, shown
 
 
 def load(folder: Path, **model: str) -> Settings:

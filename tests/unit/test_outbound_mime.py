@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.core.tiers import Headers
+from postroom.core.mail.tiers import Headers
 from postroom.outbound.attachments import Attached, Attachment, attached_to, html_of
 from postroom.outbound.mime import MARK, MOST_REFERENCES, Author, Original, answer_address, build_forward, build_reply
 

@@ -10,8 +10,8 @@ from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
 from conftest import scale
-from postroom.core.picker import OWN_PER_AGED, Batch, Head, Pick, after_pick, pick, pick_many, stale
-from postroom.core.queues import EMAIL, GATEWAY, Policy
+from postroom.core.queue.picker import OWN_PER_AGED, Batch, Head, Pick, after_pick, pick, pick_many, stale
+from postroom.core.queue.queues import EMAIL, GATEWAY, Policy
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 AGES_S = (0, 1, 30, 60, 61, 299, 300, 301, 3600)

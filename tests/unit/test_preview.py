@@ -8,8 +8,8 @@ import pytest
 
 from conftest import scale
 from postroom.cli.preview import Previewed, look_at
-from postroom.core.tiers import Known
-from postroom.mailfiles import MailFile
+from postroom.core.mail.files import MailFile
+from postroom.core.mail.tiers import Known
 from support.mutations import mutated
 from support.processor_time import MILLION, within_turns
 from support.shell import Shell

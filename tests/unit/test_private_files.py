@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import DatabaseReadOnly
-from postroom.private_files import loose_files, replace_private, tighten
-from postroom.store.opening import connect_database, open_database
+from postroom.store.engine.opening import connect_database, open_database
+from postroom.system.private_files import loose_files, replace_private, tighten
 
 
 def mode(path: Path) -> int:

@@ -15,8 +15,8 @@ from postroom.core.errors import (
     NotFound,
     Refused,
 )
-from postroom.switchboard.http import STATUSES
 from postroom.switchboard.problems import AccessRefused, is_expected, problem_of
+from postroom.web.http import STATUSES
 
 CANARY = "canary"
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.model_decision import decision_schema
-from postroom.core.rules import Subject
+from postroom.core.rules.model_decision import decision_schema
+from postroom.core.rules.rule import Subject
 from postroom.decide.prompt import (
     LONGEST_BODY,
     LONGEST_SUBJECT,

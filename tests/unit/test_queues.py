@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from postroom import queue_settings
-from postroom.core.envelope import Envelope, parse_envelope
 from postroom.core.errors import BadInput, SettingsError
-from postroom.core.queues import EMAIL, GATEWAY, ClassRule, Policy, Queues, Route
-from postroom.queue_settings import queues_of
-from postroom.settings import load_settings
+from postroom.core.queue.envelope import Envelope, parse_envelope
+from postroom.core.queue.queues import EMAIL, GATEWAY, ClassRule, Policy, Queues, Route
+from postroom.settings import queues as queue_settings
+from postroom.settings.queues import queues_of
+from postroom.settings.reading import load_settings
 
 
 def event(channel: str = "webhook", kind: str | None = None, text: str = "hello", **control: Any) -> Envelope:

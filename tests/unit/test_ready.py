@@ -10,17 +10,17 @@ import pytest
 from starlette.routing import Route
 
 from browser.scripted_feed import NOON, ScriptedFeed
-from postroom.dashboard.web import create_dashboard
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import FILE, connect_database, open_database
+from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.engine.write_ahead_log import INTAKE_LIMIT_BYTES
 from postroom.store.jobs import open_lease
 from postroom.store.leaders import NEGLECTED_AFTER
-from postroom.store.opening import FILE, connect_database, open_database
-from postroom.store.sqlite import SqliteDatabase
-from postroom.store.write_ahead_log import INTAKE_LIMIT_BYTES
 from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.ready import ready_endpoint
+from postroom.web.application import create_dashboard
+from postroom.web.ready import ready_endpoint
 from support.postgres import PostgresServer
 
 MIB = 1024 * 1024

@@ -10,8 +10,8 @@ from conftest import ManualClock
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.core.roles import Principal, Role
 from postroom.store.audit import AuditView, list_audit
-from postroom.store.database import Database
-from postroom.store.opening import open_database
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import AccessRefused
 from postroom.switchboard.services import Repeats, Services

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.core.retry import DEFAULT, GMAIL, JITTER, RetryPolicy, next_delay
+from postroom.core.jobs.retry import DEFAULT, GMAIL, JITTER, RetryPolicy, next_delay
 
 policies = st.sampled_from([DEFAULT, GMAIL])
 

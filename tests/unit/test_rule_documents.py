@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.core.rule_conditions import DEEPEST
-from postroom.core.rule_documents import MOST_RULES, read_documents, write_documents
-from postroom.core.rule_draft import FIELDS, RuleDraft, as_document, check_rule, read_draft, unknown_labels
+from postroom.core.rules.conditions import DEEPEST
+from postroom.core.rules.documents import MOST_RULES, read_documents, write_documents
+from postroom.core.rules.draft import FIELDS, RuleDraft, as_document, check_rule, read_draft, unknown_labels
 from support.rule_strategies import drafts, several
 
 RULE: dict[str, Any] = {"name": "shop", "if": {"sender_domain": "shop.example"}, "then": "archive"}

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 
-from postroom.core.rule_explain import explain
-from postroom.core.rules import Rule, Subject, matches
+from postroom.core.rules.explain import explain
+from postroom.core.rules.rule import Rule, Subject, matches
 from support.rule_strategies import trees
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)

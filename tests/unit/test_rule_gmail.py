@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.core.rule_conditions import Seen, Subject, as_test, read_conditions
-from postroom.core.rule_draft import RuleDraft
-from postroom.core.rule_exchange import Inexpressible
-from postroom.core.rule_gmail import read_gmail_filters, write_gmail_filters
-from postroom.core.rule_gmail_query import read_query, write_query
+from postroom.core.rules.conditions import Seen, Subject, as_test, read_conditions
+from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.exchange import Inexpressible
+from postroom.core.rules.gmail import read_gmail_filters, write_gmail_filters
+from postroom.core.rules.gmail_query import read_query, write_query
 from support.rule_strategies import drafts, several, trees
 
 

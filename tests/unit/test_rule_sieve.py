@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.core.rule_conditions import Seen, Subject, as_test, read_conditions
-from postroom.core.rule_draft import RuleDraft
-from postroom.core.rule_exchange import Imported
-from postroom.core.rule_sieve import read_sieve_rules, write_sieve_rules
+from postroom.core.rules.conditions import Seen, Subject, as_test, read_conditions
+from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.exchange import Imported
+from postroom.core.rules.sieve import read_sieve_rules, write_sieve_rules
 from support.rule_strategies import drafts, several
 
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import scale
-from postroom.core.rule_conditions import read_conditions
-from postroom.core.rule_patterns import STEPS, PatternRefused, TextSet, pattern_of, utf8
-from postroom.core.rulebook import Rulebook, needed_keys
-from postroom.core.rules import Outcome, Rule, Subject
+from postroom.core.rules.conditions import read_conditions
+from postroom.core.rules.patterns import STEPS, PatternRefused, TextSet, pattern_of, utf8
+from postroom.core.rules.rule import Outcome, Rule, Subject
+from postroom.core.rules.rulebook import Rulebook, needed_keys
 from support.loop_watch import GOOD_SHARE, LoopWatch
 from support.naive_rules import naive_first_match
 from support.processor_time import least_cost
@@ -164,7 +164,7 @@ def test_a_rule_is_filed_under_what_every_message_it_matches_has(conditions: Any
 @pytest.mark.parametrize("literal", [True, False])
 def test_a_set_that_cannot_tell_asks_one_by_one(literal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many together for the memory of the automaton, or a text longer than the patterns look."""
-    monkeypatch.setattr("postroom.core.rule_patterns.SET_MEMORY", 1)
+    monkeypatch.setattr("postroom.core.rules.patterns.SET_MEMORY", 1)
     found = TextSet(["abc", "xyz"], literal=literal).found_in("xabcx")
     assert set(found) >= {"abc"}
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.rulebook import Rulebook
-from postroom.core.rules import KINDS, BrokenRule, Outcome, Rule, Subject, matches, recipients
+from postroom.core.rules.rule import KINDS, BrokenRule, Outcome, Rule, Subject, matches, recipients
+from postroom.core.rules.rulebook import Rulebook
 from support.processor_time import MILLION, within_turns
 
 ACCOUNT = UUID(int=1)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions import ACTION_TYPES, IRREVERSIBLE
-from postroom.core.safety import (
+from postroom.core.actions.action import ACTION_TYPES, IRREVERSIBLE
+from postroom.core.actions.safety import (
     Policy,
     Proposed,
     Protected,

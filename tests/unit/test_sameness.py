@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from postroom.core.envelope import parse_envelope
 from postroom.core.errors import BadInput
-from postroom.core.sameness import content_hash
+from postroom.core.queue.envelope import parse_envelope
+from postroom.core.queue.sameness import content_hash
 
 
 def event(channel: str = "webhook", kind: str | None = None, **payload: Any) -> dict[str, Any]:

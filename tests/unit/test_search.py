@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.search import LONGEST_EXCERPT, SearchQuery, Term, excerpt, read_query, words_of
+from postroom.core.mail.search import LONGEST_EXCERPT, SearchQuery, Term, excerpt, read_query, words_of
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conftest import scale
 from postroom.connectors.sent_index import SentIndex
 from postroom.core.errors import StoreError
-from postroom.core.tiers import Known, assign_tier
+from postroom.core.mail.tiers import Known, assign_tier
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from postroom.core.errors import SettingsError
-from postroom.masking import masked_urls
-from postroom.settings import (
+from postroom.settings.reading import (
     Settings,
     known_settings,
     load_settings,
@@ -17,6 +16,7 @@ from postroom.settings import (
     shown,
     trace_settings,
 )
+from postroom.vault.masking import masked_urls
 
 DSN = "postgresql://ada:kanarienvogel@db.example:5433/mail?sslmode=require"
 
@@ -210,7 +210,8 @@ def test_settings_cannot_be_changed(tmp_path: Path):
 
 def test_importing_the_settings_imports_nothing_heavy():
     script = (
-        "import sys, postroom.settings; print(*{'fastapi', 'asyncpg', 'apsw', 'structlog', 'rich'} & set(sys.modules))"
+        "import sys, postroom.settings.reading; "
+        "print(*{'fastapi', 'asyncpg', 'apsw', 'structlog', 'rich'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from postroom.core.actions.snooze import check_snooze, wake_time
 from postroom.core.errors import BadInput
-from postroom.core.snooze import check_snooze, wake_time
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from postroom.store.statements import _HEADER, Compiled, _parse, blocks
+from postroom.store.engine.statements import _HEADER, Compiled, _parse, blocks
 
 ONLY_SQLITE = {"quick_check"}
 ONLY_POSTGRES = {

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.envelope import envelope_text, parse_envelope
-from postroom.core.summary import LONGEST_SAMPLE, MOST_KINDS, summarise
-from postroom.store.codecs import from_json
+from postroom.core.queue.envelope import envelope_text, parse_envelope
+from postroom.core.queue.summary import LONGEST_SAMPLE, MOST_KINDS, summarise
+from postroom.store.engine.codecs import from_json
 
 ID = UUID("01890000-0000-7000-8000-000000000001")
 SINCE = datetime(2026, 11, 15, 7, 59, 30, tzinfo=UTC)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import SettingsError
-from postroom.sections import read_headers
-from postroom.settings import Settings, load_settings, secrets_of, shown
+from postroom.settings.reading import Settings, load_settings, secrets_of, shown
+from postroom.settings.sections import read_headers
 
 SECRET = "Kanarienvogel17"
 

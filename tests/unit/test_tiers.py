@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from postroom.core.mime import read_letter
-from postroom.core.tiers import Headers, Known, assign_tier, assign_tier_from_raw, message_ids, sender_address
+from postroom.core.mail.mime import read_letter
+from postroom.core.mail.tiers import Headers, Known, assign_tier, assign_tier_from_raw, message_ids, sender_address
 
 KNOWN = Known.of({"mara@lindqvist.example"}, {"ida@lindqvist.example", "käthe@bücher.example"}, {"<sent@x>", "<two@x>"})
 STRANGER = ("From", "a@b.example")

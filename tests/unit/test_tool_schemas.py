@@ -4,12 +4,12 @@ from typing import Any, get_args
 
 import pytest
 
-from postroom.core.actions import ACTION_TYPES
+from postroom.core.actions.action import ACTION_TYPES
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import ACTION
-from postroom.switchboard.agent_schemas import ActionName, ActionState
-from postroom.switchboard.tool_schemas import NextArguments, input_schema, output_schema, read_arguments
-from postroom.switchboard.tools import ALL_TOOLS
+from postroom.switchboard.tools.agent_schemas import ActionName, ActionState
+from postroom.switchboard.tools.ingest_schemas import NextArguments, input_schema, output_schema, read_arguments
+from postroom.switchboard.tools.registry import ALL_TOOLS
 
 
 def refusal(given: dict[str, Any] | None) -> BadInput:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions import PLACES, LabelChange, label_change
-from postroom.core.undo import INVERSES, Snoozed, inverse_change, no_way_back, undo_hint, why_not
+from postroom.core.actions.action import PLACES, LabelChange, label_change
+from postroom.core.actions.undo import INVERSES, Snoozed, inverse_change, no_way_back, undo_hint, why_not
 
 PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
 OTHERS = st.frozensets(st.sampled_from(["UNREAD", "STARRED", "Label_1", "Label_2"]))

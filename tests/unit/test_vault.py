@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import KeyMissing, SealBroken, SettingsError, VaultError
-from postroom.key_file import KeyFile, SecretKey, read_key
-from postroom.vault import Sealed, Vault
+from postroom.vault.keys import KeyFile, SecretKey, read_key
+from postroom.vault.sealing import Sealed, Vault
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 ADA, BOB = uuid4(), uuid4()

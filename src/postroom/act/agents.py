@@ -7,10 +7,10 @@ from uuid import UUID
 
 from postroom.act.undo import undo_job
 from postroom.act.wishes import PRIORITY, Asked, Wishes
+from postroom.core.actions.safety import why_no_agent_undoes
+from postroom.core.actions.undo import why_not
 from postroom.core.errors import BadInput, NotFound, SafetyRefused
 from postroom.core.roles import Role
-from postroom.core.safety import why_no_agent_undoes
-from postroom.core.undo import why_not
 from postroom.store import undos
 from postroom.store.audit import Signature
 
@@ -35,8 +35,8 @@ class Agents:
     async def undo(self, action_id: UUID, account_id: UUID | None, signed: Signature) -> str:
         """The state of the undo, which is begun unless it was before.
 
-        Of agents each undoes its own, see `core/safety.py`. Raises NotFound, also for an action of another account than
-        this one; SafetyRefused with the reason; BadInput for what cannot be undone.
+        Of agents each undoes its own, see `core/actions/safety.py`. Raises NotFound, also for an action of another
+        account than this one; SafetyRefused with the reason; BadInput for what cannot be undone.
         """
         found = await self.wishes.database.run(undos.undo_candidate(action_id))
         if found is None or account_id not in (None, found.account_id):

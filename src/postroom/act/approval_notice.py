@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from postroom.core.actions import copies_of, recipients_of
+from postroom.core.actions.action import copies_of, recipients_of
 from postroom.store.approvals import Approval
 
 LONGEST_LINE = 200

@@ -5,14 +5,14 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from postroom.core.errors import Conflict, IllegalMove
-from postroom.core.job_types import ACTION_GMAIL, Catalogue
-from postroom.core.jobs import NewJob
+from postroom.core.jobs.job import NewJob
+from postroom.core.jobs.types import ACTION_GMAIL, Catalogue
 from postroom.store import approvals as store
 from postroom.store.approvals import Answered, Approval, ChannelName
 from postroom.store.audit import AuditEntry, Signature, record_audit
-from postroom.store.clock import Clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 
 Verdict = Literal["approve", "reject"]

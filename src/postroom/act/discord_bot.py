@@ -18,7 +18,7 @@ from postroom.act.discord_buttons import PREFIX, Buttons, Press, named_action
 from postroom.act.discord_library import discord, new_client
 from postroom.core.errors import Conflict, IllegalMove, NotFound, PostroomError, Refused, StoreError
 from postroom.store.audit import Signature
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 log = structlog.get_logger()
 

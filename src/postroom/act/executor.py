@@ -13,16 +13,16 @@ from typing import Any
 from uuid import UUID
 
 from postroom.act.labels import LabelFinder
-from postroom.core.actions import LabelChange, check_parameters, label_change, wanted_label
+from postroom.core.actions.action import LabelChange, check_parameters, label_change, wanted_label
+from postroom.core.actions.snooze import wake_time
+from postroom.core.actions.undo import Snoozed, no_way_back, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
-from postroom.core.job_types import OUTBOUND_SEND, UNSNOOZE_GMAIL, Catalogue
-from postroom.core.jobs import Job, NewJob
-from postroom.core.mailbox import Mailbox
-from postroom.core.snooze import wake_time
-from postroom.core.undo import Snoozed, no_way_back, undo_hint
+from postroom.core.jobs.job import Job, NewJob
+from postroom.core.jobs.types import OUTBOUND_SEND, UNSNOOZE_GMAIL, Catalogue
+from postroom.core.mail.mailbox import Mailbox
 from postroom.store import actions as store
-from postroom.store.clock import Clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.database import Database
 from postroom.store.new_jobs import new_job
 
 DEFAULT_SNOOZE_LABEL = "Postroom/Snoozed"

@@ -8,11 +8,11 @@ the next sync.
 from dataclasses import dataclass
 
 from postroom.core.errors import Fatal
-from postroom.core.mailbox import Mailbox, find_label
+from postroom.core.mail.mailbox import Mailbox, find_label
 from postroom.store import labels as store
 from postroom.store.actions import Action
-from postroom.store.clock import Clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.database import Database
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import structlog
 from postroom.core.errors import StoreError
 from postroom.store.actions import end_orphans, release_capped
 from postroom.store.approvals import ask_to_close, expire_approvals
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database, Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.model_calls import fail_left_calls
 from postroom.store.search_backlog import index_older_mail
 

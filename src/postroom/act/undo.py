@@ -1,19 +1,22 @@
-"""Undoes one action: exactly what it changed, and only that. See `core/undo.py` for what stands of the user's own."""
+"""Undoes one action: exactly what it changed, and only that.
+
+See `core/actions/undo.py` for what stands of the user's own.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import PLACES, LabelChange
+from postroom.core.actions.action import PLACES, LabelChange
+from postroom.core.actions.undo import inverse_change, no_way_back
 from postroom.core.errors import MessageGone
-from postroom.core.job_types import UNDO_ACTION, Catalogue
-from postroom.core.jobs import Job, NewJob
-from postroom.core.mailbox import Mailbox
-from postroom.core.undo import inverse_change, no_way_back
+from postroom.core.jobs.job import Job, NewJob
+from postroom.core.jobs.types import UNDO_ACTION, Catalogue
+from postroom.core.mail.mailbox import Mailbox
 from postroom.store import actions, undos
-from postroom.store.clock import Clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.database import Database
 from postroom.store.new_jobs import new_job
 
 

@@ -5,12 +5,12 @@ from datetime import datetime
 from uuid import UUID
 
 from postroom.act.undo import undo_job
-from postroom.core.job_types import Catalogue
-from postroom.core.jobs import NewJob
+from postroom.core.jobs.job import NewJob
+from postroom.core.jobs.types import Catalogue
 from postroom.store import undos
 from postroom.store.audit import AuditEntry
-from postroom.store.clock import Clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.database import Database
 
 MOST = 100_000
 

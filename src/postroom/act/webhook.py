@@ -27,8 +27,8 @@ from postroom.core.errors import BadInput, Conflict, Fatal, IllegalMove, NotFoun
 from postroom.core.strict import Strict, problem_in
 from postroom.store.approvals import Approval
 from postroom.store.audit import Signature
-from postroom.store.clock import Clock
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.ids import new_id
 
 log = structlog.get_logger()
 

@@ -6,18 +6,18 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions import action_hash, check_parameters
+from postroom.core.actions.action import action_hash, check_parameters
+from postroom.core.actions.safety import Policy, Proposed, Ruling, rule_on
+from postroom.core.actions.snooze import wake_time
 from postroom.core.errors import SafetyRefused
-from postroom.core.job_types import ACTION_GMAIL, APPROVAL_NOTIFY, Catalogue
-from postroom.core.jobs import NewJob
-from postroom.core.label_names import looks_like
-from postroom.core.safety import Policy, Proposed, Ruling, rule_on
-from postroom.core.snooze import wake_time
+from postroom.core.jobs.job import NewJob
+from postroom.core.jobs.types import ACTION_GMAIL, APPROVAL_NOTIFY, Catalogue
+from postroom.core.mail.label_names import looks_like
 from postroom.store import decisions, wishes
 from postroom.store.audit import Signature
-from postroom.store.clock import Clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.labels import list_labels
 from postroom.store.mail import load_message
 from postroom.store.new_jobs import new_job

@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from postroom.core.errors import BackupError
-from postroom.private_files import FILE_MODE, open_private, sync_folder
-from postroom.store.database import Dialect
+from postroom.store.engine.database import Dialect
+from postroom.system.private_files import FILE_MODE, open_private, sync_folder
 
 FORMAT = "postroom-backup/1"
 MANIFEST = "manifest.json"

@@ -17,9 +17,9 @@ from postroom.backup import postgres_copy, sqlite_copy
 from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveWriter, Manifest, Progress, silent
 from postroom.backup.disk_space import enough_space, size_of
 from postroom.core.errors import BackupError, BadInput
-from postroom.private_files import DATABASE as FILE
-from postroom.private_files import replace_private
-from postroom.store.clock import wall_clock
+from postroom.store.engine.clock import wall_clock
+from postroom.system.private_files import DATABASE as FILE
+from postroom.system.private_files import replace_private
 
 LAST_BACKUP = "timeline.json.last-backup"
 _NOT_STATE = ("-wal", "-shm", ".partial", "-journal")

@@ -9,8 +9,8 @@ import apsw
 
 from postroom.backup.archive import Progress, silent
 from postroom.core.errors import BackupError, DatabaseInUse
-from postroom.private_files import open_private
-from postroom.store.sqlite_connection import connect
+from postroom.store.engine.sqlite_connection import connect
+from postroom.system.private_files import open_private
 
 PAGES_AT_ONCE = 2048
 _MAGIC = b"SQLite format 3\0"

@@ -13,17 +13,17 @@ from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
 from postroom.cli.running import run_transaction, with_database
-from postroom.core.account_care import consent_command, mending_in, resume_command, usable_again
 from postroom.core.errors import BadInput
+from postroom.core.mail.account_care import consent_command, mending_in, resume_command, usable_again
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from postroom.gmail.oauth import ConsentRequest, GoogleApp, GoogleOAuth, Grant
     from postroom.gmail.scopes import Level
-    from postroom.settings import Settings
+    from postroom.settings.reading import Settings
     from postroom.store.accounts import AccountView
-    from postroom.store.database import Database, Transaction
+    from postroom.store.engine.database import Database, Transaction
 
     Move = Callable[[AccountView], Transaction[AccountView]]
 
@@ -58,8 +58,8 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Connect a mailbox, or renew its consent: Google asks you in the browser, and Postroom keeps it, sealed."""
+    from postroom.compose.google import google_app
     from postroom.gmail.scopes import LEVELS
-    from postroom.google import google_app
 
     if provider != "gmail":
         raise BadInput("PROVIDER", f"{provider!r} is not known", "use gmail")
@@ -82,8 +82,8 @@ class _Adding:
     def __init__(
         self, settings: "Settings", app: "GoogleApp", level: "Level | None", email: str | None, no_browser: bool
     ) -> None:
+        from postroom.compose.google import scopes_beside
         from postroom.gmail.scopes import DEFAULT_LEVEL
-        from postroom.google import scopes_beside
 
         self._settings = settings
         self._app = app
@@ -96,11 +96,11 @@ class _Adding:
     async def run(self, database: "Database") -> "tuple[AccountView, Grant]":
         import httpx2
 
-        from postroom.core.accounts import one_spelling, same_mailbox
+        from postroom.compose.google import vault_of
+        from postroom.core.mail.accounts import one_spelling, same_mailbox
         from postroom.gmail.oauth import ConsentRefused, GoogleOAuth, address_of
-        from postroom.google import vault_of
-        from postroom.store.migrate import applied_migrations, migrate
-        from postroom.switchboard.accounts import connect, gmail_account
+        from postroom.manage.accounts import connect, gmail_account
+        from postroom.store.engine.migrate import applied_migrations, migrate
 
         if not await database.run(applied_migrations()):
             await migrate(database)
@@ -219,9 +219,9 @@ def sync(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: 
     """Have a mailbox and its labels looked at now, by jobs. Both are also looked at all the time. Safe to repeat."""
 
     async def asking(database: "Database") -> "tuple[AccountView, UUID]":
+        from postroom.manage.accounts import find_account
         from postroom.store.jobs import enqueue_many
         from postroom.store.mailbox_jobs import labels_job, sync_job
-        from postroom.switchboard.accounts import find_account
 
         account = await find_account(database, name)
         if account.state != "active":
@@ -241,9 +241,9 @@ def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
     settings = settings_for(data_dir)
 
     async def removing(database: "Database") -> "tuple[AccountView, bool]":
-        from postroom.google import google_app, vault_of
+        from postroom.compose.google import google_app, vault_of
+        from postroom.manage.accounts import find_account, remove
         from postroom.store.accounts import load_account
-        from postroom.switchboard.accounts import find_account, remove
 
         account = await find_account(database, name)
         has_app = settings.google.client_id is not None and settings.google.client_secret is not None
@@ -281,8 +281,8 @@ def _use_again(account: "AccountView") -> str:
 
 def _move(context: typer.Context, settings: "Settings", name: str, transaction: "Move", as_json: bool) -> None:
     async def moving(database: "Database") -> "AccountView":
-        from postroom.pausing import forbid
-        from postroom.switchboard.accounts import find_account
+        from postroom.manage.accounts import find_account
+        from postroom.manage.pausing import forbid
 
         return await forbid(database, transaction(await find_account(database, name)))
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from postroom.cli.checks import Check, judged
-from postroom.core.account_care import (
+from postroom.core.errors import VaultError
+from postroom.core.hosts import bare_name
+from postroom.core.mail.account_care import (
     PUBLISH,
     consent_command,
     dies_soon,
@@ -17,18 +19,16 @@ from postroom.core.account_care import (
     resume_command,
     retry_command,
 )
-from postroom.core.accounts import gmail_endpoint
-from postroom.core.errors import VaultError
-from postroom.core.hosts import bare_name
+from postroom.core.mail.accounts import gmail_endpoint
 
 if TYPE_CHECKING:
-    from postroom.core.rules import Rule
+    from postroom.core.rules.rule import Rule
     from postroom.gmail.scopes import Level
-    from postroom.settings import Settings
+    from postroom.settings.reading import Settings
     from postroom.store.accounts import AccountView
     from postroom.store.connectors import ConnectorView
     from postroom.store.secret_keys import KeyUse
-    from postroom.vault import Vault
+    from postroom.vault.sealing import Vault
 
 HOW_TO = "docs/how-to/connect-gmail.md"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

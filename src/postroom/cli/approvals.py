@@ -15,7 +15,7 @@ from postroom.core.errors import IllegalMove
 
 if TYPE_CHECKING:
     from postroom.cli.application import Application
-    from postroom.settings import Settings
+    from postroom.settings.reading import Settings
     from postroom.store.approvals import Answered, Approval
 
 app = command_group("Look at what waits for your approval, and approve or reject it.")
@@ -70,7 +70,7 @@ def reject(
 ) -> None:
     """Reject an action: it is not done."""
     from postroom.store.approvals import reject_action
-    from postroom.store.clock import wall_clock
+    from postroom.store.engine.clock import wall_clock
 
     transaction = reject_action(id, operator_signature(reason), wall_clock())
     _tell(id, run_transaction(application_of(context), settings_for(data_dir), transaction), as_json)
@@ -84,8 +84,8 @@ def _shown(application: "Application", settings: "Settings", id: UUID) -> "Appro
 
 def _answer(application: "Application", settings: "Settings", shown: "Approval") -> "Answered":
     from postroom.act.approvals import Approvals
-    from postroom.core.job_types import CATALOGUE
-    from postroom.store.clock import wall_clock
+    from postroom.core.jobs.types import CATALOGUE
+    from postroom.store.engine.clock import wall_clock
 
     signed = operator_signature()
     return with_database(

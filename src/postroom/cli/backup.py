@@ -13,8 +13,8 @@ from postroom.cli.running import run_briefly, with_database
 
 if TYPE_CHECKING:
     from postroom.cli.application import Application
-    from postroom.settings import Settings
-    from postroom.store.database import Database
+    from postroom.settings.reading import Settings
+    from postroom.store.engine.database import Database
 
 app = one_command()
 
@@ -68,7 +68,7 @@ def _url(settings: "Settings") -> str | None:
 
 def _keys_needed(application: "Application", settings: "Settings") -> list[str]:
     """The keys under which secrets are stored. A database that is not there is told of later."""
-    from postroom.private_files import DATABASE
+    from postroom.system.private_files import DATABASE
 
     if settings.database_url is None and not (settings.data_dir / DATABASE).exists():
         return []

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Literal
 
-from postroom.private_files import loose_files
+from postroom.system.private_files import loose_files
 
 if TYPE_CHECKING:
     from postroom.store.leaders import Neglected
@@ -147,7 +147,7 @@ def _integrity(found: str) -> Check:
 
 def write_ahead_log(size: int, holders: Sequence[int]) -> Check:
     """It is long only while some process reads from an old snapshot and does not let go of it."""
-    from postroom.store.write_ahead_log import CROWDED_BYTES, INTAKE_LIMIT_BYTES
+    from postroom.store.engine.write_ahead_log import CROWDED_BYTES, INTAKE_LIMIT_BYTES
 
     who = f"process {', '.join(map(str, holders))}" if holders else "the process"
     remedy = f"end {who} that reads from an old snapshot; from {INTAKE_LIMIT_BYTES // MIB} MiB on nothing is accepted"

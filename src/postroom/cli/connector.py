@@ -141,7 +141,7 @@ def _row(connector: "ConnectorView", now: datetime) -> dict[str, object]:
 
 def _mail_address(option: str, value: str) -> str:
     """As it is compared; one that names a folder would leave the connector's."""
-    from postroom.core.addresses import canonical
+    from postroom.core.mail.addresses import canonical
 
     found = canonical(value)
     if found is None or len(found) > LONGEST_ADDRESS or "/" in found or not found.isprintable():
@@ -164,7 +164,7 @@ def _name(option: str, value: str) -> str:
 
 def _refuse_password(url: str | None) -> None:
     """Whoever is on this machine can read the options of every process."""
-    from postroom.masking import masked_urls
+    from postroom.vault.masking import masked_urls
 
     if url is not None and masked_urls(url) != url:
         raise BadInput(

@@ -15,9 +15,9 @@ from postroom.cli.running import with_database
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.core.contacts import ReadContacts
+    from postroom.core.mail.contacts import ReadContacts
     from postroom.store.contacts import ContactView, Kept
-    from postroom.store.database import Database
+    from postroom.store.engine.database import Database
 
 app = command_group("Take in address books, and look at whom Postroom knows.")
 
@@ -59,7 +59,7 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 
 
 def _read(file: Path) -> "ReadContacts":
-    from postroom.core.contacts import LARGEST_FILE, read_contacts
+    from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 
     try:
         with file.open("rb") as opened:
@@ -75,7 +75,7 @@ def _read(file: Path) -> "ReadContacts":
 async def _keep(database: "Database", found: "ReadContacts", account: str | None) -> "Kept":
     """A new installation gets its schema here, so that contacts can be there before the first mail."""
     from postroom.store.contacts import EVERY_MAILBOX, MOST_AT_ONCE, Kept, keep_contacts
-    from postroom.store.migrate import applied_migrations, migrate
+    from postroom.store.engine.migrate import applied_migrations, migrate
 
     if not await database.run(applied_migrations()):
         await migrate(database)
@@ -89,7 +89,7 @@ async def _keep(database: "Database", found: "ReadContacts", account: str | None
 
 
 async def _mailbox(database: "Database", address: str) -> str:
-    from postroom.core.accounts import one_spelling
+    from postroom.core.mail.accounts import one_spelling
     from postroom.store.accounts import accounts_with_address
 
     found = await database.run(accounts_with_address(one_spelling(address)))

@@ -19,8 +19,8 @@ from postroom.core.errors import BadInput, Conflict, NotFound
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from postroom.store.database import Database
     from postroom.store.directions import Direction, DirectionView
+    from postroom.store.engine.database import Database
 
 app = command_group("Tell the model your wishes in general; look at them, change them.")
 
@@ -54,7 +54,7 @@ def add(
 
     async def adding(database: "Database") -> "DirectionView":
         from postroom.store.directions import Direction, add_direction
-        from postroom.store.ids import new_id
+        from postroom.store.engine.ids import new_id
 
         scope = "global" if account is None else "account"
         direction = Direction(content, scope, await scope_ref(database, scope, account), position)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from postroom.cli.application import Application
-    from postroom.settings import Settings
-    from postroom.store.database import Database
+    from postroom.settings.reading import Settings
+    from postroom.store.engine.database import Database
 
 app = one_command()
 
@@ -51,8 +51,8 @@ def open_settings_file(data_dir: "Path | None") -> "Path | None":
     """The settings file, if it holds secrets and others than its owner can read it."""
     from pathlib import Path
 
-    from postroom.private_files import is_open_to_others
-    from postroom.settings import known_settings, trace_settings
+    from postroom.settings.reading import known_settings, trace_settings
+    from postroom.system.private_files import is_open_to_others
 
     _, origins = trace_settings({"data_dir": data_dir})
     files = {origins[each.key] for each in known_settings() if each.secret and "/" in origins[each.key]}
@@ -82,7 +82,7 @@ def bind_check(settings: "Settings") -> Check:
 
 def hint_checks(settings: "Settings") -> Sequence[Check]:
     """Whether the key that pulls hints can be used, where one is set. Without it mail still comes, by polling."""
-    from postroom.google import pubsub_key_file
+    from postroom.compose.google import pubsub_key_file
 
     if (file := pubsub_key_file(settings)) is None:
         return []
@@ -95,7 +95,7 @@ def hint_checks(settings: "Settings") -> Sequence[Check]:
 
 def database_checks(application: "Application", settings: "Settings") -> Sequence[Check]:
     """Everything that only an opened database can tell. A new installation has none yet, and gets none from us."""
-    from postroom.store.opening import FILE
+    from postroom.store.engine.opening import FILE
 
     if settings.database_url is None and not (settings.data_dir / FILE).exists():
         return [Check("database", "warn", "not created yet", "run `postroom migrate`, or start Postroom")]
@@ -106,7 +106,7 @@ def database_checks(application: "Application", settings: "Settings") -> Sequenc
     try:
         return with_database(application, settings, look)
     except PostroomError as error:
-        from postroom.telemetry import without_secrets
+        from postroom.telemetry.logs import without_secrets
 
         remedy = (
             "see that the server runs and that POSTROOM_DATABASE_URL is right"
@@ -117,10 +117,10 @@ def database_checks(application: "Application", settings: "Settings") -> Sequenc
 
 
 async def opened_database_checks(database: "Database", settings: "Settings") -> list[Check]:
+    from postroom.store.engine.migrate import pending
+    from postroom.store.engine.opening import FILE
+    from postroom.store.engine.write_ahead_log import log_bytes, snapshot_holders
     from postroom.store.health import facts
-    from postroom.store.migrate import pending
-    from postroom.store.opening import FILE
-    from postroom.store.write_ahead_log import log_bytes, snapshot_holders
 
     before = datetime.now(UTC)
     known = await facts(database)
@@ -145,7 +145,7 @@ async def opened_database_checks(database: "Database", settings: "Settings") -> 
 
 
 async def leader_check(database: "Database") -> Check:
-    from postroom.store.clock import clock_of
+    from postroom.store.engine.clock import clock_of
     from postroom.store.leaders import leader, neglected
 
     now = clock_of(database)()
@@ -162,7 +162,7 @@ async def protection_checks(database: "Database") -> list[Check]:
 
 async def kept_account_checks(database: "Database", settings: "Settings") -> list[Check]:
     """What the database holds of accounts, compared with the keys that are here, the rules, and the time."""
-    from postroom.google import vault_of
+    from postroom.compose.google import vault_of
     from postroom.store.accounts import list_accounts
     from postroom.store.connectors import last_reports, list_connectors
     from postroom.store.rules import enabled_rules

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.core.ingestion import IngestionRule
+    from postroom.core.mail.ingestion import IngestionRule
 
 OPTION = "--filters"
 LARGEST_FILE = 4 * 1024 * 1024
@@ -19,7 +19,7 @@ _SHOWN_ONLY = ("condition", "origin", "enabled")
 
 def rules_in(path: Path) -> "list[IngestionRule]":
     """The rules of the file that are switched on. BadInput names the rule that is wrong, and what is."""
-    from postroom.core.ingestion import parse_rule
+    from postroom.core.mail.ingestion import parse_rule
 
     rules: list[IngestionRule] = []
     for place, entry in enumerate(_entries(_text_of(path)), 1):

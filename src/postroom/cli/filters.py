@@ -15,8 +15,8 @@ from postroom.cli.running import run_transaction, with_database
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.core.ingestion import IngestionRule
-    from postroom.store.database import Database, Transaction
+    from postroom.core.mail.ingestion import IngestionRule
+    from postroom.store.engine.database import Database, Transaction
     from postroom.store.ingestion_rules import IngestionRuleView
 
 app = command_group("Look at the rules that say how much of a message is taken in; add some, remove some.")
@@ -107,7 +107,7 @@ def remove(
 
 def _rule(name: str, tier: str | None, position: int, conditions: dict[str, str]) -> "IngestionRule":
     """The rule, or BadInput that names the option that is wrong."""
-    from postroom.core.ingestion import parse_rule
+    from postroom.core.mail.ingestion import parse_rule
 
     if len(conditions) != 1:
         problem = "a rule has one condition" if conditions else "a rule needs a condition"
@@ -138,7 +138,7 @@ def _condition(option: str, text: str) -> dict[str, str]:
 
 
 def _is_shipped(name: str) -> bool:
-    from postroom.core.ingestion import BULK_PACK
+    from postroom.core.mail.ingestion import BULK_PACK
 
     return any(rule.name == name for rule in BULK_PACK)
 
@@ -159,7 +159,7 @@ def _change(context: typer.Context, data_dir: Path | None, change: "Transaction[
     """A new installation gets its schema here, so that rules can be there before the first mail."""
 
     async def changing(database: "Database") -> T:
-        from postroom.store.migrate import applied_migrations, migrate
+        from postroom.store.engine.migrate import applied_migrations, migrate
 
         if not await database.run(applied_migrations()):
             await migrate(database)

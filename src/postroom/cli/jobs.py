@@ -16,7 +16,7 @@ from postroom.core.errors import BadInput, NotFound
 from postroom.core.lifecycle import JOB
 
 if TYPE_CHECKING:
-    from postroom.core.jobs import JobView
+    from postroom.core.jobs.job import JobView
 
 app = command_group("Look at jobs, retry or cancel them.")
 

@@ -12,9 +12,9 @@ from postroom.cli.output import show_json, show_list
 from postroom.cli.running import with_database
 
 if TYPE_CHECKING:
-    from postroom.store.database import Database
-    from postroom.switchboard.accounts import Resealing
-    from postroom.vault import Vault
+    from postroom.accounts.sealing import Resealing
+    from postroom.store.engine.database import Database
+    from postroom.vault.sealing import Vault
 
 app = command_group("Look at the keys that seal the accounts' secrets, and replace them.")
 
@@ -24,7 +24,7 @@ COLUMNS = ("id", "source", "seals", "created_at", "first_used_at", "secrets", "d
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the keys by their ids: where each is, since when, and how many secrets stand under it. Never the keys."""
-    from postroom.google import vault_of
+    from postroom.compose.google import vault_of
 
     settings = settings_for(data_dir)
     vault = vault_of(settings)
@@ -48,7 +48,7 @@ def rotate(
 
     With keys in the setting `secret_key` none is made: everything is sealed with the first of them.
     """
-    from postroom.google import vault_of
+    from postroom.compose.google import vault_of
 
     settings = settings_for(data_dir)
     vault = vault_of(settings)
@@ -76,10 +76,10 @@ def rotate(
 async def _rotate(
     database: "Database", vault: "Vault", configured: bool, drop_old: bool
 ) -> "tuple[Resealing, list[str]]":
+    from postroom.accounts.sealing import drop_other_keys, reseal_all
     from postroom.store.audit import record_audit
-    from postroom.store.clock import wall_clock
+    from postroom.store.engine.clock import wall_clock
     from postroom.store.secret_keys import list_key_uses
-    from postroom.switchboard.accounts import drop_other_keys, reseal_all
 
     await database.run(list_key_uses())  # a database without its schema is told before any key is made
     key_id = vault.known_keys()[0].id if configured else vault.add_key(datetime.now(UTC))

@@ -15,7 +15,7 @@ from postroom.cli.running import with_database
 from postroom.core.errors import NotFound
 
 if TYPE_CHECKING:
-    from postroom.store.database import Database
+    from postroom.store.engine.database import Database
     from postroom.store.labels import AccountLabel
 
 app = command_group("Look at labels; say what they are for, and whether the classifier may use them.")
@@ -44,10 +44,10 @@ def sync(context: typer.Context, account: Account = None, data_dir: DataDir = No
     """Have the labels of mailboxes looked at now, by jobs, and not only every half minute. Safe to repeat."""
 
     async def asking(database: "Database") -> list[dict[str, object]]:
+        from postroom.manage.accounts import find_account
         from postroom.store.accounts import list_accounts
         from postroom.store.jobs import enqueue_many
         from postroom.store.mailbox_jobs import labels_job
-        from postroom.switchboard.accounts import find_account
 
         named = [await find_account(database, account)] if account is not None else None
         found = [each for each in named or await database.run(list_accounts()) if each.state == "active"]
@@ -114,8 +114,8 @@ def _edit(
 
 
 async def _labels(database: "Database", account: str | None) -> "list[AccountLabel]":
+    from postroom.manage.accounts import find_account
     from postroom.store.labels import list_all_labels
-    from postroom.switchboard.accounts import find_account
 
     found = await database.run(list_all_labels())
     if account is None:

@@ -14,14 +14,14 @@ from postroom.cli.application import application_of
 from postroom.cli.options import AsJson, DataDir, settings_for
 from postroom.cli.output import show_list
 from postroom.cli.running import with_database
-from postroom.core.account_care import consent_command
 from postroom.core.errors import BadInput
+from postroom.core.mail.account_care import consent_command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from postroom.store.accounts import AccountView
-    from postroom.store.database import Database
+    from postroom.store.engine.database import Database
 
 COLUMNS = ("account", "message_id", "state", "reason", "since", "next_try_at")
 JOB_COLUMNS = ("message_id", "job_id", "asked_before")
@@ -69,7 +69,7 @@ def retry(
     settings = settings_for(data_dir)
 
     async def asking(database: "Database") -> list[dict[str, object]]:
-        from postroom.switchboard.accounts import find_account
+        from postroom.manage.accounts import find_account
 
         found = await find_account(database, account)
         if found.state == "removed":
@@ -99,8 +99,8 @@ def _left_in(data_dir: "Path") -> list[LeftMessage]:
 
 
 def _of_connector(folder: "Path") -> Iterator[LeftMessage]:
-    from postroom.connectors.gmail.refused import refused_in
-    from postroom.connectors.gmail.set_aside import set_aside_in
+    from postroom.connectors.mail.refused import refused_in
+    from postroom.connectors.mail.set_aside import set_aside_in
 
     account = folder.name.removeprefix(PREFIX)
     for each in refused_in(folder):
@@ -110,13 +110,13 @@ def _of_connector(folder: "Path") -> Iterator[LeftMessage]:
 
 
 def _is_of(account: "AccountView", left: LeftMessage) -> bool:
-    from postroom.core.accounts import same_mailbox
+    from postroom.core.mail.accounts import same_mailbox
 
     return same_mailbox(left.account, account.email)
 
 
 def _check_id(id: str) -> None:
-    from postroom.core.mailbox_requests import is_message_id
+    from postroom.core.mail.mailbox_requests import is_message_id
 
     if not is_message_id(id):
         raise BadInput("--message", f"{id[:80]!r} is not an id of Gmail", "give one of `postroom connector refused`")

@@ -10,7 +10,7 @@ from postroom.cli.output import show_json
 from postroom.cli.running import with_database
 
 if TYPE_CHECKING:
-    from postroom.store.database import Database
+    from postroom.store.engine.database import Database
 
 app = one_command()
 
@@ -36,12 +36,12 @@ def migrate(
 
 
 async def _pending(database: "Database") -> list[str]:
-    from postroom.store.migrate import pending
+    from postroom.store.engine.migrate import pending
 
     return await pending(database)
 
 
 async def _migrate(database: "Database") -> list[str]:
-    from postroom.store.migrate import migrate
+    from postroom.store.engine.migrate import migrate
 
     return await migrate(database)

@@ -15,7 +15,7 @@ from postroom.core.errors import ModelRefused
 from postroom.core.money import MICROS_PER_CENT
 
 if TYPE_CHECKING:
-    from postroom.sections import ModelSettings
+    from postroom.settings.sections import ModelSettings
     from postroom.store.model_calls import CallView, DaySpend
 
 app = command_group("See whether a language model decides, what it costs, and what it was asked.")

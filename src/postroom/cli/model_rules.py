@@ -17,7 +17,7 @@ from postroom.cli.running import run_transaction
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.store.database import Database
+    from postroom.store.engine.database import Database
     from postroom.store.model_rules import ModelRule, ModelRuleView
 
 app = command_group("Give the model rules in words; look at them, change them.")
@@ -54,7 +54,7 @@ def add(
     """Add a rule in words."""
 
     async def adding(database: "Database") -> "ModelRuleView":
-        from postroom.store.ids import new_id
+        from postroom.store.engine.ids import new_id
         from postroom.store.model_rules import ModelRule, add_model_rule
 
         where = scope or "global"

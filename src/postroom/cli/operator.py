@@ -11,7 +11,7 @@ def operator_signature(reason: str | None = None) -> "Signature":
     """Whoever can open the database can do everything with it: an administrator, by the name of their login."""
     from postroom.core.roles import Role
     from postroom.store.audit import Signature
-    from postroom.store.ids import new_id
+    from postroom.store.engine.ids import new_id
 
     return Signature(new_id(), f"cli:{_login()}", Role.ADMIN.value, reason)
 

@@ -10,7 +10,7 @@ from postroom.cli.output import show_json
 
 if TYPE_CHECKING:
     from postroom.cli.application import Ready
-    from postroom.settings import Settings
+    from postroom.settings.reading import Settings
 
 DataDir = Annotated[
     Path | None,
@@ -39,8 +39,8 @@ def command_group(summary: str) -> typer.Typer:
 
 def settings_for(data_dir: Path | None, overrides: Mapping[str, object] | None = None) -> "Settings":
     """The settings under this command's options, with logging set up by them."""
-    from postroom.settings import load_settings, secrets_of
-    from postroom.telemetry import configure_logging
+    from postroom.settings.reading import load_settings, secrets_of
+    from postroom.telemetry.logs import configure_logging
 
     settings = load_settings({"data_dir": data_dir, **(overrides or {})})
     configure_logging(settings.log, secrets=secrets_of(settings))

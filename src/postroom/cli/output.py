@@ -40,7 +40,7 @@ def _as_text(value: object) -> str:
 
 def cell(value: object) -> str:
     """A value as one word or line; what came from outside cannot move the cursor or start a new row."""
-    from postroom.telemetry import one_line
+    from postroom.telemetry.logs import one_line
 
     match value:
         case None | "":

@@ -28,7 +28,7 @@ def pause(
 ) -> None:
     """Stop every change to mailboxes. Once this answers, nothing more is changed or sent by any process; it tells how
     many requests were on their way. Mail still comes in and is decided on; what is to be done waits."""
-    from postroom.pausing import stop
+    from postroom.manage.pausing import stop
     from postroom.store.pauses import ALL
 
     application, settings = application_of(context), settings_for(data_dir)

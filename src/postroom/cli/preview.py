@@ -15,9 +15,9 @@ from postroom.cli.running import run_transaction
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.core.ingestion import IngestionPolicy, IngestionRule
-    from postroom.core.tiers import Known
-    from postroom.mailfiles import MailFile
+    from postroom.core.mail.files import MailFile
+    from postroom.core.mail.ingestion import IngestionPolicy, IngestionRule
+    from postroom.core.mail.tiers import Known
 
 app = one_command()
 
@@ -65,7 +65,7 @@ def preview(
     For each message: its tier and the rule that gives it, how much of it is taken in, its categories, and what is wrong
     with it. Replies to mail that you sent are recognised when that mail is there too.
     """
-    from postroom.mailfiles import mail_in
+    from postroom.core.mail.files import mail_in
 
     known = what_is_known(path, user, contacts)
     policy, source = _policy(context, filters, data_dir)
@@ -84,8 +84,8 @@ def preview(
 
 def what_is_known(path: Path, users: list[str], contacts: Path | None) -> "Known":
     """The user's addresses, contacts, and the ids of the mail among these files that the user sent."""
-    from postroom.core.addresses import canonical
-    from postroom.core.tiers import Known
+    from postroom.core.mail.addresses import canonical
+    from postroom.core.mail.tiers import Known
 
     mine = frozenset(_address(each, canonical(each)) for each in users)
     return Known(mine, _contacts(contacts) if contacts else frozenset(), frozenset(_sent_ids(path, mine)))
@@ -93,10 +93,10 @@ def what_is_known(path: Path, users: list[str], contacts: Path | None) -> "Known
 
 def look_at(mail: "MailFile", known: "Known", policy: "IngestionPolicy | None" = None) -> Previewed:
     """What Postroom would do with one message; without a policy, by the filters that are shipped."""
-    from postroom.core.categories import categories_of
-    from postroom.core.ingestion import DEFAULT_POLICY, Facts
-    from postroom.core.mime import read_letter
-    from postroom.core.tiers import assign_tier
+    from postroom.core.mail.categories import categories_of
+    from postroom.core.mail.ingestion import DEFAULT_POLICY, Facts
+    from postroom.core.mail.mime import read_letter
+    from postroom.core.mail.tiers import assign_tier
 
     letter = read_letter(mail.raw)
     facts = Facts.of(letter)
@@ -109,7 +109,7 @@ def look_at(mail: "MailFile", known: "Known", policy: "IngestionPolicy | None" =
 def _policy(context: typer.Context, given: str, data_dir: Path | None) -> "tuple[IngestionPolicy, str]":
     """The filters that count, and what to call them. Those of the database are read, and nothing is written there."""
     from postroom.cli.filter_files import rules_in
-    from postroom.core.ingestion import DEFAULT_POLICY, IngestionPolicy
+    from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy
 
     if given == SHIPPED:
         return DEFAULT_POLICY, "those shipped"
@@ -125,8 +125,8 @@ def _counted(rules: "list[IngestionRule]") -> str:
 
 
 def _own_filters(context: typer.Context, data_dir: Path | None) -> "list[IngestionRule]":
+    from postroom.store.engine.opening import FILE
     from postroom.store.ingestion_rules import list_ingestion_rules
-    from postroom.store.opening import FILE
 
     settings = settings_for(data_dir)
     if settings.database_url is None and not (settings.data_dir / FILE).exists():
@@ -143,7 +143,7 @@ def _address(given: str, found: str | None) -> str:
 
 
 def _contacts(path: Path) -> frozenset[str]:
-    from postroom.core.contacts import LARGEST_FILE, read_contacts
+    from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 
     try:
         with path.open("rb") as file:
@@ -160,9 +160,9 @@ def _contacts(path: Path) -> frozenset[str]:
 
 def _sent_ids(path: Path, mine: frozenset[str]) -> Iterator[str]:
     """A first look, at the heads only."""
-    from postroom.core.mime_headers import head_of, read_head, values
-    from postroom.core.tiers import message_ids, sender_address
-    from postroom.mailfiles import mail_in
+    from postroom.core.mail.files import mail_in
+    from postroom.core.mail.headers import head_of, read_head, values
+    from postroom.core.mail.tiers import message_ids, sender_address
 
     for number, mail in enumerate(mail_in(path), 1):
         headers, _ = read_head(head_of(mail.raw))

@@ -45,7 +45,7 @@ def list_(
 @app.command()
 def show(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show one proposal: the rule as a file would have it, and its evidence."""
-    from postroom.core.rule_documents import write_documents
+    from postroom.core.rules.documents import write_documents
     from postroom.store.proposals import load_proposal
 
     found = run_transaction(application_of(context), settings_for(data_dir), load_proposal(id))
@@ -67,7 +67,7 @@ def accept(
     as_json: AsJson = False,
 ) -> None:
     """Make the rule. It runs in shadow until `postroom shadow end --rule NAME`, unless it is to act at once."""
-    from postroom.store.ids import new_id
+    from postroom.store.engine.ids import new_id
     from postroom.store.proposals import accept_proposal
 
     verb = accept_proposal(id, new_id(), not active, operator_signature(), datetime.now(UTC))

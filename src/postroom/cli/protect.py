@@ -39,7 +39,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Never touch mail of this sender or domain, or with this label. Once this answers, no process does."""
-    from postroom.pausing import forbid
+    from postroom.manage.pausing import forbid
     from postroom.store.protection import protect
 
     transaction = protect(kind, value, reason, operator_signature(reason or None), datetime.now(UTC))

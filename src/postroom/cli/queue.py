@@ -15,8 +15,8 @@ from postroom.cli.running import with_database
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.settings import Settings
-    from postroom.store.database import Database
+    from postroom.settings.reading import Settings
+    from postroom.store.engine.database import Database
     from postroom.switchboard.buffer import Buffer
 
 app = command_group("Look at the queues, and replay what went through them.")
@@ -112,7 +112,7 @@ def replay(
 
 
 async def _counted(settings: "Settings", database: "Database") -> list[dict[str, object]]:
-    from postroom.queue_settings import queues_of
+    from postroom.settings.queues import queues_of
     from postroom.store.history import count_states
 
     rows: list[dict[str, object]] = []
@@ -123,7 +123,7 @@ async def _counted(settings: "Settings", database: "Database") -> list[dict[str,
 
 
 def _buffer(settings: "Settings", database: "Database") -> "Buffer":
-    from postroom.queue_settings import queues_of
+    from postroom.settings.queues import queues_of
     from postroom.switchboard.buffer import Buffer
 
     return Buffer(database, queues_of(settings.queues, settings.routes))

@@ -15,8 +15,8 @@ from postroom.cli.running import with_database
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.store.database import Database
     from postroom.store.decisions import Undecided
+    from postroom.store.engine.database import Database
 
 app = one_command()
 
@@ -73,11 +73,11 @@ async def _named(database: "Database", messages: list[UUID]) -> "list[Undecided]
 
 async def _enqueue(database: "Database", chosen: "list[Undecided]", since: str | None) -> "tuple[int, UUID]":
     """Returns about how many that was not asked already, and the batch of what follows."""
-    from postroom.core.job_types import CATALOGUE
+    from postroom.core.jobs.types import CATALOGUE
     from postroom.handlers.classify import decide_again
-    from postroom.store.clock import wall_clock
     from postroom.store.decisions import enqueue_decisions
-    from postroom.store.ids import new_id
+    from postroom.store.engine.clock import wall_clock
+    from postroom.store.engine.ids import new_id
 
     batch, fresh = new_id(), 0
     jobs = [decide_again(CATALOGUE, account, message, generation + 1, batch) for account, message, generation in chosen]

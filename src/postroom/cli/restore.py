@@ -15,7 +15,7 @@ from postroom.cli.running import run_briefly
 if TYPE_CHECKING:
     from postroom.backup.archive import Manifest
     from postroom.backup.restore import Restored
-    from postroom.settings import Settings
+    from postroom.settings.reading import Settings
 
 app = one_command()
 
@@ -125,7 +125,7 @@ def _show_checked(file: Path, manifest: "Manifest", as_json: bool) -> None:
 
 
 def _missing_keys(manifest: "Manifest", settings: "Settings") -> list[str]:
-    from postroom.google import vault_of
+    from postroom.compose.google import vault_of
 
     here = {key.id for key in vault_of(settings).known_keys()}
     return [id for id in manifest.keys_needed if id not in here]

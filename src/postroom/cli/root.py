@@ -114,7 +114,7 @@ def _postroom(
 
 
 def _report(error: PostroomError) -> int:
-    from postroom.telemetry import one_line, without_secrets
+    from postroom.telemetry.logs import one_line, without_secrets
 
     typer.echo(f"postroom: {one_line(without_secrets(str(error)))}", err=True)
     return 2 if isinstance(error, (BadInput, SettingsError)) else 1

@@ -14,8 +14,8 @@ from postroom.cli.running import with_database
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.core.rule_draft import RuleDraft
-    from postroom.store.database import Database
+    from postroom.core.rules.draft import RuleDraft
+    from postroom.store.engine.database import Database
 
 T = TypeVar("T")
 LARGEST_FILE = 8 * 1024 * 1024 + 1
@@ -36,7 +36,7 @@ def changing(context: typer.Context, data_dir: Path | None, use: Callable[["Data
     """A new installation gets its schema here, so that rules can be there before the first mail."""
 
     async def changed(database: "Database") -> T:
-        from postroom.store.migrate import applied_migrations, migrate
+        from postroom.store.engine.migrate import applied_migrations, migrate
 
         if not await database.run(applied_migrations()):
             await migrate(database)
@@ -47,7 +47,7 @@ def changing(context: typer.Context, data_dir: Path | None, use: Callable[["Data
 
 async def scope_ref(database: "Database", scope: str, given: str | None) -> str | None:
     """What the scope is about, as it is kept: an account by its id."""
-    from postroom.switchboard.accounts import find_account
+    from postroom.manage.accounts import find_account
 
     return str((await find_account(database, given)).id) if scope == "account" and given else given
 
@@ -56,7 +56,7 @@ async def placed(database: "Database", drafts: "Iterable[RuleDraft]") -> "list[R
     """The drafts with the accounts that they name found, and what is compared in the form in which it is compared."""
     from dataclasses import replace
 
-    from postroom.core.rules import read_scope
+    from postroom.core.rules.rule import read_scope
 
     found: list[RuleDraft] = []
     for draft in drafts:
@@ -76,7 +76,7 @@ async def known_labels(database: "Database") -> frozenset[str] | None:
 
 
 def refuse_unknown_labels(drafts: "Iterable[RuleDraft]", known: frozenset[str] | None) -> None:
-    from postroom.core.rule_draft import unknown_labels
+    from postroom.core.rules.draft import unknown_labels
 
     for draft in drafts:
         missing = sorted(unknown_labels(draft, known)) if known is not None else []

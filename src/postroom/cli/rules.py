@@ -29,8 +29,8 @@ from postroom.cli.running import run_transaction
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.core.rule_draft import RuleDraft
-    from postroom.store.database import Database
+    from postroom.core.rules.draft import RuleDraft
+    from postroom.store.engine.database import Database
     from postroom.store.rules import RuleView
 
 app = command_group("Write rules, look at them, try them on mail, exchange them with Gmail and Sieve.")
@@ -67,7 +67,7 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 @app.command()
 def show(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show one rule: all that is known of it, and the rule as a file would have it."""
-    from postroom.core.rule_documents import write_documents
+    from postroom.core.rules.documents import write_documents
     from postroom.store.rules import load_rule
 
     view = run_transaction(application_of(context), settings_for(data_dir), load_rule(name))
@@ -108,7 +108,7 @@ def add(
     drafts = _drafts(file, given)
 
     async def adding(database: "Database") -> "list[RuleDraft]":
-        from postroom.store.ids import new_id
+        from postroom.store.engine.ids import new_id
         from postroom.store.rules import keep_rules
 
         found = await placed(database, drafts)
@@ -240,8 +240,8 @@ def _yes_or_no(option: str, given: str) -> bool:
 
 
 def _drafts(file: Path | None, given: dict[str, Any]) -> "list[RuleDraft]":
-    from postroom.core.rule_documents import read_documents
-    from postroom.core.rule_draft import read_draft
+    from postroom.core.rules.documents import read_documents
+    from postroom.core.rules.draft import read_draft
 
     if file is not None and given:
         raise BadInput("add", "is told of a file and of a rule", "give either FILE, or --name, --if and --then")
@@ -249,8 +249,8 @@ def _drafts(file: Path | None, given: dict[str, Any]) -> "list[RuleDraft]":
 
 
 def _edited(view: "RuleView", file: Path | None, given: dict[str, Any]) -> "RuleDraft":
-    from postroom.core.rule_documents import read_documents
-    from postroom.core.rule_draft import as_document, read_draft
+    from postroom.core.rules.documents import read_documents
+    from postroom.core.rules.draft import as_document, read_draft
 
     if file is not None:
         drafts = read_documents(read_text(file))

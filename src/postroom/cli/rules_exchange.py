@@ -16,10 +16,10 @@ from postroom.cli.running import run_transaction
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.core.rule_documents import DocumentFormat
-    from postroom.core.rule_draft import RuleDraft
-    from postroom.core.rule_exchange import Exported, Imported, LeftOut
-    from postroom.store.database import Database
+    from postroom.core.rules.documents import DocumentFormat
+    from postroom.core.rules.draft import RuleDraft
+    from postroom.core.rules.exchange import Exported, Imported, LeftOut
+    from postroom.store.engine.database import Database
     from postroom.store.rules import KeptRules
 
 FORMATS = ("yaml", "json", "gmail", "sieve")
@@ -48,7 +48,7 @@ def import_(
     imported = _read(file, _format(format, file))
 
     async def importing(database: "Database") -> "tuple[list[RuleDraft], KeptRules | None]":
-        from postroom.store.ids import new_id
+        from postroom.store.engine.ids import new_id
         from postroom.store.rules import keep_rules
 
         drafts = await placed(database, imported.drafts)
@@ -72,10 +72,10 @@ def _format(given: str | None, file: Path) -> str:
 
 
 def _read(file: Path, format: str) -> "Imported":
-    from postroom.core.rule_documents import read_documents
-    from postroom.core.rule_exchange import Imported
-    from postroom.core.rule_gmail import read_gmail_filters
-    from postroom.core.rule_sieve import read_sieve_rules
+    from postroom.core.rules.documents import read_documents
+    from postroom.core.rules.exchange import Imported
+    from postroom.core.rules.gmail import read_gmail_filters
+    from postroom.core.rules.sieve import read_sieve_rules
 
     match format:
         case "gmail":
@@ -88,7 +88,7 @@ def _read(file: Path, format: str) -> "Imported":
 
 def _reviewed(drafts: "Sequence[RuleDraft]", known: frozenset[str] | None) -> "list[RuleDraft]":
     """What cannot be taken back, and what looks at labels that are not there, waits for a person."""
-    from postroom.core.rule_draft import REVIEWED, unknown_labels
+    from postroom.core.rules.draft import REVIEWED, unknown_labels
 
     found: list[RuleDraft] = []
     for draft in drafts:
@@ -153,10 +153,10 @@ def export(
 
 
 def _written(drafts: "list[RuleDraft]", format: str) -> "Exported":
-    from postroom.core.rule_documents import write_documents
-    from postroom.core.rule_exchange import Exported
-    from postroom.core.rule_gmail import write_gmail_filters
-    from postroom.core.rule_sieve import write_sieve_rules
+    from postroom.core.rules.documents import write_documents
+    from postroom.core.rules.exchange import Exported
+    from postroom.core.rules.gmail import write_gmail_filters
+    from postroom.core.rules.sieve import write_sieve_rules
 
     match format:
         case "gmail":

@@ -16,11 +16,11 @@ from postroom.cli.running import with_database
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.core.mime import Letter
-    from postroom.core.rule_explain import Explained
-    from postroom.core.rulebook import Rulebook
-    from postroom.core.rules import Rule, Subject
-    from postroom.store.database import Database
+    from postroom.core.mail.mime import Letter
+    from postroom.core.rules.explain import Explained
+    from postroom.core.rules.rule import Rule, Subject
+    from postroom.core.rules.rulebook import Rulebook
+    from postroom.store.engine.database import Database
 
 NEW_MAIL = frozenset({"INBOX", "UNREAD", "inbox", "unread"})
 COLUMNS = ("rule", "result", "why")
@@ -63,7 +63,7 @@ def try_rules(
         raise BadInput("rules test", "needs one thing to look at", "give MAIL, or --message ID")
 
     async def looking(database: "Database") -> "tuple[list[Rule], Tried | None, UUID | None]":
-        from postroom.switchboard.accounts import find_account
+        from postroom.manage.accounts import find_account
 
         rules = await _rules(database, rules_file)
         stored = None if message is None else await _stored(database, message)
@@ -76,7 +76,7 @@ def try_rules(
 
 
 def _show_all(rules: "list[Rule]", mail: "Iterator[Tried]", everything: bool, as_json: bool) -> None:
-    from postroom.core.rulebook import Rulebook
+    from postroom.core.rules.rulebook import Rulebook
 
     book, now = Rulebook(rules), datetime.now(UTC)
     first = next(mail, None)
@@ -91,7 +91,7 @@ def _show_all(rules: "list[Rule]", mail: "Iterator[Tried]", everything: bool, as
 
 
 def _show(book: "Rulebook", rules: "list[Rule]", tried: Tried, now: datetime, detailed: bool, as_json: bool) -> None:
-    from postroom.core.rule_explain import explain
+    from postroom.core.rules.explain import explain
 
     outcome = book.decide(tried.account_id or UUID(int=0), tried.message, now, tried.hidden)
     ordered = sorted(rules, key=lambda rule: rule.order)
@@ -121,8 +121,8 @@ def _row(explained: "Explained", matched: str | None) -> dict[str, object]:
 
 async def _rules(database: "Database", file: Path | None) -> "list[Rule]":
     """Those in use, or those of the file that are switched on."""
-    from postroom.core.rule_documents import read_documents
-    from postroom.store.ids import new_id
+    from postroom.core.rules.documents import read_documents
+    from postroom.store.engine.ids import new_id
     from postroom.store.rules import enabled_rules
 
     if file is None:
@@ -144,8 +144,8 @@ async def _stored(database: "Database", given: str) -> Tried:
 
 
 def _in_files(path: Path, account_id: UUID | None) -> Iterator[Tried]:
-    from postroom.core.mime import read_letter
-    from postroom.mailfiles import mail_in
+    from postroom.core.mail.files import mail_in
+    from postroom.core.mail.mime import read_letter
 
     for mail in mail_in(path):
         if mail.problem is not None:
@@ -154,8 +154,8 @@ def _in_files(path: Path, account_id: UUID | None) -> Iterator[Tried]:
 
 
 def _subject(letter: "Letter") -> "Subject":
-    from postroom.core.rules import Subject, recipients
-    from postroom.core.tiers import sender_address, values
+    from postroom.core.mail.tiers import sender_address, values
+    from postroom.core.rules.rule import Subject, recipients
 
     subjects = values(letter.headers, "subject")
     return Subject(

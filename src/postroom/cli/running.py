@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from postroom.cli.application import Application
-    from postroom.settings import Settings
-    from postroom.store.database import Database, Transaction
+    from postroom.settings.reading import Settings
+    from postroom.store.engine.database import Database, Transaction
 
 T = TypeVar("T")
 

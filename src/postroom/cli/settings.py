@@ -16,7 +16,7 @@ def settings(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
 
 def _rows(data_dir: Path | None) -> list[dict[str, Any]]:
-    from postroom.settings import known_settings, shown, trace_settings
+    from postroom.settings.reading import known_settings, shown, trace_settings
 
     effective, origins = trace_settings({"data_dir": data_dir})
     values = shown(effective)

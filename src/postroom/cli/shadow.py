@@ -15,7 +15,7 @@ from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
     from postroom.decide.shadow import Shadowed
-    from postroom.store.database import Database
+    from postroom.store.engine.database import Database
     from postroom.store.shadow_reports import ShadowReport, ShadowSample, Tally
 
 app = command_group("Let rules, categories of mail or the model decide without touching anything, and compare.")

@@ -20,9 +20,9 @@ from postroom.core.money import MICROS_PER_CENT
 
 if TYPE_CHECKING:
     from postroom.decide.simulated import ChangeOfRules, Question, Simulated
-    from postroom.sections import ModelSettings
-    from postroom.settings import Settings
-    from postroom.store.database import Database
+    from postroom.settings.reading import Settings
+    from postroom.settings.sections import ModelSettings
+    from postroom.store.engine.database import Database
     from postroom.store.simulation import Wanted
 
 app = one_command()
@@ -77,8 +77,8 @@ def simulate(
 
     async def asking(database: "Database") -> "Simulated":
         from postroom.decide.simulated import ChangeOfRules, simulate
+        from postroom.manage.accounts import find_account
         from postroom.store.simulation import Wanted
-        from postroom.switchboard.accounts import find_account
 
         owner = None if account is None else (await find_account(database, account)).id
         drafts = [] if file is None else await placed(database, _read(file))
@@ -90,7 +90,7 @@ def simulate(
 
 
 def _read(file: Path) -> Any:
-    from postroom.core.rule_documents import read_documents
+    from postroom.core.rules.documents import read_documents
 
     return read_documents(read_text(file))
 
@@ -98,8 +98,8 @@ def _read(file: Path) -> Any:
 async def _question(
     database: "Database", settings: "Settings", change: "ChangeOfRules", wanted: "Wanted"
 ) -> "Question":
+    from postroom.compose.jobs import policy_of
     from postroom.decide.simulated import Question
-    from postroom.job_handlers import policy_of
     from postroom.store.rules import list_rules
 
     stored = await database.run(list_rules())

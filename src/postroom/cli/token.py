@@ -18,7 +18,7 @@ from postroom.core.errors import BadInput
 from postroom.core.roles import Role
 
 if TYPE_CHECKING:
-    from postroom.store.database import Database
+    from postroom.store.engine.database import Database
     from postroom.store.tokens import NewToken, Token
 
 app = command_group("Make tokens for connectors, pages and agents; look at them, revoke them.")
@@ -119,7 +119,7 @@ def revoke(
 
 async def _keep(database: "Database", token: "NewToken", now: datetime) -> "Token":
     """A new installation gets its schema here, so that tokens can be made before the first start."""
-    from postroom.store.migrate import applied_migrations, migrate
+    from postroom.store.engine.migrate import applied_migrations, migrate
     from postroom.store.tokens import create_token
 
     if not await database.run(applied_migrations()):

@@ -17,7 +17,7 @@ from postroom.core.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from postroom.cli.application import Application
-    from postroom.settings import Settings
+    from postroom.settings.reading import Settings
     from postroom.store.audit import AuditEntry
     from postroom.store.undos import Undoable
 
@@ -69,7 +69,7 @@ def undo(
 
 
 def _one(application: "Application", settings: "Settings", id: UUID) -> "Undoable":
-    from postroom.core.undo import why_not
+    from postroom.core.actions.undo import why_not
     from postroom.store.undos import Undoable, undo_candidate
 
     found = run_transaction(application, settings, undo_candidate(id))
@@ -132,8 +132,8 @@ def _entry(action: UUID | None, wish: dict[str, object]) -> "AuditEntry":
 
 def _enqueue(application: "Application", settings: "Settings", chosen: "list[Undoable]", entry: "AuditEntry") -> None:
     from postroom.act.undo_many import undo_these
-    from postroom.core.job_types import CATALOGUE
-    from postroom.store.clock import wall_clock
+    from postroom.core.jobs.types import CATALOGUE
+    from postroom.store.engine.clock import wall_clock
 
     with_database(
         application, settings, lambda database: undo_these(database, CATALOGUE, chosen, wall_clock, entry=entry)

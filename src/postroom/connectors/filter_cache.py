@@ -15,7 +15,7 @@ from postroom.connectors.refreshing import EVERY, keep_fresh
 from postroom.connectors.state_file import read_object, replace_file
 from postroom.connectors.switchboard_client import FilterSource
 from postroom.core.errors import BadInput
-from postroom.core.ingestion import DEFAULT_POLICY, IngestionPolicy, as_data, parse_rule
+from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, as_data, parse_rule
 
 
 class FilterCache:

@@ -31,7 +31,7 @@ from postroom.core.errors import (
     Refused,
     SwitchboardUnavailable,
 )
-from postroom.core.ingestion import parse_rule
+from postroom.core.mail.ingestion import parse_rule
 
 PATIENCE_S = 30
 # Well within that patience, and that of proxies.

@@ -8,7 +8,7 @@ import structlog
 
 from postroom.connectors.runtime import pause
 from postroom.core.errors import PostroomError
-from postroom.masking import masked_urls
+from postroom.vault.masking import masked_urls
 
 log = structlog.get_logger()
 

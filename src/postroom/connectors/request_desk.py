@@ -12,7 +12,7 @@ import structlog
 from postroom.connectors.runtime import pause
 from postroom.connectors.switchboard_client import AskedRequest, RequestSource
 from postroom.core.errors import BadInput, LeaseLost, PostroomError
-from postroom.masking import masked_urls
+from postroom.vault.masking import masked_urls
 
 log = structlog.get_logger()
 

@@ -12,7 +12,7 @@ import structlog
 from postroom.connectors.switchboard_client import SwitchboardClient
 from postroom.core.errors import PostroomError, Refused
 from postroom.core.heartbeat import SCHEMA
-from postroom.masking import masked_urls
+from postroom.vault.masking import masked_urls
 
 log = structlog.get_logger()
 

@@ -18,7 +18,7 @@ import structlog
 
 from postroom.connectors.checkpoint import Passed
 from postroom.core.errors import StoreError
-from postroom.private_files import private_folder
+from postroom.system.private_files import private_folder
 
 log = structlog.get_logger()
 

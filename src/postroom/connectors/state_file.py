@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import orjson
 
-from postroom.private_files import private_folder, replace_private
+from postroom.system.private_files import private_folder, replace_private
 
 
 def replace_file(path: Path, content: bytes) -> None:

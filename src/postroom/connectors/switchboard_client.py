@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from postroom.core.errors import PostroomError
-from postroom.core.ingestion import IngestionRule
+from postroom.core.mail.ingestion import IngestionRule
 
 
 class Receipt(NamedTuple):

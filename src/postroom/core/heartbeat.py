@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
-from postroom.core.envelope import Moment, Name, few
+from postroom.core.queue.envelope import Moment, Name, few
 from postroom.core.strict import Strict, problem_in
 
 SCHEMA = "connector.heartbeat.v1"

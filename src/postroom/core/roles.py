@@ -3,14 +3,14 @@
 A connector is bound to one endpoint identity and to channels: it hands in, and reports, for these only, so that what a
 build server sends is never shown as mail. An agent may be bound to one
 account: then all other mail does not exist for it, nor do the queues, which hold the events of all. No tool approves
-anything: that is for people. What an agent may undo is in `core/safety.py`.
+anything: that is for people. What an agent may undo is in `core/actions/safety.py`.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from postroom.core.envelope import PROVIDERS
+from postroom.core.queue.envelope import PROVIDERS
 
 CHANNELS = frozenset(PROVIDERS)
 MAIL = "email"

@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime
 
-from postroom.core.account_care import consent_command, dies_soon, mending_in, resume_command, retry_command
 from postroom.core.heartbeat import liveness
-from postroom.core.queues import EMAIL
+from postroom.core.mail.account_care import consent_command, dies_soon, mending_in, resume_command, retry_command
+from postroom.core.queue.queues import EMAIL
 from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
-from postroom.pausing import stop
+from postroom.manage.pausing import stop
 from postroom.store import acceptance, accounts, connectors, decisions, feed, history, jobs, pauses
 from postroom.store.audit import Signature
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 
 QUEUE = "email"
 ON_THE_PAGE = "on the page"

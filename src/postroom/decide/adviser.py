@@ -4,8 +4,8 @@ that the model may use. Nothing of any other message is in what it is told."""
 from postroom.decide.engine import Advice
 from postroom.decide.model import Model, ModelRequest
 from postroom.decide.prompt import Mode, PromptMail, build_prompt
-from postroom.store.database import Database
 from postroom.store.directions import enabled_directions
+from postroom.store.engine.database import Database
 from postroom.store.labels import list_labels
 from postroom.store.mail import StoredMessage
 from postroom.store.model_rules import model_rules_for

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from postroom.core.categories import categories_of
-from postroom.core.ingestion import Facts
-from postroom.core.model_decision import ModelDecision
-from postroom.core.rulebook import Rulebook
-from postroom.core.rules import Outcome, Rule
-from postroom.core.safety import Policy, Proposed, Ruling, rule_on
-from postroom.core.tiers import Known
+from postroom.core.actions.safety import Policy, Proposed, Ruling, rule_on
+from postroom.core.mail.categories import categories_of
+from postroom.core.mail.ingestion import Facts
+from postroom.core.mail.tiers import Known
+from postroom.core.rules.model_decision import ModelDecision
+from postroom.core.rules.rule import Outcome, Rule
+from postroom.core.rules.rulebook import Rulebook
 from postroom.store.decisions import Decision
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints, surroundings
 

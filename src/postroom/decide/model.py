@@ -33,20 +33,20 @@ from postroom.core.errors import (
     Parked,
     Retryable,
 )
-from postroom.core.model_decision import ModelDecision, decision_schema, read_decision
 from postroom.core.money import MICROS_PER_CENT
+from postroom.core.rules.model_decision import ModelDecision, decision_schema, read_decision
 from postroom.decide.model_prices import Prices, most_tokens, prices_of
 from postroom.decide.model_replies import CallFailed, Client, Reply
 from postroom.decide.model_rest import Rest
 from postroom.decide.prompt import Prompt
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.jobs import unpark
 from postroom.store.model_calls import CallEnd, Caps, NewCall, end_call, reserve_call
 
 if TYPE_CHECKING:
-    from postroom.sections import ModelSettings
+    from postroom.settings.sections import ModelSettings
 
 log = structlog.get_logger()
 

@@ -27,12 +27,12 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings as CallSettings
 from pydantic_ai.tools import ToolDefinition
 
-from postroom.core.model_decision import TOOL, TOOL_DESCRIPTION, decision_schema
+from postroom.core.rules.model_decision import TOOL, TOOL_DESCRIPTION, decision_schema
 from postroom.decide.model_errors import Redirected, ReplyTooLong, failure_of
 from postroom.decide.model_replies import Reply, ToolCall
 
 if TYPE_CHECKING:
-    from postroom.sections import ModelSettings
+    from postroom.settings.sections import ModelSettings
 
 LONGEST_REPLY = 1024 * 1024
 CONNECT_S = 10.0

@@ -35,7 +35,7 @@ from postroom.core.errors import BadModelAnswer, ModelRefused, ModelUnavailable
 from postroom.decide.model_replies import CallFailed
 
 if TYPE_CHECKING:
-    from postroom.sections import ModelSettings
+    from postroom.settings.sections import ModelSettings
 
 # The provider may name any time; a day is the longest that is believed.
 LONGEST_WAIT = timedelta(days=1)

@@ -8,7 +8,7 @@ from postroom.core.errors import ModelRefused
 from postroom.core.money import MICROS_PER_CENT
 
 if TYPE_CHECKING:
-    from postroom.sections import ModelSettings
+    from postroom.settings.sections import ModelSettings
 
 MILLION = 1_000_000
 # Of English and JSON that we have written ourselves: a token of those is four letters or so.

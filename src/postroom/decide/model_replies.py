@@ -6,7 +6,7 @@ from typing import Protocol
 import orjson
 
 from postroom.core.errors import BadModelAnswer, ModelError
-from postroom.core.model_decision import TOOL
+from postroom.core.rules.model_decision import TOOL
 
 LONGEST_ARGUMENTS = 64 * 1024
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 from uuid import UUID
 
-from postroom.core.rules import Subject
-from postroom.core.tiers import values
+from postroom.core.mail.tiers import values
+from postroom.core.rules.rule import Subject
 from postroom.decide.redaction import redacted
 
 Mode = Literal["full", "headers", "redacted"]

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from postroom.core.rulebook import Rulebook
+from postroom.core.rules.rulebook import Rulebook
 from postroom.store import rules
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 
 
 class Rulebooks:

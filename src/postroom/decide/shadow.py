@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
-from postroom.core.categories import chosen_categories
+from postroom.core.mail.categories import chosen_categories
 from postroom.decide.engine import because_of
 from postroom.store.audit import Signature
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.store.protection import begin_shadow, end_shadow
 from postroom.store.rules import edit_rule, list_rules, load_rule
 from postroom.store.shadow_reports import ShadowReport, Tally, Whose, shadow_report, shadow_tallies, standing_shadows

@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import IRREVERSIBLE
-from postroom.core.rulebook import Rulebook
-from postroom.core.rules import Outcome, Rule, kinds_used
-from postroom.core.safety import Policy
+from postroom.core.actions.action import IRREVERSIBLE
+from postroom.core.actions.safety import Policy
+from postroom.core.rules.rule import Outcome, Rule, kinds_used
+from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import Court, Verdict, unseen
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import HOUR, Restraints, restraints
 from postroom.store.simulation import BEGINNING, END, Needed, Past, Place, Wanted, back_from, label_names, past_after

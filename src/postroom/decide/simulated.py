@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from postroom.core.actions.safety import Policy
 from postroom.core.errors import NotFound
-from postroom.core.rule_draft import RuleDraft
-from postroom.core.rules import Rule
-from postroom.core.safety import Policy
+from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.rule import Rule
 from postroom.decide.simulate import ANSWERED_AGAIN, Foreseen, Pair, Progress, World, needed_by, replay, setting_of
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.rules import RuleView
 from postroom.store.simulation import Past, Wanted, call_cost
 

@@ -12,8 +12,8 @@ from typing import Generic, Literal, TypeVar, cast
 
 import orjson
 
+from postroom.core.actions.permits import Permit
 from postroom.core.errors import BadInput
-from postroom.core.permits import Permit
 from postroom.gmail import methods
 from postroom.gmail.errors import (
     BadAnswer,

@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 import httpx2
 
+from postroom.core.actions.permits import Permit
 from postroom.core.errors import BadInput
-from postroom.core.permits import Permit
 from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call, Format, HistoryType
 from postroom.gmail.errors import AnswerTooLarge, GmailError, NoLabels, RateLimited, ScopeMissing, Withheld

@@ -34,8 +34,8 @@ it was sent, so only its `reason`, one word, is kept.
 from datetime import timedelta
 from uuid import UUID
 
-from postroom.core.accounts import parking_key
 from postroom.core.errors import Fatal, MessageGone, Parked, PostroomError, Retryable
+from postroom.core.mail.accounts import parking_key
 from postroom.gmail.scopes import Consented, level_for, needs_more
 
 # While an app's consent screen is in "Testing", Google ends every consent after seven days.

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 from uuid import UUID
 
+from postroom.core.actions.permits import Permit
 from postroom.core.errors import PostroomError
-from postroom.core.permits import Permit
 from postroom.gmail.resources import Label
 
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.actions.permits import Permit
 from postroom.core.errors import PostroomError
-from postroom.core.permits import Permit
 from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call
 from postroom.gmail.errors import GmailError, NoPermit, NotThere, Unreachable

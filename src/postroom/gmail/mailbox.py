@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from copy import copy
 
-from postroom.core.mailbox import MailboxLabel, SeenMessage, find_label
-from postroom.core.permits import Permit
+from postroom.core.actions.permits import Permit
+from postroom.core.mail.mailbox import MailboxLabel, SeenMessage, find_label
 from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import EndlessPages, HistoryExpired, LabelExists, LabelNotFound

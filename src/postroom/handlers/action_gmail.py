@@ -3,15 +3,15 @@
 from collections.abc import Callable
 
 from postroom.act.executor import Executor
+from postroom.core.actions.permits import Permit
 from postroom.core.errors import Canceled, Fatal, JobError, Parked, ProtectedMail
-from postroom.core.mailbox import Mailbox
-from postroom.core.permits import Permit
+from postroom.core.mail.mailbox import Mailbox
 from postroom.gmail.errors import GmailError, job_error_of
 from postroom.handlers.payload import uuid_field
 from postroom.handlers.traced_mailbox import TracedMailbox
 from postroom.jobs.run import JobRun
 from postroom.store import actions
-from postroom.store.database import Database, Transaction
+from postroom.store.engine.database import Database, Transaction
 
 
 class ActionGmail:

@@ -13,12 +13,12 @@ import structlog
 from postroom.act.approval_notice import digest_of
 from postroom.act.approvals import Channel
 from postroom.core.errors import Fatal, JobError, NotFound, Retryable
-from postroom.core.job_types import APPROVAL_NOTIFY, CATALOGUE
+from postroom.core.jobs.types import APPROVAL_NOTIFY, CATALOGUE
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
 from postroom.store import approvals
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 from postroom.store.new_jobs import new_job
 
 log = structlog.get_logger()

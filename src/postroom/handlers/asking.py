@@ -6,14 +6,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.account_care import consent_command, usable_again
-from postroom.core.accounts import parking_key
+from postroom.accounts.mailbox_requests import EXPIRES, ConnectorRequests
 from postroom.core.errors import Fatal, NotFound, Parked, RequestsPileUp, Retryable
-from postroom.core.mailbox_requests import Kind
+from postroom.core.mail.account_care import consent_command, usable_again
+from postroom.core.mail.accounts import parking_key
+from postroom.core.mail.mailbox_requests import Kind
 from postroom.store import accounts
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
-from postroom.switchboard.connector_requests import EXPIRES, ConnectorRequests
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 
 PATIENCE = timedelta(seconds=60)
 POLL_S = 1.0

@@ -9,12 +9,12 @@ from uuid import UUID
 import structlog
 
 from postroom.act.wishes import APPROVAL_TIME, next_of
+from postroom.core.actions.safety import Policy
 from postroom.core.errors import Fatal, JobError, ModelError, NotFound, Retryable
-from postroom.core.job_types import CLASSIFY, Catalogue
-from postroom.core.jobs import NewJob
-from postroom.core.rulebook import Rulebook
-from postroom.core.rules import Outcome
-from postroom.core.safety import Policy
+from postroom.core.jobs.job import NewJob
+from postroom.core.jobs.types import CLASSIFY, Catalogue
+from postroom.core.rules.rule import Outcome
+from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import Advice, Court, Verdict, what_rules_say
 from postroom.decide.model import job_error
 from postroom.decide.rulebooks import Rulebooks
@@ -23,9 +23,9 @@ from postroom.jobs.run import JobRun
 from postroom.store import decisions, rules
 from postroom.store.audit import Signature
 from postroom.store.cases import Case, case_of
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.new_jobs import new_job
 

@@ -9,8 +9,8 @@ from datetime import timedelta
 from postroom.handlers.asking import PATIENCE, AskingConnector
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 
 
 class HistorySyncGmail:

@@ -5,13 +5,13 @@ from datetime import timedelta
 from typing import Any, NamedTuple, cast
 
 from postroom.core.errors import BadInput, Fatal, Retryable
-from postroom.core.jobs import Job
-from postroom.core.mailbox_requests import message_ids
+from postroom.core.jobs.job import Job
+from postroom.core.mail.mailbox_requests import message_ids
 from postroom.handlers.asking import PATIENCE, AskingConnector
 from postroom.handlers.payload import text_field, uuid_field
 from postroom.jobs.run import JobRun
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 
 MOST_NAMED = 10
 

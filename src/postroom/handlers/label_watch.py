@@ -14,8 +14,8 @@ from postroom.core.errors import PostroomError
 from postroom.gmail.client import GmailClient
 from postroom.handlers.labels_sync import as_seen
 from postroom.store import labels
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 
 log = structlog.get_logger()
 

@@ -11,11 +11,11 @@ from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
-from postroom.core.actions import check_parameters, copies_of, recipients_of
-from postroom.core.auto_reply import why_not_answered
+from postroom.core.actions.action import check_parameters, copies_of, recipients_of
 from postroom.core.errors import BadInput, Fatal, JobError, NotFound
-from postroom.core.mime import read_letter
-from postroom.core.restores import source_key
+from postroom.core.mail.auto_reply import why_not_answered
+from postroom.core.mail.mime import read_letter
+from postroom.core.mail.restores import source_key
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import BadAnswer, Forbidden, GmailError, NotThere, job_error_of
 from postroom.handlers.action_gmail import is_the_end, may_begin
@@ -24,9 +24,9 @@ from postroom.jobs.run import JobRun
 from postroom.outbound.attachments import attached_to, html_of
 from postroom.outbound.mime import Author, Built, Original, answer_address, build_forward, build_reply, hops
 from postroom.store import actions, outbound
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database, Transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage, load_message
 from postroom.store.timeline import load_timeline
 

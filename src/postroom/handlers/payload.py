@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from postroom.core.errors import Fatal
-from postroom.core.jobs import Job
+from postroom.core.jobs.job import Job
 
 
 def uuid_field(job: Job, name: str) -> UUID:

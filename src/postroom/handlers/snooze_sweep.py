@@ -12,8 +12,8 @@ import structlog
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import LabelNotFound
 from postroom.gmail.mailbox import GmailMailbox
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 from postroom.store.wakings import wake_forgotten
 
 log = structlog.get_logger()

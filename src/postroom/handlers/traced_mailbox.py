@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from postroom.core.mailbox import Mailbox, MailboxLabel, SeenMessage
-from postroom.tracing import span
+from postroom.core.mail.mailbox import Mailbox, MailboxLabel, SeenMessage
+from postroom.telemetry.tracing import span
 
 
 class TracedMailbox:

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from uuid import UUID
 
 from postroom.act.undo import Undoing
+from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, JobError
-from postroom.core.jobs import Job
-from postroom.core.mailbox import Mailbox
-from postroom.core.permits import Permit
+from postroom.core.jobs.job import Job
+from postroom.core.mail.mailbox import Mailbox
 from postroom.gmail.errors import GmailError, job_error_of
 from postroom.handlers.action_gmail import is_the_end
 from postroom.handlers.payload import uuid_field
 from postroom.handlers.traced_mailbox import TracedMailbox
 from postroom.jobs.run import JobRun
 from postroom.store import actions, undos
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 
 
 class UndoAction:

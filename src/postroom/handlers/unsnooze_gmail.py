@@ -5,17 +5,17 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.act.undo import wake
-from postroom.core.accounts import parking_key
+from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, JobError, NotFound, Parked, Retryable
-from postroom.core.mailbox import Mailbox
-from postroom.core.permits import Permit
+from postroom.core.mail.accounts import parking_key
+from postroom.core.mail.mailbox import Mailbox
 from postroom.gmail.errors import GmailError, LabelNotFound, job_error_of
 from postroom.handlers.payload import text_field, uuid_field
 from postroom.handlers.traced_mailbox import TracedMailbox
 from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 
 
 class UnsnoozeGmail:

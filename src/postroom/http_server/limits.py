@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from postroom.sections import WebSettings
+    from postroom.settings.sections import WebSettings
 
 KIB = 1024
 MIB = 1024 * 1024

@@ -8,7 +8,7 @@ how fast it has been lately. Slow jobs are therefore hardly claimed ahead, and a
 import heapq
 from collections.abc import Iterable
 
-from postroom.core.jobs import Claim, Job
+from postroom.core.jobs.job import Claim, Job
 
 SMALLEST_SAMPLE_S = 0.02
 WEIGHT = 0.3

@@ -5,10 +5,10 @@ from random import Random
 from typing import Literal, NamedTuple
 
 from postroom.core.errors import Canceled, Fatal, JobError, Parked, Retryable
-from postroom.core.jobs import Job
-from postroom.core.retry import RetryPolicy, next_delay
+from postroom.core.jobs.job import Job
+from postroom.core.jobs.retry import RetryPolicy, next_delay
 from postroom.store import jobs as store
-from postroom.store.database import Transaction
+from postroom.store.engine.database import Transaction
 
 LONGEST_ERROR = 2000
 

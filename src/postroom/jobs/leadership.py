@@ -16,16 +16,17 @@ from uuid import uuid4
 
 import structlog
 
-from postroom.boot_clock import BootClock, since_boot
 from postroom.core.errors import StoreError
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import holder_name
-from postroom.store import clock_jumps, leaders
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
-from postroom.store.listeners import signalled
+from postroom.store import leaders
+from postroom.store.engine import clock_jumps
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.listeners import signalled
+from postroom.system.boot_clock import BootClock, since_boot
 
 log = structlog.get_logger()
 

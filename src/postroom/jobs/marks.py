@@ -1,7 +1,7 @@
 """Keeps the low-water marks of the queue moving while jobs are claimed (PostgreSQL only; see store.job_marks)."""
 
 from postroom.core.errors import StoreError
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from postroom.store.job_marks import Watch, advance, still_open, watch_inserts
 
 EVERY = 5000

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from postroom.store import jobs as store
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 
 BATCH = 1000
 LONGEST_PASS_S = 10.0

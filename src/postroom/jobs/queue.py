@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.job_types import Catalogue
-from postroom.core.jobs import Enqueued, JobView, NewJob
+from postroom.core.jobs.job import Enqueued, JobView, NewJob
+from postroom.core.jobs.types import Catalogue
 from postroom.store import jobs as store
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 from postroom.store.gather import Gatherer
 from postroom.store.new_jobs import new_job
 

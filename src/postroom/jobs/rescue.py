@@ -2,10 +2,10 @@
 
 import structlog
 
-from postroom.store import clock_jumps
 from postroom.store import jobs as store
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine import clock_jumps
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 
 log = structlog.get_logger()
 

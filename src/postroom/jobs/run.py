@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
+from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.errors import Canceled
-from postroom.core.jobs import Job, StepView
-from postroom.core.permits import HeldLease, Permit
-from postroom.store.clock import Clock
-from postroom.store.codecs import from_json
-from postroom.store.database import Database, Transaction
-from postroom.store.ids import new_id
+from postroom.core.jobs.job import Job, StepView
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.codecs import from_json
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.job_steps import begin_step, finish_step, steps_of
 
 T = TypeVar("T")

@@ -9,12 +9,12 @@ import structlog
 from cronsim import CronSim, CronSimError
 
 from postroom.core.errors import BadInput
-from postroom.core.job_types import Catalogue
+from postroom.core.jobs.types import Catalogue
 from postroom.store import jobs as store
 from postroom.store import schedules
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.codecs import from_json, json_text
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.codecs import from_json, json_text
+from postroom.store.engine.database import Database
 from postroom.store.new_jobs import new_job
 
 log = structlog.get_logger()

@@ -23,21 +23,21 @@ from typing import Any
 
 import structlog
 
-from postroom.boot_clock import BootClock, since_boot
+from postroom.core.actions.permits import HeldLease
 from postroom.core.errors import LeaseLost, Retryable, StoreError
-from postroom.core.job_types import Catalogue
-from postroom.core.jobs import Claim, Job
-from postroom.core.permits import HeldLease
+from postroom.core.jobs.job import Claim, Job
+from postroom.core.jobs.types import Catalogue
 from postroom.jobs.buffer import Buffer
 from postroom.jobs.failure import ending_of
 from postroom.jobs.marks import MarkKeeper
 from postroom.jobs.run import Handler, JobRun
 from postroom.store import jobs as store
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
-from postroom.tracing import span
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
+from postroom.system.boot_clock import BootClock, since_boot
+from postroom.telemetry.tracing import span
 
 log = structlog.get_logger()
 

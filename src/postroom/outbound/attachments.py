@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from postroom.core.mime import decoded_content
-from postroom.core.mime_charsets import decode_text
-from postroom.core.mime_fields import safe_filename
-from postroom.core.mime_headers import head_of, with_line_ends
-from postroom.core.mime_parts import Part, find_parts
+from postroom.core.mail.charsets import decode_text
+from postroom.core.mail.fields import safe_filename
+from postroom.core.mail.headers import head_of, with_line_ends
+from postroom.core.mail.mime import decoded_content
+from postroom.core.mail.parts import Part, find_parts
 
 # What Gmail attaches at most; as text it is a third longer, which still fits into what it takes.
 LARGEST_TOGETHER = 25 * 1024 * 1024

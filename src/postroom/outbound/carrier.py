@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from postroom.core.addresses import addresses
+from postroom.core.mail.addresses import addresses
 from postroom.gmail import calls
 from postroom.gmail.calls import Call
 from postroom.gmail.client import GmailClient

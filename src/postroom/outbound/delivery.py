@@ -18,20 +18,20 @@ from uuid import UUID
 
 import structlog
 
-from postroom.boot_clock import since_boot
+from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.errors import Canceled, LeaseLost, Parked, PostroomError, ProtectedMail, StoreError
-from postroom.core.permits import HeldLease, Permit
 from postroom.outbound.carrier import Carrier, DraftKept
 from postroom.outbound.holding import while_renewed
 from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
 from postroom.store import accounts, pauses
 from postroom.store import outbound as store
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import PAUSE
-from postroom.store.listeners import signalled
 from postroom.store.outbound_ends import CHANNEL
+from postroom.system.boot_clock import since_boot
 
 log = structlog.get_logger()
 

@@ -24,11 +24,11 @@ from io import BytesIO
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import LONGEST_SUBJECT, copies_of, is_address, recipients_of
-from postroom.core.addresses import addresses
-from postroom.core.auto_reply import answer_goes_to
+from postroom.core.actions.action import LONGEST_SUBJECT, copies_of, is_address, recipients_of
 from postroom.core.errors import BadInput
-from postroom.core.tiers import Headers, message_ids, values
+from postroom.core.mail.addresses import addresses
+from postroom.core.mail.auto_reply import answer_goes_to
+from postroom.core.mail.tiers import Headers, message_ids, values
 from postroom.outbound.attachments import Attached, Attachment, given_attachments
 
 MARK = "X-Postroom-Delivery"

@@ -16,18 +16,18 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import PostroomError, StoreError
-from postroom.core.restores import is_from
+from postroom.core.mail.restores import is_from
 from postroom.core.roles import Role
 from postroom.outbound.carrier import SentMailbox
 from postroom.outbound.delivery import RestoreSuspected
-from postroom.private_files import private_folder, replace_private
 from postroom.store.audit import Signature
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.restores import MARGIN, PendingCheck, pending_checks, settle_restored, unknown_deliveries
 from postroom.store.timeline import CHANNEL, Seen, Timeline, observe_timeline, place_of, suspect_restore
+from postroom.system.private_files import private_folder, replace_private
 
 log = structlog.get_logger()
 

@@ -20,11 +20,11 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.envelope import BETWEEN, Envelope
 from postroom.core.errors import AccountUnusable, Conflict
-from postroom.core.queues import Policy
-from postroom.store.codecs import as_uuid, rows_text
-from postroom.store.database import Notify, Script, sql, transaction
+from postroom.core.queue.envelope import BETWEEN, Envelope
+from postroom.core.queue.queues import Policy
+from postroom.store.engine.codecs import as_uuid, rows_text
+from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.rollups import Count, adding
 
 CHANNEL = "inbox"

@@ -15,17 +15,17 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.accounts import gmail_endpoint, parking_key, same_mailbox
 from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ACCOUNT
+from postroom.core.mail.accounts import gmail_endpoint, parking_key, same_mailbox
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.jobs import enqueue_many, unpark
 from postroom.store.mailbox_jobs import sync_job
 from postroom.store.pauses import recalling
 from postroom.store.secret_keys import using_key
-from postroom.vault import Sealed
+from postroom.vault.sealing import Sealed
 
 CHANNEL = "accounts"
 REFRESH_TOKEN = "refresh_token"  # noqa: S105 - the name of a field

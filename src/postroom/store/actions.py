@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import IRREVERSIBLE, action_hash
+from postroom.core.actions.action import IRREVERSIBLE, action_hash
 from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked
-from postroom.core.jobs import Job, NewJob
-from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
-from postroom.store.database import Notify, Rows, Script, Transaction, query, sql, transaction
+from postroom.core.jobs.job import Job, NewJob
 from postroom.store.decisions import CHANNEL
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Notify, Rows, Script, Transaction, query, sql, transaction
 from postroom.store.job_steps import fence
 from postroom.store.jobs import completing_one, enqueue_many, retry_job, show_job, unpark
 from postroom.store.mail import sender_and_labels

@@ -12,16 +12,16 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID, uuid5
 
-from postroom.core.actions import action_hash
-from postroom.core.auto_reply import answer_goes_to
+from postroom.core.actions.action import action_hash
+from postroom.core.actions.safety import Policy, Proposed, Source, rule_on
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
-from postroom.core.job_types import APPROVAL_NOTIFY
-from postroom.core.jobs import NewJob
-from postroom.core.safety import Policy, Proposed, Source, rule_on
+from postroom.core.jobs.job import NewJob
+from postroom.core.jobs.types import APPROVAL_NOTIFY
+from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
-from postroom.store.database import Notify, Script, query, sql, transaction
 from postroom.store.decisions import CHANNEL
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.jobs import enqueue_many
 from postroom.store.mail import load_message
 from postroom.store.protection import HOUR, restraints, surroundings

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.store.codecs import as_time, as_uuid, from_json, json_text
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Script, query, sql, transaction
 
 LONGEST_TEXT = 512
 

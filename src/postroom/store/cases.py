@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from postroom.store import mail
-from postroom.store.database import Script, query
+from postroom.store.engine.database import Script, query
 from postroom.store.mail import LastDecision, StoredMessage
 from postroom.store.protection import Restraints, restraints
 from postroom.store.rules import rules_mark

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, LeaseLost, NotFound, RequestsPileUp
-from postroom.core.mailbox_requests import Kind
-from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.core.mail.mailbox_requests import Kind
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 
 ASKED = "connector_requests"
 ENDED = "connector_answers"

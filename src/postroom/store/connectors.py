@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from postroom.core.heartbeat import Heartbeat, Position
-from postroom.store.codecs import as_time, from_json, json_text
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, from_json, json_text
+from postroom.store.engine.database import Script, query, sql, transaction
 
 
 @dataclass(frozen=True, slots=True)

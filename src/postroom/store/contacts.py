@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from postroom.core.contacts import Contact, contact_address
 from postroom.core.errors import BadInput
+from postroom.core.mail.contacts import Contact, contact_address
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time, rows_text
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, rows_text
+from postroom.store.engine.database import Script, query, sql, transaction
 
 EVERY_MAILBOX = ""
 MOST_AT_ONCE = 5000

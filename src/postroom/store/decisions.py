@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions import IRREVERSIBLE
-from postroom.core.jobs import Job, NewJob
+from postroom.core.actions.action import IRREVERSIBLE
+from postroom.core.jobs.job import Job, NewJob
 from postroom.store.audit import AuditEntry, Signature, auditing
-from postroom.store.codecs import as_time, as_uuid, from_json, json_text
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.jobs import completing_one, enqueue_many
 from postroom.store.rollups import Count, adding
 

@@ -11,14 +11,14 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.account_care import usable_again
-from postroom.core.accounts import parking_key
-from postroom.core.actions import action_hash
+from postroom.core.actions.action import action_hash
+from postroom.core.actions.permits import Permit
+from postroom.core.actions.safety import Protected
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, PostroomError, ProtectedMail
-from postroom.core.permits import Permit
-from postroom.core.safety import Protected
-from postroom.store.codecs import as_uuid, from_json, json_text, rows_text
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.core.mail.account_care import usable_again
+from postroom.core.mail.accounts import parking_key
+from postroom.store.engine.codecs import as_uuid, from_json, json_text, rows_text
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.jobs import PAUSE
 from postroom.store.protection import protected_now
 

@@ -7,10 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.rules import BrokenRule, read_scope
+from postroom.core.rules.rule import BrokenRule, read_scope
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time, as_uuid
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, as_uuid
+from postroom.store.engine.database import Script, query, sql, transaction
 
 LONGEST_CONTENT = 4_000
 MOST_DIRECTIONS = 200

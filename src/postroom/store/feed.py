@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.envelope import parse_envelope
-from postroom.core.mail import read_mail
-from postroom.store.codecs import as_time, as_uuid, from_json
-from postroom.store.database import Script, query, sql
+from postroom.core.mail.message import read_mail
+from postroom.core.queue.envelope import parse_envelope
+from postroom.store.engine.codecs import as_time, as_uuid, from_json
+from postroom.store.engine.database import Script, query, sql
 
 
 @dataclass(frozen=True, slots=True)

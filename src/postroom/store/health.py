@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from postroom.core.errors import TookTooLong, UnsafeDurability
-from postroom.store.codecs import as_time
-from postroom.store.database import Database, Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time
+from postroom.store.engine.database import Database, Script, query, sql, transaction
 
 _SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 

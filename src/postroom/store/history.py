@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.queues import Policy
+from postroom.core.queue.queues import Policy
 from postroom.store.acceptance import CHANNEL
 from postroom.store.audit import AuditEntry, auditing
-from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.errors import LeaseLost
-from postroom.core.picker import Head, Pick, is_coalesced, pick_many, stale
-from postroom.core.queues import Policy
-from postroom.core.summary import summarise
-from postroom.core.turns import Ledger, Turn, recorded, taken_back, turn_of
+from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
+from postroom.core.queue.picker import Head, Pick, is_coalesced, pick_many, stale
+from postroom.core.queue.queues import Policy
+from postroom.core.queue.summary import summarise
+from postroom.core.queue.turns import Ledger, Turn, recorded, taken_back, turn_of
 from postroom.store.acceptance import CHANNEL
-from postroom.store.codecs import as_time, as_uuid, from_json, json_text, rows_text
-from postroom.store.database import Notify, Rows, Script, sql, transaction
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text, rows_text
+from postroom.store.engine.database import Notify, Rows, Script, sql, transaction
 from postroom.store.rollups import SHARDS, Count, adding, hour_of, summed, waited
 
 STALE_AT_ONCE = 1000

@@ -1,7 +1,7 @@
 """The verbs of ingestion rules: the user's own, and which of the shipped pack are switched off.
 
-The pack is in the code (`core/ingestion.py`), so that it grows with new versions; the database holds a row of it only
-to say that the user does not want it.
+The pack is in the code (`core/mail/ingestion.py`), so that it grows with new versions; the database holds a row of it
+only to say that the user does not want it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,10 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.ingestion import BULK_PACK, IngestionRule, as_data, parse_rule
+from postroom.core.mail.ingestion import BULK_PACK, IngestionRule, as_data, parse_rule
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import from_json, json_text
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import from_json, json_text
+from postroom.store.engine.database import Script, query, sql, transaction
 
 MOST_RULES = 1000
 PACK = {rule.name: rule for rule in BULK_PACK}

@@ -11,7 +11,7 @@ Those who make an old job claimable again rewind the mark, with an update that w
 
 from dataclasses import dataclass
 
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.database import Script, query, sql, transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from datetime import datetime
 from uuid import UUID
 
 from postroom.core.errors import Canceled, LeaseLost
-from postroom.core.jobs import Job, StepView
-from postroom.store.codecs import as_optional_time, as_time, json_text, rows_text
-from postroom.store.database import Script, query, sql, transaction
-from postroom.store.ids import new_id
+from postroom.core.jobs.job import Job, StepView
+from postroom.store.engine.codecs import as_optional_time, as_time, json_text, rows_text
+from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.ids import new_id
 
 
 @transaction

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import IllegalMove, LeaseLost, NotFound, StoreError
-from postroom.core.jobs import Claim, Enqueued, Job, JobView, NewJob
+from postroom.core.jobs.job import Claim, Enqueued, Job, JobView, NewJob
 from postroom.core.lifecycle import JOB
-from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
-from postroom.store.database import Notify, Rows, Script, Single, query, sql, transaction
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
+from postroom.store.engine.database import Notify, Rows, Script, Single, query, sql, transaction
 from postroom.store.job_steps import record_events, select_step_views
 
 CHANNEL = "jobs"

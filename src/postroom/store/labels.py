@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
-from postroom.core.rules import labels_used
+from postroom.core.rules.rule import labels_used
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time, as_uuid, from_json, rows_text
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, rows_text
+from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.protection import resolve_protected
 
 LONGEST_DESCRIPTION = 1_000

@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from postroom.store.codecs import as_time
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time
+from postroom.store.engine.database import Script, query, sql, transaction
 
 # A leader looks every few seconds, and is replaced within fifteen.
 NEGLECTED_AFTER = timedelta(minutes=2)

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import NotFound
-from postroom.core.jobs import NewJob
-from postroom.core.learning import list_of
-from postroom.core.mail import Mail
-from postroom.core.rule_conditions import Subject, recipients
+from postroom.core.jobs.job import NewJob
+from postroom.core.mail.message import Mail
+from postroom.core.rules.conditions import Subject, recipients
+from postroom.core.rules.learning import list_of
 from postroom.store import inbox
-from postroom.store.codecs import as_time, as_uuid, from_json, json_text
-from postroom.store.database import Rows, Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Rows, Script, query, sql, transaction
 from postroom.store.jobs import enqueue_many
 from postroom.store.unknown_labels import noticing_labels
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.agreement import Moved
+from postroom.core.rules.agreement import Moved
 from postroom.store import decisions
-from postroom.store.codecs import as_uuid, from_json, json_text
-from postroom.store.database import Notify, Script, sql, transaction
+from postroom.store.engine.codecs import as_uuid, from_json, json_text
+from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.outcomes import learning_from
 from postroom.store.unknown_labels import noticing_labels
 

@@ -6,11 +6,11 @@ from hashlib import sha256
 from uuid import UUID
 
 from postroom.core.errors import StoreError
-from postroom.core.job_types import CATALOGUE, HISTORY_SYNC_GMAIL, INGEST_GMAIL, LABELS_SYNC_GMAIL
-from postroom.core.jobs import Enqueued, NewJob
-from postroom.core.mailbox_requests import MOST_INGESTED
-from postroom.store.codecs import as_uuid
-from postroom.store.database import Script, sql, transaction
+from postroom.core.jobs.job import Enqueued, NewJob
+from postroom.core.jobs.types import CATALOGUE, HISTORY_SYNC_GMAIL, INGEST_GMAIL, LABELS_SYNC_GMAIL
+from postroom.core.mail.mailbox_requests import MOST_INGESTED
+from postroom.store.engine.codecs import as_uuid
+from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.jobs import enqueue_many
 from postroom.store.new_jobs import new_job
 

@@ -19,8 +19,8 @@ from uuid import UUID
 from postroom.core.errors import BudgetSpent
 from postroom.core.lifecycle import MODEL_CALL
 from postroom.core.money import MICROS_PER_CENT
-from postroom.store.codecs import as_optional_time, as_time, as_uuid
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
+from postroom.store.engine.database import Script, query, sql, transaction
 
 # More than any call may take: its time-out is at most ten minutes.
 LEFT_AFTER = timedelta(minutes=15)

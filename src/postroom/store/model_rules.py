@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.rules import SCOPES
+from postroom.core.rules.rule import SCOPES
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time, as_uuid
-from postroom.store.database import Script, query, sql, transaction
 from postroom.store.directions import check_words, checked_place
+from postroom.store.engine.codecs import as_time, as_uuid
+from postroom.store.engine.database import Script, query, sql, transaction
 
 LONGEST_NAME = 200
 LONGEST_RULE = 4_000

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from postroom.core.errors import BadInput
-from postroom.core.job_types import Catalogue, KeyLifetime, check_attempts, check_priority, check_text
-from postroom.core.jobs import NewJob
-from postroom.store.codecs import json_text
-from postroom.store.ids import new_id
-from postroom.tracing import current_traceparent
+from postroom.core.jobs.job import NewJob
+from postroom.core.jobs.types import Catalogue, KeyLifetime, check_attempts, check_priority, check_text
+from postroom.store.engine.codecs import json_text
+from postroom.store.engine.ids import new_id
+from postroom.telemetry.tracing import current_traceparent
 
 LARGEST_PAYLOAD = 1024 * 1024
 

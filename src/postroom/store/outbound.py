@@ -16,12 +16,12 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+from postroom.core.actions.permits import Hold
 from postroom.core.errors import Fatal, LeaseLost, NotFound
-from postroom.core.jobs import Job
-from postroom.core.permits import Hold
-from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
-from postroom.store.database import Notify, Rows, Script, query, sql, transaction
+from postroom.core.jobs.job import Job
 from postroom.store.decisions import CHANNEL as DECISIONS
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
 from postroom.store.jobs import completing_one
 from postroom.store.outbound_ends import CHANNEL as CHANNEL
 from postroom.store.outbound_ends import canceling, completing

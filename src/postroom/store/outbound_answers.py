@@ -13,8 +13,8 @@ from uuid import UUID
 from postroom.core.errors import IllegalMove, NotFound
 from postroom.core.lifecycle import DELIVERY
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_uuid
-from postroom.store.database import Notify, Script, sql, transaction
+from postroom.store.engine.codecs import as_uuid
+from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.outbound_ends import CHANNEL, canceling, completing
 
 LONGEST_REASON = 300

@@ -3,10 +3,10 @@
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.undo import no_way_back
-from postroom.store.codecs import json_text
-from postroom.store.database import Notify, Script, sql
+from postroom.core.actions.undo import no_way_back
 from postroom.store.decisions import CHANNEL as DECISIONS
+from postroom.store.engine.codecs import json_text
+from postroom.store.engine.database import Notify, Script, sql
 
 CHANNEL = "outbound"
 

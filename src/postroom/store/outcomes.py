@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.agreement import SETTLING, Done, Judgement, Moved, agreement, is_ours, taken_back
-from postroom.core.learning import WITHIN, Handled, Origin, Reversed, Suggested, deeds_of, exception_for, repeated
-from postroom.store.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
-from postroom.store.database import Rows, Script, query, sql
+from postroom.core.rules.agreement import SETTLING, Done, Judgement, Moved, agreement, is_ours, taken_back
+from postroom.core.rules.learning import WITHIN, Handled, Origin, Reversed, Suggested, deeds_of, exception_for, repeated
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
+from postroom.store.engine.database import Rows, Script, query, sql
 from postroom.store.proposals import proposing
 
 # Of each kind of origin, the newest are looked at.

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from postroom.core.errors import Parked
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.jobs import PAUSE, unpark
 
 CHANNEL = "pauses"

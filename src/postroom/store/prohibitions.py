@@ -13,9 +13,9 @@ from uuid import UUID
 
 from postroom.store.accounts import AccountView, list_accounts, pause_account, remove_account
 from postroom.store.audit import Signature
-from postroom.store.codecs import as_uuid
-from postroom.store.database import Script, query, sql, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.codecs import as_uuid
+from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.pauses import ALL, Pause, pause, standing_pauses
 from postroom.store.protection import ProtectedView, list_protected
 from postroom.store.rules import RuleView, disable_rule, list_rules

@@ -7,12 +7,12 @@ from typing import Any, Literal
 from uuid import UUID
 
 from postroom.core.errors import Conflict, NotFound
-from postroom.core.learning import Suggested, merged
-from postroom.core.rule_draft import LONGEST_NAME, RuleDraft, as_document, read_draft
+from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, as_document, read_draft
+from postroom.core.rules.learning import Suggested, merged
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time, as_uuid, from_json, json_text
-from postroom.store.database import Script, query, sql, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.rules import keep_rules
 
 # More open questions than this help nobody: until some are answered, no new ones are asked.

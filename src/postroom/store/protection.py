@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.addresses import addresses, canonical, canonical_domain
-from postroom.core.auto_reply import answer_goes_to, why_not_answered
+from postroom.core.actions.safety import Protected, Surroundings
 from postroom.core.errors import BadInput
-from postroom.core.safety import Protected, Surroundings
+from postroom.core.mail.addresses import addresses, canonical, canonical_domain
+from postroom.core.mail.auto_reply import answer_goes_to, why_not_answered
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time, as_uuid
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, as_uuid
+from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.mail import StoredMessage
 from postroom.store.pauses import ALL, recalling
 

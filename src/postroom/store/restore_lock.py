@@ -13,7 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from postroom.core.errors import DatabaseInUse
-from postroom.private_files import open_private, private_folder
+from postroom.system.private_files import open_private, private_folder
 
 FILE = "restore.lock"
 RESTORE_LOCK = 7305418627337

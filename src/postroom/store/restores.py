@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.restores import Doubt, RestoredWindow, SendRequest, doubt_about
+from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doubt_about
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_optional_time, as_time, as_uuid
-from postroom.store.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.outbound_ends import CHANNEL, completing
 
 # Clocks differ: sent mail is looked through from this long before the backup.

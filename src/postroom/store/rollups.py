@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from postroom.store.codecs import as_time, rows_text
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, rows_text
+from postroom.store.engine.database import Script, query, sql, transaction
 
 SHARDS = 8
 NO_BUCKET = -1

@@ -7,11 +7,11 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.rule_draft import RuleDraft, as_document, check_rule
-from postroom.core.rules import Rule
+from postroom.core.rules.draft import RuleDraft, as_document, check_rule
+from postroom.core.rules.rule import Rule
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time, as_uuid, from_json, json_text
-from postroom.store.database import Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.database import Script, query, sql, transaction
 
 MOST_RULES = 10_000
 MOST_NAMES_AUDITED = 100

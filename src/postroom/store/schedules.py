@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from postroom.core.jobs import Enqueued, NewJob
-from postroom.store.codecs import as_optional_time, as_time
-from postroom.store.database import Script, query, sql, transaction
+from postroom.core.jobs.job import Enqueued, NewJob
+from postroom.store.engine.codecs import as_optional_time, as_time
+from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.jobs import enqueue_many
 
 

@@ -1,7 +1,8 @@
 """Stored mail as it is searched and read by those who did not receive it. What the mailbox has lost is not found.
 
-Each database has an index of the words of subject, sender and text. A query comes as words only (`core/search.py`),
-and is written here in the language of the index, in which words of letters and digits can mean nothing else.
+Each database has an index of the words of subject, sender and text. A query comes as words only
+(`core/mail/search.py`), and is written here in the language of the index, in which words of letters and
+digits can mean nothing else.
 """
 
 from collections.abc import Sequence
@@ -10,13 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.accounts import same_mailbox
 from postroom.core.errors import BadInput, NotFound
-from postroom.core.search import FIELD, SearchQuery, Term, excerpt
+from postroom.core.mail.accounts import same_mailbox
+from postroom.core.mail.search import FIELD, SearchQuery, Term, excerpt
 from postroom.store.accounts import AccountView, list_accounts
-from postroom.store.codecs import as_time, as_uuid, from_json, json_text
-from postroom.store.cursors import Cursor
-from postroom.store.database import Dialect, Script, bounded_query, query, sql
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.cursors import Cursor
+from postroom.store.engine.database import Dialect, Script, bounded_query, query, sql
 from postroom.store.labels import AccountLabel, list_all_labels
 
 MOST_FOUND = 50

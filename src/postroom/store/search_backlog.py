@@ -6,9 +6,9 @@ got to is a row, which is gone when nothing is left to do.
 
 from uuid import UUID
 
-from postroom.core.mail import composed
-from postroom.store.codecs import as_uuid, rows_text
-from postroom.store.database import Rows, Script, sql, transaction
+from postroom.core.mail.message import composed
+from postroom.store.engine.codecs import as_uuid, rows_text
+from postroom.store.engine.database import Rows, Script, sql, transaction
 
 MOST_AT_ONCE = 500
 # Others wait for the step to end, on SQLite all who write: its cost is in its text.

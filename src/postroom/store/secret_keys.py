@@ -12,9 +12,9 @@ from uuid import UUID
 
 from postroom.core.errors import Conflict, KeyDropped
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_optional_time, as_time, as_uuid
-from postroom.store.database import Script, query, sql, transaction
-from postroom.vault import Sealed
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
+from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.vault.sealing import Sealed
 
 NOBODY = UUID(int=0)
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.store.codecs import as_time, as_uuid, from_json
-from postroom.store.database import Script, query, sql
+from postroom.store.engine.codecs import as_time, as_uuid, from_json
+from postroom.store.engine.database import Script, query, sql
 
 
 class Tally(NamedTuple):

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.rule_conditions import Subject, recipients
-from postroom.store.codecs import as_time, as_uuid, from_json
-from postroom.store.database import Script, query, sql
+from postroom.core.rules.conditions import Subject, recipients
+from postroom.store.engine.codecs import as_time, as_uuid, from_json
+from postroom.store.engine.database import Script, query, sql
 from postroom.store.mail import StoredMessage
 
 CALLS_AVERAGED = 1_000

@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_time, as_uuid
-from postroom.store.database import Database, Notify, Script, query, sql, transaction
-from postroom.store.sqlite import SqliteDatabase
+from postroom.store.engine.codecs import as_time, as_uuid
+from postroom.store.engine.database import Database, Notify, Script, query, sql, transaction
+from postroom.store.engine.sqlite import SqliteDatabase
 
 CHANNEL = "restores"
 

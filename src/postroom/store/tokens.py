@@ -16,9 +16,9 @@ from uuid import UUID
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.roles import CHANNELS, Role, channels_of
 from postroom.store.audit import Signature, auditing
-from postroom.store.codecs import as_optional_time, as_time, as_uuid
-from postroom.store.database import Script, query, sql, transaction
-from postroom.store.ids import new_id
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
+from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.ids import new_id
 
 SECRET_BYTES = 32
 LONGEST_IDENTITY = 512

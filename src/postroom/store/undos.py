@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.actions.undo import INVERSES, why_not
 from postroom.core.errors import Fatal, IllegalMove, NotFound, SafetyRefused
-from postroom.core.jobs import Job, NewJob
-from postroom.core.undo import INVERSES, why_not
+from postroom.core.jobs.job import Job, NewJob
 from postroom.store.actions import FAR_AHEAD, HOUR, Action, completing_action, loading
 from postroom.store.audit import AuditEntry, Signature, auditing
-from postroom.store.codecs import as_uuid, from_json
-from postroom.store.database import Script, query, sql, transaction
 from postroom.store.decisions import Decision, NewAction, inserting_action
-from postroom.store.ids import new_id
+from postroom.store.engine.codecs import as_uuid, from_json
+from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.ids import new_id
 from postroom.store.job_steps import fence
 from postroom.store.jobs import cancel_job, completing_one, enqueue_many
 from postroom.store.pauses import unless_paused

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from postroom.store.database import Script, sql
+from postroom.store.engine.database import Script, sql
 from postroom.store.jobs import enqueue_many
 from postroom.store.mailbox_jobs import labels_job
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.job_types import CATALOGUE, UNSNOOZE_GMAIL
-from postroom.core.jobs import NewJob
-from postroom.store.database import Script, sql, transaction
+from postroom.core.jobs.job import NewJob
+from postroom.core.jobs.types import CATALOGUE, UNSNOOZE_GMAIL
+from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.jobs import enqueue_many, show_job
 from postroom.store.new_jobs import new_job
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from postroom.store.database import Script, query, sql
+from postroom.store.engine.database import Script, query, sql
 
 
 @query

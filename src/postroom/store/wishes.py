@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput
-from postroom.core.jobs import NewJob
+from postroom.core.jobs.job import NewJob
 from postroom.store.audit import Signature
-from postroom.store.codecs import as_uuid, from_json
-from postroom.store.database import Script, sql, transaction
 from postroom.store.decisions import Decision, NewAction, ask_for_action
+from postroom.store.engine.codecs import as_uuid, from_json
+from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.protection import HOUR
 
 

@@ -8,7 +8,7 @@ from postroom.core.errors import StoreError
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.core.roles import CHANNELS, TOOLS, Principal, Role, is_of_other_accounts
 from postroom.store.audit import AuditEntry, record_audit
-from postroom.store.ids import new_id
+from postroom.store.engine.ids import new_id
 from postroom.switchboard.problems import AccessRefused
 from postroom.switchboard.services import Services
 

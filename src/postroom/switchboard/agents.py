@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
-from postroom.core.safety import Ruling
+from postroom.core.actions.safety import Ruling
 from postroom.store.audit import Signature
 
 

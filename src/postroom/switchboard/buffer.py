@@ -15,21 +15,21 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import BadInput, LeaseLost, PostroomError
-from postroom.core.mail import storable
+from postroom.core.mail.message import storable
 from postroom.core.metrics import DEQUEUE_BY_TIER, LIFECYCLE_TRANSITION, MESSAGE_EVENT, PROCESS_LATENCY
-from postroom.core.queues import Policy, Queues
+from postroom.core.queue.queues import Policy, Queues
 from postroom.core.tally import Tally
 from postroom.store import history, inbox
 from postroom.store.acceptance import CHANNEL
 from postroom.store.audit import AuditEntry
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.codecs import from_json
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.codecs import from_json
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.history import Peeked
-from postroom.store.ids import new_id
 from postroom.store.inbox import LeaseRef
-from postroom.store.listeners import signalled
-from postroom.tracing import span, tell
+from postroom.telemetry.tracing import span, tell
 
 log = structlog.get_logger()
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from postroom.core.errors import IntakeRefused
-from postroom.store.write_ahead_log import INTAKE_LIMIT_BYTES, log_bytes
+from postroom.store.engine.write_ahead_log import INTAKE_LIMIT_BYTES, log_bytes
 
 LOOK_EVERY_S = 1.0
 COME_BACK = timedelta(seconds=60)

@@ -27,19 +27,19 @@ from postroom.core.errors import (
     SchemaMismatch,
     StoreError,
 )
-from postroom.core.job_types import Catalogue
-from postroom.core.jobs import NewJob
-from postroom.core.mail import read_mail
-from postroom.core.queues import EMAIL, Policy
+from postroom.core.jobs.job import NewJob
+from postroom.core.jobs.types import Catalogue
+from postroom.core.mail.message import read_mail
+from postroom.core.queue.queues import EMAIL, Policy
 from postroom.store import decisions, inbox, jobs, mail
 from postroom.store.acceptance import CHANNEL
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
-from postroom.store.ids import new_id
-from postroom.store.listeners import signalled
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.new_jobs import new_job
 from postroom.switchboard.buffer import Buffer
-from postroom.tracing import current_traceparent, span
+from postroom.telemetry.tracing import current_traceparent, span
 
 log = structlog.get_logger()
 

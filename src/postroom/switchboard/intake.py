@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from postroom.core.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.errors import (
     AccountUnusable,
     BadInput,
@@ -29,17 +28,18 @@ from postroom.core.metrics import (
     MESSAGE_RECEIVED,
     MESSAGE_REFUSED,
 )
-from postroom.core.queues import Queues
-from postroom.core.sameness import content_hash
+from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
+from postroom.core.queue.queues import Queues
+from postroom.core.queue.sameness import content_hash
 from postroom.core.tally import Tally
 from postroom.core.traceparent import is_traceparent
 from postroom.store.acceptance import Accepted, Incoming, Outcome, accept_many
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.gather import Gatherer
-from postroom.store.ids import new_id
 from postroom.switchboard.disk import COME_BACK, DiskReserve
-from postroom.tracing import current_traceparent, span, tell
+from postroom.telemetry.tracing import current_traceparent, span, tell
 
 LARGEST_BATCH = 100
 AT_ONCE = 500

@@ -12,11 +12,11 @@ import structlog
 
 from postroom.core.errors import PostroomError
 from postroom.core.metrics import LOG_SIZE, QUEUE_DEPTH
-from postroom.core.queues import Queues
+from postroom.core.queue.queues import Queues
 from postroom.core.tally import Gauges
 from postroom.store import connectors, history, inbox, rollups
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 from postroom.switchboard.buffer import Buffer
 
 log = structlog.get_logger()

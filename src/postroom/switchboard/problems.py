@@ -22,7 +22,7 @@ from postroom.core.errors import (
     VaultError,
 )
 from postroom.gmail.errors import TokenUnavailable
-from postroom.switchboard.untrusted import harmless
+from postroom.switchboard.tools.untrusted import harmless
 
 Code = Literal[
     "bad_input",

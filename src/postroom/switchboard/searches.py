@@ -3,8 +3,8 @@
 import asyncio
 
 from postroom.core.errors import BadInput, TookTooLong
-from postroom.core.search import FIELD
-from postroom.store.database import Database, Transaction
+from postroom.core.mail.search import FIELD
+from postroom.store.engine.database import Database, Transaction
 from postroom.store.search import FoundPage
 
 MOST_AT_ONCE = 2

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from postroom.core.queues import Queues
+from postroom.accounts.credentials import AccessTokens
+from postroom.accounts.mailbox_requests import ConnectorRequests
+from postroom.core.queue.queues import Queues
 from postroom.core.tally import Tally
-from postroom.store.clock import Clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.database import Database
 from postroom.switchboard.agents import AgentDesk
 from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.connector_requests import ConnectorRequests
-from postroom.switchboard.credentials import AccessTokens
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.searches import Searches
 from postroom.switchboard.token_check import TokenCheck

@@ -16,8 +16,8 @@ import structlog
 
 from postroom.core.errors import PostroomError, Refused
 from postroom.core.roles import Principal
-from postroom.store.clock import Clock, wall_clock
-from postroom.store.database import Database
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 from postroom.store.tokens import NOTE_EVERY, KeptToken, Token, find_token, note_token_use, read_token
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ refused."""
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from postroom.sandbox.model_moods import Called
+from postroom_sandbox.model_moods import Called
 
 Json = dict[str, Any]
 Goal = Literal["delete", "forward", "reply", "label", "trash", "archive", "certain", "tool"]

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from postroom.core.actions import IRREVERSIBLE
-from postroom.core.model_decision import PARAMETERS
-from postroom.sandbox.model_requests import Asked
+from postroom.core.actions.action import IRREVERSIBLE
+from postroom.core.rules.model_decision import PARAMETERS
+from postroom_sandbox.model_requests import Asked
 from security.injection.corpus import PROTECTED_DOMAIN
 from security.injection.demands import SNOOZED, USABLE
 from security.injection.road import AGAIN, DIRECTION, RULE, Outcome

@@ -19,29 +19,29 @@ import orjson
 
 from conformance.dump import dump
 from integration.product import ENDPOINT, OWNER, TOKEN
-from postroom.product import run_product
-from postroom.sandbox.emulator import Emulator
-from postroom.sandbox.history import Change
-from postroom.sandbox.mailbox import Mailbox
-from postroom.sandbox.model_api import ModelApi, running_model_api
-from postroom.sandbox.model_moods import Says, sensible
-from postroom.sandbox.model_requests import Asked
-from postroom.sandbox.server import running_emulator
-from postroom.settings import Settings
+from postroom.compose.serve import run_product
+from postroom.settings.reading import Settings
 from postroom.store import acceptance, decisions, feed, jobs
 from postroom.store.approvals import list_waiting
 from postroom.store.audit import Signature
-from postroom.store.clock import wall_clock
-from postroom.store.database import Database
 from postroom.store.directions import Direction, add_direction
-from postroom.store.ids import new_id
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
+from postroom.store.engine.opening import FILE
 from postroom.store.ingestion_rules import remove_ingestion_rule
 from postroom.store.labels import SeenLabel, edit_labels, list_all_labels, sync_labels
-from postroom.store.listeners import signalled
 from postroom.store.mail import keep_account
 from postroom.store.model_rules import ModelRule, add_model_rule
-from postroom.store.opening import FILE
 from postroom.store.protection import protect
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.history import Change
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.model_api import ModelApi, running_model_api
+from postroom_sandbox.model_moods import Says, sensible
+from postroom_sandbox.model_requests import Asked
+from postroom_sandbox.server import running_emulator
 from security.injection.corpus import PROTECTED_DOMAIN, Corpus
 from security.injection.demands import EVERYTHING, PRIVATE, SNOOZED, USABLE
 from support.canaries import WORD, Watch

@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.mime import read_letter
-from postroom.core.model_decision import TOOL, decision_schema
-from postroom.core.rules import Subject
-from postroom.core.tiers import values
+from postroom.core.mail.mime import read_letter
+from postroom.core.mail.tiers import values
+from postroom.core.rules.model_decision import TOOL, decision_schema
+from postroom.core.rules.rule import Subject
 from postroom.decide.prompt import Mode, PromptMail, build_prompt
-from postroom.sandbox.model_moods import obedient
-from postroom.sandbox.model_requests import Asked
+from postroom_sandbox.model_moods import obedient
+from postroom_sandbox.model_requests import Asked
 from security.injection.carriers import CARRIERS
 from security.injection.corpus import HOSTILE, SEED, Corpus, Hostile, build_corpus
 from security.injection.demands import DEMANDS

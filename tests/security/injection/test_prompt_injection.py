@@ -14,10 +14,10 @@ import pytest
 import structlog
 
 from conftest import new_sqlite
-from postroom.core.model_decision import ModelDecision
-from postroom.core.safety import Ruling
+from postroom.core.actions.safety import Ruling
+from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide import adviser, engine, model, prompt
-from postroom.store.database import Database
+from postroom.store.engine.database import Database
 from security.injection.corpus import HOSTILE, SEED, Corpus, build_corpus
 from security.injection.findings import LOOKED_FOR, findings
 from security.injection.road import go

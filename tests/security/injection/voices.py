@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
-from postroom.core.model_decision import TOOL
-from postroom.sandbox.model_moods import Called
+from postroom.core.rules.model_decision import TOOL
+from postroom_sandbox.model_moods import Called
 from security.injection.demands import Demand
 
 Voice = Callable[[str, Demand], str]

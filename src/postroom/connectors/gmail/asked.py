@@ -13,8 +13,8 @@ from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.parse import headers_of
 from postroom.connectors.request_desk import Handler
 from postroom.core.errors import PostroomError
-from postroom.core.mailbox_requests import checked_arguments
-from postroom.core.mime_headers import values
+from postroom.core.mail.headers import values
+from postroom.core.mail.mailbox_requests import checked_arguments
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError, NotThere
 from postroom.gmail.resources import Message

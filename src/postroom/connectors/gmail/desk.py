@@ -12,16 +12,16 @@ from typing import Any, Literal, NamedTuple
 import structlog
 
 from postroom.connectors.gmail.changes import NOT_MAIL
-from postroom.connectors.gmail.fetch import Fetched
-from postroom.connectors.gmail.handed_in import HandedIn
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.parse import Prepared, letter_of, prepare
 from postroom.connectors.gmail.people import People
-from postroom.connectors.gmail.refused import RefusedMail, reason_of
+from postroom.connectors.mail.fetch import Fetched
+from postroom.connectors.mail.handed_in import HandedIn
+from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.refused import RefusedMail, reason_of
 from postroom.connectors.runtime import Vitals
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
 from postroom.core.errors import BadInput, Conflict, PostroomError
-from postroom.core.ingestion import Extent
+from postroom.core.mail.ingestion import Extent
 from postroom.core.metrics import (
     KNOWN_CONTACT_DEGRADED,
     TIER_1_INGESTED,

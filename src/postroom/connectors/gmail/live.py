@@ -14,18 +14,17 @@ import structlog
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.desk import Desk, End
 from postroom.connectors.gmail.follow import follow
-from postroom.connectors.gmail.handed_in import HandedIn
 from postroom.connectors.gmail.hints import Hints, NoHints, Waiting
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.look_back import LookBack, window_start
 from postroom.connectors.gmail.people import People
-from postroom.connectors.gmail.refused import RefusedMail
 from postroom.connectors.gmail.sent_mail import FIRST, SentMail
-from postroom.connectors.gmail.set_aside import SetAside
 from postroom.connectors.gmail.taking import Taking
+from postroom.connectors.mail.handed_in import HandedIn
+from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.refused import RefusedMail
+from postroom.connectors.mail.set_aside import SetAside
 from postroom.connectors.runtime import Vitals
 from postroom.connectors.switchboard_client import SwitchboardClient
-from postroom.core.accounts import same_mailbox
 from postroom.core.errors import (
     AccountUnusable,
     IntakeRefused,
@@ -35,6 +34,7 @@ from postroom.core.errors import (
     StoreError,
     SwitchboardUnavailable,
 )
+from postroom.core.mail.accounts import same_mailbox
 from postroom.core.tally import Tally
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import (

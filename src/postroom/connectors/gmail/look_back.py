@@ -23,8 +23,8 @@ from datetime import datetime, timedelta
 import structlog
 
 from postroom.connectors.checkpoint import Checkpoint, LookBackState
-from postroom.connectors.gmail.dates import Dates
 from postroom.connectors.gmail.taking import Taking
+from postroom.connectors.mail.dates import Dates
 from postroom.connectors.runtime import Vitals
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import EndlessPages

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from postroom.core.addresses import LONGEST_VALUE, readable_addresses, shortened
-from postroom.core.envelope import MOST_ATTACHMENTS
-from postroom.core.ingestion import Decision, Facts, IngestionPolicy
-from postroom.core.mail import storable, to_raw
-from postroom.core.mime import Letter, read_letter, read_parts
-from postroom.core.mime_fields import Fields, read_fields
-from postroom.core.mime_headers import ADDRESS_HEADERS, LARGEST_HEAD, Headers, values
-from postroom.core.mime_parts import MOST_PARTS, Part
-from postroom.core.mime_words import decode_words
-from postroom.core.tiers import Assignment, Known, assign_tier, sender_address
+from postroom.core.mail.addresses import LONGEST_VALUE, readable_addresses, shortened
+from postroom.core.mail.fields import Fields, read_fields
+from postroom.core.mail.headers import ADDRESS_HEADERS, LARGEST_HEAD, Headers, values
+from postroom.core.mail.ingestion import Decision, Facts, IngestionPolicy
+from postroom.core.mail.message import storable, to_raw
+from postroom.core.mail.mime import Letter, read_letter, read_parts
+from postroom.core.mail.parts import MOST_PARTS, Part
+from postroom.core.mail.tiers import Assignment, Known, assign_tier, sender_address
+from postroom.core.mail.words import decode_words
+from postroom.core.queue.envelope import MOST_ATTACHMENTS
 from postroom.gmail.resources import Header, Message
 from postroom.gmail.resources import Part as GmailPart
 

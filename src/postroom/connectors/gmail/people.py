@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from postroom.connectors.gmail.knowledge import Knowledge
 from postroom.connectors.gmail.parse import headers_of, letter_of
-from postroom.connectors.gmail.refused import reason_of
-from postroom.connectors.gmail.reports import TakesCorrespondents
-from postroom.core.addresses import addresses
+from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.refused import reason_of
+from postroom.connectors.mail.reports import TakesCorrespondents
 from postroom.core.errors import BadInput
-from postroom.core.mime_headers import values
-from postroom.core.tiers import message_ids
+from postroom.core.mail.addresses import addresses
+from postroom.core.mail.headers import values
+from postroom.core.mail.tiers import message_ids
 from postroom.gmail.resources import Message
 
 log = structlog.get_logger()

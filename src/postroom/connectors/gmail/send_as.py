@@ -15,8 +15,8 @@ import orjson
 import structlog
 
 from postroom.connectors.state_file import read_object, replace_file
-from postroom.core.addresses import canonical
 from postroom.core.errors import PostroomError
+from postroom.core.mail.addresses import canonical
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import Forbidden
 

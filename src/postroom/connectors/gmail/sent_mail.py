@@ -13,11 +13,11 @@ from typing import Protocol, runtime_checkable
 import structlog
 
 from postroom.connectors.checkpoint import Passed
-from postroom.connectors.gmail.dates import Dates
-from postroom.connectors.gmail.fetch import CHUNK
-from postroom.connectors.gmail.knowledge import SentIds
 from postroom.connectors.gmail.people import People
 from postroom.connectors.gmail.taking import NOT_ITS_OWN
+from postroom.connectors.mail.dates import Dates
+from postroom.connectors.mail.fetch import CHUNK
+from postroom.connectors.mail.knowledge import SentIds
 from postroom.connectors.runtime import Vitals
 from postroom.core.errors import PostroomError
 from postroom.gmail.client import GmailClient

@@ -14,7 +14,7 @@ from typing import Any
 
 from postroom.gmail.quota import MINUTE, Quota, Ticket
 from postroom.gmail.terms import NEW_PROJECT, Terms, Use
-from postroom.private_files import open_private, private_folder
+from postroom.system.private_files import open_private, private_folder
 
 # A call that was on its way when the process died may have arrived a little later.
 ON_ITS_WAY = 10.0

@@ -15,9 +15,9 @@ from contextlib import aclosing
 import structlog
 
 from postroom.connectors.gmail.desk import Desk, End
-from postroom.connectors.gmail.fetch import CHUNK, Fetched, fetch
-from postroom.connectors.gmail.refused import reason_of
-from postroom.connectors.gmail.set_aside import SetAside
+from postroom.connectors.mail.fetch import CHUNK, Fetched, fetch
+from postroom.connectors.mail.refused import reason_of
+from postroom.connectors.mail.set_aside import SetAside
 from postroom.connectors.runtime import Vitals
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import (

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, cast
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from postroom.core.envelope import LONGEST_KEY, Kind, Name
 from postroom.core.errors import BadInput
-from postroom.core.queues import PEOPLE
+from postroom.core.queue.envelope import LONGEST_KEY, Kind, Name
+from postroom.core.queue.queues import PEOPLE
 from postroom.core.strict import exact_json
 from postroom.core.traceparent import parse_traceparent
 

@@ -28,9 +28,9 @@ from postroom.connectors.redis_stream.entry import Entry, Fields, place, to_enve
 from postroom.connectors.redis_stream.stream import FIRST, LONGEST_BLOCK, RedisStream
 from postroom.connectors.runtime import Vitals, pause
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
-from postroom.core.envelope import LARGEST_ENVELOPE
 from postroom.core.errors import BadInput, IntakeRefused, PostroomError, Refused, SettingsError
-from postroom.core.retry import RetryPolicy
+from postroom.core.jobs.retry import RetryPolicy
+from postroom.core.queue.envelope import LARGEST_ENVELOPE
 
 log = structlog.get_logger()
 

@@ -1,0 +1,1 @@
+"""Accounts: credentials, consent, and the tokens of providers."""

@@ -1,0 +1,188 @@
+"""What needs a mailbox at once: asked here, long-polled and leased by its connector, answered to whoever waits.
+
+Everything is in the store; this waits for signals, on both sides.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+from uuid import UUID
+
+import structlog
+
+from postroom.core.errors import BadInput, NotFound, PostroomError
+from postroom.core.mail.mailbox_requests import Kind
+from postroom.core.mail.message import storable
+from postroom.store import accounts, connectors
+from postroom.store import connector_requests as store
+from postroom.store.connector_requests import LeasedRequest, NewRequest, Reply, RequestView
+from postroom.store.engine.clock import Clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
+
+log = structlog.get_logger()
+
+LONGEST_WAIT = timedelta(seconds=60)
+LEASE = timedelta(minutes=2)
+EXPIRES = timedelta(minutes=5)
+MOST_AT_ONCE = 10
+POLL_S = 5.0
+LONGEST_ERROR = 500
+
+T = TypeVar("T")
+
+
+class ConnectorRequests:
+    """The requests to all connectors, as those who ask and those who answer see them."""
+
+    def __init__(self, database: Database, clock: Clock, *, poll_s: float = POLL_S) -> None:
+        self._database = database
+        self._clock = clock
+        self._poll_s = poll_s
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def next(
+        self,
+        endpoint_identity: str,
+        most: int = 1,
+        wait: timedelta = timedelta(0),
+        left: asyncio.Event | None = None,
+    ) -> list[LeasedRequest]:
+        """Leases up to `most` requests to one connector; when there is none, stays for `wait` until one comes.
+
+        `left` tells that nobody waits for the answer any more: then what was leased in that moment is given back.
+        """
+        if not 1 <= most <= MOST_AT_ONCE:
+            raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} requests")
+        _check_wait(wait)
+        left = left or asyncio.Event()
+
+        async def look() -> list[LeasedRequest]:
+            return await self._lease_whole(endpoint_identity, most)
+
+        leased = await self._within(wait, left, store.ASKED, store.signal_of(endpoint_identity), look)
+        if leased and left.is_set():
+            await self._give_back(endpoint_identity, leased)
+            return []
+        return leased or []
+
+    async def reply(self, request_id: UUID, endpoint_identity: str, lease_token: UUID, reply: Reply) -> None:
+        """Ends a request with its result, or with why there is none. Raises LeaseLost when it is not held any more."""
+        if (reply.result is None) == (reply.error is None):
+            raise BadInput("result", "goes without error, and error without result", "give one of the two")
+        if reply.error is not None:
+            reply = Reply(error=storable(" ".join(reply.error.split())[:LONGEST_ERROR]))
+        now = self._clock()
+        await self._database.run(store.end_request(request_id, endpoint_identity, lease_token, reply, now))
+
+    async def ask(
+        self,
+        endpoint_identity: str,
+        kind: Kind,
+        arguments: dict[str, object],
+        wait: timedelta = timedelta(0),
+        left: asyncio.Event | None = None,
+    ) -> RequestView:
+        """Asks the connector of an endpoint, and stays for `wait` until it has ended. The request as it then stands.
+
+        When nobody waits any more the request stays: whoever asks for the same gets the same one, as long as no
+        connector has begun with it. One that is under way may have looked already, so asking then is a new request.
+        """
+        _check_wait(wait)
+        await self._check_known(endpoint_identity)
+        now = self._clock()
+        request = NewRequest(new_id(), endpoint_identity, kind, arguments, now + EXPIRES)
+        id = await self._database.run(store.ask_connector(request, now))
+
+        async def look() -> RequestView | None:
+            view = await self._database.run(store.load_request(id))
+            return view if view.ended else None
+
+        ended = await self._within(wait, left or asyncio.Event(), store.ENDED, str(id), look)
+        return ended or await self._database.run(store.load_request(id))
+
+    async def close(self) -> None:
+        """Lets what is being given back arrive."""
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    async def _within(
+        self,
+        wait: timedelta,
+        left: asyncio.Event,
+        channel: str,
+        signal: str,
+        look: Callable[[], Awaitable[T]],
+    ) -> T | None:
+        """Looks, and looks again at each signal, until something is found, the time is over, or nobody waits."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait.total_seconds()
+        woken = asyncio.Event()
+        subscription = self._database.subscribe(
+            channel, lambda message: woken.set() if message in (signal, "") else None
+        )
+        leaving = asyncio.create_task(_set_after(left, woken))
+        try:
+            while True:
+                woken.clear()
+                if found := await look():
+                    return found
+                patience = deadline - loop.time()
+                if patience <= 0 or left.is_set():
+                    return None
+                await signalled(woken, min(patience, self._poll_s))
+        finally:
+            leaving.cancel()
+            subscription.close()
+
+    async def _lease_whole(self, endpoint_identity: str, most: int) -> list[LeasedRequest]:
+        """One look that is never broken off in the middle: whoever is canceled meanwhile leaves nothing leased."""
+        looking = asyncio.create_task(self._lease(endpoint_identity, most))
+        try:
+            return await asyncio.shield(looking)
+        except asyncio.CancelledError:
+            self._ending.add(returning := asyncio.create_task(self._return_looked(endpoint_identity, looking)))
+            returning.add_done_callback(self._ending.discard)
+            raise
+
+    async def _lease(self, endpoint_identity: str, most: int) -> list[LeasedRequest]:
+        """A connector with nothing to do only reads."""
+        now = self._clock()
+        if not await self._database.run(store.any_request_due(endpoint_identity, now)):
+            return []
+        return await self._database.run(store.lease_requests(endpoint_identity, most, new_id(), LEASE, now))
+
+    async def _return_looked(self, endpoint_identity: str, looking: "asyncio.Task[list[LeasedRequest]]") -> None:
+        try:
+            await self._give_back(endpoint_identity, await looking)
+        except PostroomError as error:
+            log.warning("connector.requests_not_given_back", error=type(error).__name__)
+
+    async def _give_back(self, endpoint_identity: str, leased: list[LeasedRequest]) -> None:
+        if leased:
+            await self._database.run(store.give_back_requests(endpoint_identity, leased[0].lease_token))
+
+    async def _check_known(self, endpoint_identity: str) -> None:
+        """A request to a connector that never was would wait for nobody."""
+        if await self._database.run(connectors.connectors_of(endpoint_identity)):
+            return
+        if await self._database.run(accounts.account_at(endpoint_identity)) is None:
+            raise NotFound(f"no connector of {endpoint_identity!r} ever reported; connector.list shows those that did")
+
+
+def expires_in_s(request: LeasedRequest, now: datetime) -> float:
+    """How long an answer is still of use, for a connector whose own clock may be wrong."""
+    return max(0.0, (request.expires_at - now).total_seconds())
+
+
+def _check_wait(wait: timedelta) -> None:
+    if not timedelta(0) <= wait <= LONGEST_WAIT:
+        longest = LONGEST_WAIT.total_seconds()
+        raise BadInput("wait_s", f"is {wait.total_seconds():g}", f"wait from 0 to {longest:g} seconds")
+
+
+async def _set_after(first: asyncio.Event, second: asyncio.Event) -> None:
+    await first.wait()
+    second.set()

@@ -1,0 +1,1 @@
+"""Puts the parts together: each can be started and stopped alone."""

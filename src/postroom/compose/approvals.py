@@ -1,0 +1,97 @@
+"""Approvals, put together from the settings: the channels that ask, the bot and the hook that take answers."""
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import httpx2
+from starlette.routing import Route
+
+from postroom.act.approvals import Approvals, Channel
+from postroom.act.discord_buttons import PURPOSE, Buttons
+from postroom.act.webhook import AnswerHook, WebhookChannel
+from postroom.compose.google import vault_of
+from postroom.core.jobs.types import CATALOGUE
+from postroom.settings.reading import Settings
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.secret_keys import list_key_uses
+
+if TYPE_CHECKING:
+    from postroom.act.discord import DiscordChannel
+
+HOOK = "/hooks/approvals"
+
+
+class ApprovalDesk:
+    """The channels of one process. Raises SettingsError when a bot is set up and its library is not installed."""
+
+    def __init__(self, settings: Settings, database: Database) -> None:
+        self._settings = settings
+        self._database = database
+        self._http = httpx2.AsyncClient()
+        self._discord = _discord_channel(settings)
+
+    @property
+    def channels(self) -> list[Channel]:
+        approvals, found = self._settings.approvals, list[Channel]()
+        if self._discord is not None:
+            found.append(self._discord)
+        if approvals.webhook_url is not None and approvals.webhook_secret is not None:
+            secret = approvals.webhook_secret.get_secret_value()
+            found.append(WebhookChannel(self._http, approvals.webhook_url, secret, wall_clock, approvals.public_url))
+        return found
+
+    async def __aenter__(self) -> Self:
+        if self._discord is not None:
+            uses = await self._database.run(list_key_uses())
+            vault_of(self._settings).prepare([use.id for use in uses if use.secrets], wall_clock())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+        if self._discord is not None:
+            await self._discord.aclose()
+
+
+def _discord_channel(settings: Settings) -> "DiscordChannel | None":
+    token, channel = settings.discord.token, settings.discord.channel
+    if token is None or channel is None:
+        return None
+    from postroom.act.discord import DiscordChannel, DiscordTerms
+    from postroom.act.discord_library import point_at
+
+    point_at(settings.discord.base_url, settings.discord.gateway_url)
+    terms = DiscordTerms(token.get_secret_value(), int(channel), settings.approvals.public_url)
+    return DiscordChannel(terms, _buttons(settings))
+
+
+async def run_discord_bot(settings: Settings, database: Database) -> None:
+    """Until canceled. Without a bot there is nothing to listen for."""
+    token = settings.discord.token
+    if token is None:
+        await asyncio.Event().wait()
+        return
+    from postroom.act.discord_bot import DiscordBot
+    from postroom.act.discord_library import point_at
+
+    point_at(settings.discord.base_url, settings.discord.gateway_url)
+    approvals = Approvals(database, CATALOGUE, wall_clock)
+    bot = DiscordBot(token.get_secret_value(), approvals, _buttons(settings), settings.discord.approvers)
+    await bot.run()
+
+
+def approval_routes(settings: Settings, database: Database) -> list[Route]:
+    """The door for answers of the webhook, where it is wanted."""
+    approvals = settings.approvals
+    if not approvals.webhook_answers or approvals.webhook_secret is None:
+        return []
+    hook = AnswerHook(Approvals(database, CATALOGUE, wall_clock), approvals.webhook_secret.get_secret_value())
+    return [Route(HOOK, hook.take, methods=["POST"])]
+
+
+def _buttons(settings: Settings) -> Buttons:
+    vault = vault_of(settings)
+    return Buttons(lambda: vault.signing_keys(PURPOSE))

@@ -1,0 +1,210 @@
+"""The gate of this process: which requests that change a mailbox may leave, judged by the database.
+
+The process lets requests out under a *grant* of two seconds, renewed as long as there is something to send. To renew
+registers the process with the generation of pauses that it has read. Whoever pauses raises the generation and waits
+until every registered process has read it, or until its grant has surely run out: so once `pause` has answered,
+nothing leaves. Time is measured by a clock that goes on in sleep: a process that was stopped wakes without a grant.
+
+Each clearance is a look at the database of its own: pauses, the account, the lease, the action, what is protected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import structlog
+
+from postroom.core.errors import LeaseLost, PostroomError, StoreError
+from postroom.gmail.gate import ClearanceExpired
+from postroom.jobs.worker import holder_name
+from postroom.manage.pausing import GRANT_S
+from postroom.store import departures, pauses
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
+from postroom.store.labels import SeenLabel, sync_labels
+from postroom.system.boot_clock import BootClock, since_boot
+
+if TYPE_CHECKING:
+    from postroom.core.actions.permits import Permit
+    from postroom.gmail.resources import Label
+    from postroom.store.engine.database import Database
+
+log = structlog.get_logger()
+
+# How often a process that may send looks whether somebody has paused: on SQLite nobody tells it.
+LOOK_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Grant:
+    generation: int
+    deadline: float
+
+
+class MailboxGate:
+    """One for all clients of a process. Without `open`, it is as safe, but pausing has to wait for its grant's end."""
+
+    def __init__(self, database: Database, clock: Clock = wall_clock, boot: BootClock = since_boot) -> None:
+        self.protects_labels = False
+        self._database = database
+        self._clock = clock
+        self._boot = boot
+        self._id = new_id()
+        self._grant: _Grant | None = None
+        self._renewing = asyncio.Lock()
+        self._generation: int | None = None
+        self._registered = False
+        self._on_wire: Counter[UUID] = Counter()
+        self._heard = asyncio.Event()
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, database: Database, clock: Clock = wall_clock) -> AsyncGenerator[MailboxGate]:
+        """A gate that answers pauses at once."""
+        gate = cls(database, clock)
+        subscription = database.subscribe(pauses.CHANNEL, lambda _scope: gate._heard.set())
+        looking = asyncio.create_task(gate._look_forever(), name="postroom-gate")
+        try:
+            yield gate
+        finally:
+            subscription.close()
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+            with contextlib.suppress(StoreError):
+                await gate._retire()
+
+    async def clear(
+        self, permits: Sequence[Permit], labels: Mapping[str, frozenset[str] | None], listed: frozenset[UUID]
+    ) -> _Clearance:
+        """Asks about all of them at once. Raises what the database raises."""
+        grant = await self._granted()
+        started = self._boot()
+        found = await self._database.run(departures.check_departures(permits, labels, listed))
+        self.protects_labels = found.protects_labels
+        if found.generation != grant.generation:
+            grant = await self._renew(grant)
+        refused, now = dict(found.refused), self._boot()
+        for place, permit in enumerate(permits):
+            if permit.lease.deadline <= now:
+                refused[place] = LeaseLost("the lease has run out meanwhile; somebody else may have the work")
+        leases = [permit.lease.deadline for place, permit in enumerate(permits) if place not in refused]
+        deadline = min([grant.deadline, started + GRANT_S, *leases])
+        return _Clearance(self, permits[0].account_id, deadline, refused, found)
+
+    async def learn_labels(self, account_id: UUID, labels: Sequence[Label]) -> None:
+        """Takes over what the mailbox has."""
+        await self._database.run(sync_labels(account_id, [seen_label(each) for each in labels], self._clock()))
+
+    def is_good(self, generation: int, deadline: float) -> bool:
+        """Whether something may still be written that was cleared under this generation, until then."""
+        grant = self._grant
+        return grant is not None and grant.generation == generation and self._boot() < deadline
+
+    def count(self, account_id: UUID, change: int) -> None:
+        """Requests on the wire, for whoever pauses meanwhile."""
+        self._on_wire[account_id] += change
+
+    async def _granted(self) -> _Grant:
+        """The grant, renewed when half of it is over."""
+        grant = self._grant
+        if grant is not None and self._boot() < grant.deadline - GRANT_S / 2:
+            return grant
+        return await self._renew(grant)
+
+    async def _renew(self, old: _Grant | None) -> _Grant:
+        """Registers this process, unless somebody else has just done so. Raises what the database raises."""
+        async with self._renewing:
+            if self._grant is not None and self._grant is not old:
+                return self._grant
+            held = None if self._grant is None else self._grant.generation
+            started = self._boot()
+            generation = await self._register(held)
+            if held is not None and generation != held:
+                # Nothing leaves under the old one from here on, and only then may whoever pauses know.
+                self._grant = None
+                started = self._boot()
+                generation = await self._register(None)
+            self._grant = _Grant(generation, started + GRANT_S)
+            self._generation = generation
+            return self._grant
+
+    async def _register(self, held: int | None) -> int:
+        on_wire = {str(account): count for account, count in self._on_wire.items() if count}
+        self._registered = True
+        verb = departures.register_departures(self._id, holder_name(), on_wire, held, self._clock())
+        return await self._database.run(verb)
+
+    async def _look_forever(self) -> None:
+        while True:
+            await signalled(self._heard, LOOK_EVERY_S)
+            try:
+                await self._look()
+            except StoreError as error:
+                log.warning("gate.interrupted", error=type(error).__name__)
+
+    async def _look(self) -> None:
+        """Answers a pause; a process that has nothing to send, and nothing on the wire, need not be waited for."""
+        self._heard.clear()
+        if not self._registered:
+            return
+        grant = self._grant
+        if (grant is None or self._boot() >= grant.deadline) and not any(self._on_wire.values()):
+            await self._retire()
+        elif await self._database.run(departures.pause_generation()) != self._generation:
+            await self._renew(grant)
+
+    async def _retire(self) -> None:
+        async with self._renewing:
+            self._grant = None
+            if self._registered:
+                await self._database.run(departures.retire_departures(self._id))
+                self._registered = False
+
+
+class _Clearance:
+    """See `gmail.gate.Clearance`. It is good for one generation of pauses, that which the database was asked at."""
+
+    def __init__(
+        self,
+        gate: MailboxGate,
+        account_id: UUID,
+        deadline: float,
+        refused: Mapping[int, PostroomError],
+        found: departures.Checked,
+    ) -> None:
+        self.refused = refused
+        self.wants_labels = found.wants_labels
+        self.wants_names = bool(found.unknown_labels)
+        self._gate = gate
+        self._account_id = account_id
+        self._generation = found.generation
+        self._deadline = deadline
+        self._has_left = False
+
+    def check(self) -> None:
+        if not self._gate.is_good(self._generation, self._deadline):
+            raise ClearanceExpired
+        if not self._has_left:
+            self._has_left = True
+            self._gate.count(self._account_id, 1)
+
+    @contextlib.contextmanager
+    def on_the_wire(self) -> Generator[None]:
+        try:
+            yield
+        finally:
+            if self._has_left:
+                self._has_left = False
+                self._gate.count(self._account_id, -1)
+
+
+def seen_label(label: Label) -> SeenLabel:
+    """A label as the store keeps it."""
+    return SeenLabel(label.id, label.name, "system" if label.type == "system" else "user")

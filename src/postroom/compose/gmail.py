@@ -1,0 +1,291 @@
+"""The Gmail connector as a process of its own, put together: its mailbox, its switchboard, what it knows, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import platform
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from postroom import __version__
+from postroom.compose.connector import connector_token, exporting_alone, heartbeat_every, introduce, until_stopped
+from postroom.core.errors import BadInput, PostroomError
+from postroom.core.mail.accounts import gmail_endpoint, mailbox_name
+from postroom.store.restore_lock import sharing_folder
+from postroom.system.private_files import open_private, private_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx2
+
+    from postroom.connectors.contact_cache import ContactCache
+    from postroom.connectors.filter_cache import FilterCache
+    from postroom.connectors.gmail.hints import Hints
+    from postroom.connectors.gmail.live import GmailConnector
+    from postroom.connectors.mcp_switchboard import McpSwitchboard
+    from postroom.connectors.runtime import Vitals
+    from postroom.connectors.sent_index import SentIndex
+    from postroom.core.tally import Tally
+    from postroom.gmail.client import GmailClient
+    from postroom.gmail.quota import Quota
+    from postroom.gmail.tokens import TokenProvider
+    from postroom.settings.reading import Settings
+
+
+# How many requests a connector works on beside the one it has just got: none waits behind a long search.
+BESIDE = 3
+
+
+class Watching(TypedDict):
+    """Which mailbox, the user's other addresses, and whether one round is enough.
+
+    `ready` is called with the identity when the switchboard knows the connector, `told` with what one round brought.
+    """
+
+    email: str
+    also: tuple[str, ...]
+    once: bool
+    ready: Callable[[str], None]
+    told: Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The connector, and what is kept fresh beside it."""
+
+    connector: GmailConnector
+    client: GmailClient
+    contacts: ContactCache
+    filters: FilterCache
+    sent: SentIndex
+
+
+async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: Unpack[Watching]) -> None:
+    """Watches the mailbox until `stop`, or for one round."""
+    import httpx2
+
+    from postroom.connectors.mcp_switchboard import switchboard_at
+    from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+    from postroom.store.engine.clock import wall_clock
+
+    email = watching["email"].lower()
+    identity = gmail_endpoint(email)
+    token = connector_token(settings, identity)
+    vitals = Vitals(wall_clock)
+    with held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder:
+        async with (
+            exporting_alone(settings) as tally,
+            httpx2.AsyncClient(timeout=30) as http,
+            switchboard_at(settings.connector.switchboard_url, token) as switchboard,
+        ):
+            host = platform.node() or "postroom"
+            heart = Heart(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
+            await introduce(heart)
+            own = [email, *watching["also"]]
+            with _parts(settings, switchboard, http, folder, vitals, own, tally=tally) as parts:
+                watching["ready"](identity)
+                await _refresh(parts)
+                if watching["once"]:
+                    watching["told"](await parts.connector.sync())
+                    await heart.beat()
+                    return
+                async with (
+                    beating(heart, heartbeat_every(settings)),
+                    _beside(_chores(settings, parts, switchboard, stop)),
+                ):
+                    poll = timedelta(seconds=settings.gmail.poll_s)
+                    await until_stopped(parts.connector.run(poll, stop), stop)
+
+
+async def watch_within(
+    settings: Settings,
+    switchboard: McpSwitchboard,
+    http: httpx2.AsyncClient,
+    email: str,
+    *,
+    tally: Tally,
+    quota: Quota,
+) -> None:
+    """Watches the mailbox in the process that holds the switchboard too, until canceled."""
+    from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+    from postroom.store.engine.clock import wall_clock
+
+    identity, stop = gmail_endpoint(email), asyncio.Event()
+    vitals = Vitals(wall_clock)
+    host = platform.node() or "postroom"
+    heart = Heart(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
+    with (
+        held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder,
+        _parts(settings, switchboard, http, folder, vitals, [email], tally=tally, quota=quota) as parts,
+    ):
+        await introduce(heart)
+        await _refresh(parts)
+        async with beating(heart, heartbeat_every(settings)), _beside(_chores(settings, parts, switchboard, stop)):
+            await parts.connector.run(timedelta(seconds=settings.gmail.poll_s), stop)
+
+
+@contextlib.contextmanager
+def held_folder(folder: Path) -> Generator[Path]:
+    """The connector's own folder, held by one process at a time: two would write over each other's checkpoint.
+
+    The lock is the mailbox's, whichever spelling of its address the folder is named after.
+    """
+    email = folder.name.removeprefix("gmail-")
+    locked = folder.with_name(f"gmail-{mailbox_name(email)}")
+    for each in {folder, locked}:
+        private_folder(each)
+    with (
+        sharing_folder(folder.parent.parent),
+        open(open_private(locked / "lock", os.O_WRONLY | os.O_CREAT), "w") as lock,
+    ):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            problem = f"a connector for {email} runs already in {folder.parent}"
+            raise BadInput("--email", problem, "stop that one first, or give another --data-dir") from None
+        yield folder
+
+
+@contextlib.contextmanager
+def _parts(
+    settings: Settings,
+    switchboard: McpSwitchboard,
+    http: httpx2.AsyncClient,
+    folder: Path,
+    vitals: Vitals,
+    addresses: Sequence[str],
+    *,
+    tally: Tally | None = None,
+    quota: Quota | None = None,
+) -> Generator[Parts]:
+    from postroom.compose.google import quota_terms
+    from postroom.connectors.checkpoint import Checkpoint
+    from postroom.connectors.contact_cache import ContactCache
+    from postroom.connectors.filter_cache import FilterCache
+    from postroom.connectors.gmail.live import GmailConnector
+    from postroom.connectors.gmail.send_as import SendAsAddresses
+    from postroom.connectors.gmail.spending import RememberedQuota
+    from postroom.connectors.mail.knowledge import Knowledge
+    from postroom.connectors.sent_index import SentIndex
+    from postroom.gmail.client import GmailClient
+    from postroom.store.engine.clock import wall_clock
+
+    email = addresses[0]
+    tokens = _tokens(settings, switchboard)
+    good_for = timedelta(seconds=settings.connector.contacts_stale_s)
+    contacts = ContactCache(folder / "contacts.json", switchboard, wall_clock, good_for)
+    vitals.contacts_generated_at = lambda: contacts.generated_at
+    filters = FilterCache(folder / "filters.json", switchboard)
+    with (
+        contextlib.closing(SentIndex(folder / "sent.db")) as sent,
+        contextlib.closing(RememberedQuota(folder / "quota", quota_terms(settings))) as own,
+    ):
+        client = GmailClient(http, settings.gmail.base_url, tokens, quota=quota or own)
+        connector = GmailConnector(
+            client,
+            switchboard,
+            Checkpoint(folder / "checkpoint.json"),
+            email=email,
+            endpoint_identity=gmail_endpoint(email),
+            clock=wall_clock,
+            tally=tally,
+            vitals=vitals,
+            knowledge=Knowledge(
+                addresses,
+                more_addresses=SendAsAddresses(folder / "send_as.json", client, wall_clock),
+                sent=sent,
+                contacts=contacts.addresses,
+                policy=filters.policy,
+            ),
+            folder=folder,
+            hints=_hints(settings, http, email, tokens),
+        )
+        yield Parts(connector, client, contacts, filters, sent)
+
+
+def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
+    """From the switchboard, unless the settings hold one, as for the sandbox."""
+    from postroom.gmail.scopes import Consented
+    from postroom.gmail.tokens import AccessToken, PlainTokens, Tokens
+    from postroom.store.engine.clock import wall_clock
+
+    given = settings.gmail.token
+
+    async def plain() -> str:
+        return "" if given is None else given.get_secret_value()
+
+    async def fetch(refused: str | None) -> AccessToken:
+        asked_at = wall_clock()
+        granted = await switchboard.access_token(refused)
+        consented = Consented(granted.account, granted.scopes)
+        return AccessToken(granted.value, asked_at + granted.expires_in, consented)
+
+    return Tokens(fetch, wall_clock) if given is None else PlainTokens(plain)
+
+
+def _hints(settings: Settings, http: httpx2.AsyncClient, email: str, tokens: TokenProvider) -> Hints | None:
+    """Pulled as the service account, if the settings name one's key file, else with the mailbox's own consent."""
+    from postroom.compose.google import pubsub_key_file
+    from postroom.connectors.gmail.hints import PubSubHints
+    from postroom.gmail.scopes import PUBSUB
+    from postroom.gmail.service_account import service_account_tokens
+    from postroom.store.engine.clock import wall_clock
+
+    gmail = settings.gmail
+    if gmail.pubsub_subscription is None:
+        return None
+    if (file := pubsub_key_file(settings)) is not None:
+        tokens = service_account_tokens(http, file, (PUBSUB,), wall_clock)
+    return PubSubHints(http, gmail.pubsub_subscription, email, tokens, gmail.pubsub_url)
+
+
+async def _refresh(parts: Parts) -> None:
+    """Before the first round, so that it goes by what counts now. Without, mail is handed in all the same."""
+    for refresh in (parts.filters.refresh, parts.contacts.refresh):
+        with contextlib.suppress(PostroomError, OSError):
+            await refresh()
+
+
+def _chores(
+    settings: Settings, parts: Parts, switchboard: McpSwitchboard, stop: asyncio.Event
+) -> list[Coroutine[Any, Any, None]]:
+    """What goes on beside the rounds. None of it can end the connector."""
+    from postroom.connectors.gmail.asked import Asked
+    from postroom.connectors.gmail.watch import keep_watching
+    from postroom.connectors.request_desk import RequestDesk
+
+    chores: list[Coroutine[Any, Any, None]] = [
+        parts.filters.run(stop),
+        parts.contacts.run(stop, timedelta(seconds=settings.connector.contacts_refresh_s)),
+        RequestDesk(switchboard, Asked(parts.connector, parts.client).handlers(), BESIDE).run(stop),
+        parts.connector.sent_mail.keep_reading(),
+    ]
+    if settings.gmail.pubsub_topic is not None:
+        chores.append(keep_watching(parts.client, settings.gmail.pubsub_topic))
+    return chores
+
+
+@contextlib.asynccontextmanager
+async def _beside(works: Sequence[Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+    tasks = {asyncio.create_task(work) for work in works}
+    for task in tasks:
+        task.add_done_callback(_tell_failure)
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def _tell_failure(task: asyncio.Task[None]) -> None:
+    import structlog
+
+    if not task.cancelled() and (error := task.exception()) is not None:
+        structlog.get_logger().error("connector.chore_failed", error=type(error).__name__)

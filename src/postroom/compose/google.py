@@ -1,0 +1,61 @@
+"""The user's own app at Google, and the vault of this installation, as the settings name them."""
+
+from typing import TYPE_CHECKING
+
+from postroom.core.errors import BadInput, SettingsError
+
+if TYPE_CHECKING:
+    from postroom.gmail.oauth import GoogleApp
+    from postroom.gmail.service_account import KeyFile
+    from postroom.gmail.terms import Terms
+    from postroom.settings.reading import Settings
+    from postroom.vault.sealing import Vault
+
+
+def google_app(settings: "Settings") -> "GoogleApp":
+    """Raises SettingsError when the app is not set: there is none that all could share."""
+    from postroom.gmail.oauth import GoogleApp
+
+    google = settings.google
+    if google.client_id is None or google.client_secret is None:
+        raise SettingsError(
+            "google.client_id and google.client_secret are not set; make an app of your own at Google, "
+            "as docs/how-to/connect-gmail.md shows, and set both"
+        )
+    secret = google.client_secret.get_secret_value()
+    return GoogleApp(google.client_id, secret, google.auth_url, google.token_url, google.revoke_url)
+
+
+def quota_terms(settings: "Settings") -> "Terms":
+    """What Google allows one user, as the settings have it."""
+    from postroom.gmail.terms import PRICES, Terms
+
+    gmail = settings.gmail
+    try:
+        return Terms(gmail.units_per_minute, gmail.reserve_units, {**PRICES, **gmail.prices})
+    except BadInput as error:
+        setting = {"reserve": "reserve_units"}.get(error.field, error.field)
+        raise SettingsError(f"gmail.{setting}: {error.problem}; {error.remedy}") from None
+
+
+def pubsub_key_file(settings: "Settings") -> "KeyFile | None":
+    """The key file of the service account that pulls hints, if there is one."""
+    from postroom.gmail.service_account import KeyFile
+
+    path = settings.gmail.pubsub_key_file
+    return None if path is None else KeyFile(path, "gmail.pubsub_key_file", (settings.google.token_url,))
+
+
+def scopes_beside(settings: "Settings") -> tuple[str, ...]:
+    """What a consent has to allow beside its level: pulling hints, unless a service account does that."""
+    from postroom.gmail.scopes import PUBSUB
+
+    gmail = settings.gmail
+    return (PUBSUB,) if gmail.pubsub_subscription is not None and gmail.pubsub_key_file is None else ()
+
+
+def vault_of(settings: "Settings") -> "Vault":
+    from postroom.vault.sealing import Vault
+
+    key = settings.secret_key
+    return Vault(settings.data_dir, None if key is None else key.get_secret_value())

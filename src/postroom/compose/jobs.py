@@ -1,0 +1,101 @@
+"""The handler of each type of job, put together from the settings."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from postroom.act.approvals import Channel
+from postroom.act.executor import Executor
+from postroom.act.undo import Undoing
+from postroom.compose.mailboxes import Mailboxes
+from postroom.core.actions.safety import Policy
+from postroom.core.jobs.types import CATALOGUE
+from postroom.handlers.action_gmail import ActionGmail
+from postroom.handlers.approval_notify import ApprovalNotify
+from postroom.handlers.classify import Adviser, Classify
+from postroom.handlers.history_sync import HistorySyncGmail
+from postroom.handlers.ingest_gmail import IngestGmail
+from postroom.handlers.labels_sync import LabelsSyncGmail
+from postroom.handlers.outbound_send import OutboundSend
+from postroom.handlers.snooze_sweep import SnoozeSweep
+from postroom.handlers.undo_action import UndoAction
+from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
+from postroom.jobs.run import Handler
+from postroom.outbound.carrier import GmailCarrier
+from postroom.outbound.delivery import Sender
+from postroom.outbound.pace import Pace
+from postroom.outbound.restored import RestorePace, RestoreWatch
+from postroom.settings.reading import Settings
+from postroom.settings.sections import SafetySettings
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+
+
+def policy_of(safety: SafetySettings) -> Policy:
+    """What the user has settled once and for all about safety."""
+    return Policy(
+        safety.confidence,
+        safety.trash_confidence,
+        frozenset(safety.always_approve),
+        safety.trust_rules,
+        safety.trust_agents,
+        safety.hourly_cap,
+        safety.agent_hourly_cap,
+    )
+
+
+def job_handlers(
+    settings: Settings,
+    database: Database,
+    mailboxes: Mailboxes,
+    adviser: Adviser | None,
+    channels: Sequence[Channel] = (),
+) -> dict[str, Handler]:
+    executor = Executor(database, CATALOGUE, wall_clock, settings.gmail.snooze_label)
+    undoing = Undoing(database, CATALOGUE, wall_clock)
+    classify = Classify(
+        database,
+        CATALOGUE,
+        policy=policy_of(settings.safety),
+        adviser=adviser,
+        approval_time=timedelta(hours=settings.safety.approval_hours),
+    )
+    return {
+        "classify": classify,
+        "action.gmail": ActionGmail(executor, mailboxes.mailbox_of, settings.safety.hourly_cap),
+        "undo.action": UndoAction(undoing, mailboxes.mailbox_of),
+        "unsnooze.gmail": UnsnoozeGmail(database, mailboxes.mailbox_of, settings.gmail.snooze_label),
+        "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.client_of),
+        "history.sync.gmail": HistorySyncGmail(database),
+        "ingest.gmail": IngestGmail(database),
+        "approval.notify": ApprovalNotify(database, channels, hourly=settings.safety.approval_notices_per_hour),
+        "outbound.send": OutboundSend(
+            database,
+            mailboxes.client_of,
+            settings.safety.hourly_cap,
+            timedelta(days=settings.outbound.auto_reply_days),
+        ),
+    }
+
+
+def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) -> RestoreWatch:
+    """What notices that the database was restored, and compares it with the mailboxes."""
+    pace = RestorePace(settle=timedelta(seconds=settings.outbound.restore_settle_s))
+    sweep = SnoozeSweep(database, mailboxes.client_of, settings.gmail.snooze_label)
+    return RestoreWatch(database, settings.data_dir, _carrier_of(mailboxes), pace, wake_snoozed=sweep)
+
+
+def sender(settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch) -> Sender:
+    """What delivers the mail that `outbound.send` has admitted."""
+    outbound = settings.outbound
+    pace = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
+    return Sender(
+        database,
+        lambda permit: GmailCarrier(mailboxes.client_of(permit.account_id).under(permit)),
+        pace,
+        before_sending=watch.before_sending,
+    )
+
+
+def _carrier_of(mailboxes: Mailboxes) -> Callable[[UUID], GmailCarrier]:
+    return lambda account_id: GmailCarrier(mailboxes.client_of(account_id))

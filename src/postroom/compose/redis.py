@@ -1,0 +1,73 @@
+"""The Redis connector put together: its consumer, its switchboard, its heartbeat, and how it starts and ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from postroom import __version__
+from postroom.compose.connector import connector_token, exporting_alone, heartbeat_every, introduce, until_stopped
+from postroom.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from postroom.settings.reading import Settings
+
+
+class Reading(TypedDict):
+    """What is read, as whom, and how; `ready` is called with the identity when the group is joined."""
+
+    stream: str
+    group: str
+    consumer: str
+    identity: str
+    batch: int
+    claim_after: timedelta
+    ready: Callable[[str], None]
+
+
+async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: Unpack[Reading]) -> None:
+    """Reads the stream until `stop`. What is handed in then may end; it is pending in Redis anyway."""
+    from postroom.connectors.mcp_switchboard import switchboard_at
+    from postroom.connectors.redis_stream.source import RedisSource
+    from postroom.connectors.redis_stream.stream import RedisStream
+    from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+    from postroom.store.engine.clock import wall_clock
+
+    identity, consumer = reading["identity"], reading["consumer"]
+    token = connector_token(settings, identity)
+    vitals = Vitals(wall_clock)
+    async with (
+        exporting_alone(settings),
+        _redis(settings) as redis,
+        switchboard_at(settings.connector.switchboard_url, token) as switchboard,
+    ):
+        source = RedisSource(
+            RedisStream(redis, reading["stream"], reading["group"], consumer),
+            switchboard,
+            vitals,
+            identity=identity,
+            clock=wall_clock,
+            rng=Random(),  # noqa: S311 (jitter)
+            batch=reading["batch"],
+            claim_after=reading["claim_after"],
+        )
+        heart = Heart(switchboard, Connector("redis-stream", identity, consumer, __version__), vitals, wall_clock)
+        await introduce(heart)
+        async with beating(heart, heartbeat_every(settings)):
+            await until_stopped(source.run(stop, lambda: reading["ready"](identity)), stop)
+
+
+def _redis(settings: Settings) -> Redis:
+    from postroom.connectors.redis_stream.stream import connect
+
+    if settings.redis.url is None:
+        raise SettingsError("redis.url is not set; give --url, or POSTROOM_REDIS_URL when it holds a password")
+    try:
+        return connect(settings.redis.url.get_secret_value())
+    except ValueError:  # its text may quote the address, and that holds a password
+        raise SettingsError("redis.url is no address; write it like redis://user:password@host:6379/0") from None

@@ -1,0 +1,1 @@
+"""What every mail connector does, whatever the provider."""

@@ -1,0 +1,113 @@
+"""What the connector goes by when it gives tiers: the user's addresses, contacts, the ids of sent mail, the policy."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import Protocol, cast
+
+from postroom.core.mail.ingestion import IngestionPolicy
+from postroom.core.mail.tiers import Known
+
+NOBODY: frozenset[str] = frozenset()
+
+
+class SentIds(Protocol):
+    """The Message-IDs of what the user has sent, each as `<id>`."""
+
+    def add(self, ids: Iterable[str]) -> object: ...
+
+    def __contains__(self, id: str) -> bool: ...
+
+
+class SentIdsInMemory:
+    """For a connector that has no folder to keep them in."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+
+    def add(self, ids: Iterable[str]) -> None:
+        self._ids.update(ids)
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._ids
+
+
+class Either(AbstractSet[str]):
+    """Two sets as one, without a copy: membership is asked for every message."""
+
+    def __init__(self, one: AbstractSet[str], other: AbstractSet[str]) -> None:
+        self._one = one
+        self._other = other
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._one or item in self._other
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._one
+        yield from (each for each in self._other if each not in self._one)
+
+    def __len__(self) -> int:
+        return len(self._one) + sum(each not in self._one for each in self._other)
+
+    def __bool__(self) -> bool:
+        return bool(self._one or self._other)
+
+
+class MoreAddresses(Protocol):
+    """Addresses of the user's beside those that were given."""
+
+    def addresses(self) -> AbstractSet[str]: ...
+
+    async def freshen(self) -> None:
+        """Looks them up where that is due. Does not raise: mail is taken without them too."""
+        ...
+
+
+class Knowledge:
+    """Asked anew for every batch, so that addresses, contacts and policy may change while the connector runs.
+
+    `contacts` gives canonical addresses, or None when they are missing or too old to go by.
+    """
+
+    def __init__(
+        self,
+        user_addresses: Collection[str],
+        *,
+        more_addresses: MoreAddresses | None = None,
+        sent: SentIds | None = None,
+        contacts: Callable[[], AbstractSet[str] | None] = lambda: NOBODY,
+        policy: Callable[[], IngestionPolicy] = IngestionPolicy,
+    ) -> None:
+        self._given = Known.of(user_addresses).user_addresses
+        self._more = more_addresses
+        # An index that is still empty is false, and must not be taken for none.
+        self.sent: SentIds = SentIdsInMemory() if sent is None else sent
+        self._contacts = contacts
+        self._learned: set[str] = set()
+        self._policy = policy
+
+    def known(self) -> Known:
+        # Of the sent ids only membership is asked, so an index on disk will do.
+        contacts = Either(self._contacts() or NOBODY, self._learned)
+        return Known(self._mine(), contacts, cast("AbstractSet[str]", self.sent))
+
+    def add_contacts(self, addresses: Iterable[str]) -> None:
+        """People whom the switchboard has just been told of: they count at once, and not when it is asked again."""
+        self._learned.update(addresses)
+
+    @property
+    def is_degraded(self) -> bool:
+        return self._contacts() is None
+
+    def policy(self) -> IngestionPolicy:
+        return self._policy()
+
+    def is_mine(self, address: str) -> bool:
+        return address in self._mine()
+
+    async def freshen(self) -> None:
+        """Before a round: what is looked up from time to time."""
+        if self._more is not None:
+            await self._more.freshen()
+
+    def _mine(self) -> AbstractSet[str]:
+        return self._given if self._more is None else self._given | self._more.addresses()

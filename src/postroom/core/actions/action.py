@@ -1,0 +1,276 @@
+"""What can be done with a message: the thirteen actions, their parameters, and what each changes.
+
+Most actions are a difference of labels: some to add, some to remove. What an action really changed is that difference
+against the labels before it, the pre-image; `core/actions/undo.py` makes its inverse. INBOX, SPAM and TRASH are places:
+a message is in at most one of them, and putting it in one takes it out of the others.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import UUID
+
+import orjson
+
+from postroom.core.actions.snooze import check_snooze
+from postroom.core.errors import BadInput, Fatal
+from postroom.core.mail.addresses import canonical
+from postroom.core.mail.label_names import looks_like
+
+ACTION_TYPES = (
+    "archive",
+    "apply_label",
+    "remove_label",
+    "mark_read",
+    "mark_unread",
+    "star",
+    "unstar",
+    "trash",
+    "restore",
+    "delete",
+    "snooze",
+    "forward",
+    "auto_reply",
+)
+# What no undo takes back.
+IRREVERSIBLE = frozenset({"delete", "forward", "auto_reply"})
+SENDING = frozenset({"forward", "auto_reply"})
+PLACES = frozenset({"INBOX", "SPAM", "TRASH"})
+# Gmail's own labels are states and places that other actions stand for, each with a policy of its own. Putting them on
+# or taking them off as if they were the user's would go round it.
+INSTEAD: Mapping[str, str] = {
+    "INBOX": "use archive, or restore for what is in the trash; undo brings back what was archived",
+    "TRASH": "use trash, or restore",
+    "SPAM": "use trash, or report it as spam in Gmail",
+    "UNREAD": "use mark_unread, or mark_read",
+    "STARRED": "use star, or unstar",
+    "IMPORTANT": "use star; what is important Gmail tells by itself",
+    "SENT": "use a label of your own; this one Gmail alone puts on",
+    "DRAFT": "use a label of your own; this one Gmail alone puts on",
+    "CHAT": "use a label of your own; this one Gmail alone puts on",
+}
+CATEGORIES = "CATEGORY_"
+# What Gmail calls its own places on its pages. As they are written Gmail itself refuses them.
+SHOWN_BY_GMAIL = ("Drafts", "Chats", "All Mail", "Sent Mail", "Muted", "Archive")
+LONGEST_LABEL = 225
+LONGEST_TEXT = 100_000
+LONGEST_SUBJECT = 500
+MOST_RECIPIENTS = 20
+MOST_ATTACHMENTS = 10
+LARGEST_ATTACHMENTS = 1_400_000
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_MIME_TYPE = re.compile(r"(?!multipart/|message/)[a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,120}")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChange:
+    """Labels, by id, that an action adds and removes."""
+
+    add: frozenset[str] = frozenset()
+    remove: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.remove)
+
+    def effective(self, before: frozenset[str]) -> "LabelChange":
+        """What of it changes a message that has these labels, with the places that it is taken out of."""
+        add = self.add - before
+        displaced = PLACES - self.add if add & PLACES else frozenset[str]()
+        return LabelChange(add, (self.remove | displaced) & before)
+
+    def applied_to(self, labels: frozenset[str]) -> frozenset[str]:
+        """The labels of the message afterwards."""
+        change = self.effective(labels)
+        return (labels - change.remove) | change.add
+
+    @property
+    def inverse(self) -> "LabelChange":
+        return LabelChange(self.remove, self.add)
+
+
+_FIXED: Mapping[str, LabelChange] = {
+    "archive": LabelChange(remove=frozenset({"INBOX"})),
+    "mark_read": LabelChange(remove=frozenset({"UNREAD"})),
+    "mark_unread": LabelChange(add=frozenset({"UNREAD"})),
+    "star": LabelChange(add=frozenset({"STARRED"})),
+    "unstar": LabelChange(remove=frozenset({"STARRED"})),
+    "trash": LabelChange(add=frozenset({"TRASH"})),
+    "restore": LabelChange(remove=frozenset({"TRASH"})),
+}
+
+
+def label_change(action_type: str, label_id: str | None = None) -> LabelChange:
+    """What the action asks for, whatever the message has. `label_id` is the label named, or that of snoozed mail."""
+    match action_type:
+        case "apply_label" if label_id is not None:
+            return LabelChange(add=frozenset({label_id}))
+        case "remove_label" if label_id is not None:
+            return LabelChange(remove=frozenset({label_id}))
+        case "snooze" if label_id is not None:
+            return LabelChange(frozenset({label_id}), frozenset({"INBOX"}))
+        case _ if action_type in _FIXED:
+            return _FIXED[action_type]
+        case _:
+            raise Fatal(f"{action_type} is no change of labels")
+
+
+def wanted_label(action_type: str, parameters: Mapping[str, Any]) -> str | None:
+    """The label an action names. Raises Fatal when it needs one and has none: no retry would mend that."""
+    if action_type not in ("apply_label", "remove_label"):
+        return None
+    label = parameters.get("label")
+    if not isinstance(label, str) or not label.strip():
+        raise Fatal(f"{action_type} needs a label in its parameters; edit the rule that asked for it")
+    return label
+
+
+def check_parameters(action_type: str, parameters: Mapping[str, Any]) -> None:
+    """Refuses what the action could not be carried out with. Raises BadInput that names the field and the remedy."""
+    if action_type not in ACTION_TYPES:
+        raise BadInput("action", f"{action_type!r} is unknown", f"use one of {', '.join(ACTION_TYPES)}")
+    checks = _CHECKS.get(action_type, {})
+    for name in parameters:
+        if name not in checks:
+            known = f"it takes {', '.join(checks)}" if checks else "it takes none"
+            raise BadInput(f"parameters.{name}", f"is no parameter of {action_type}", known)
+    for name, check in checks.items():
+        check(f"parameters.{name}", parameters.get(name))
+    if action_type == "snooze":
+        check_snooze(parameters)
+
+
+def recipients_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whom a forward goes to: one address, or a list of them."""
+    return _listed(parameters.get("to"))
+
+
+def copies_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Who gets a copy of what is sent."""
+    return _listed(parameters.get("cc"))
+
+
+def _listed(given: object) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(cast("Sequence[str]", given or ()))
+
+
+def action_hash(message_id: UUID, action_type: str, parameters: Mapping[str, Any]) -> str:
+    """A fingerprint of exactly this action on this message: an approval is bound to it."""
+    content = [str(message_id), action_type, parameters]
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _label(field: str, value: object) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise BadInput(field, "is missing or empty", "name a label, such as Receipts")
+    if len(value) > LONGEST_LABEL or not value.isprintable():
+        raise BadInput(field, "is no label name", f"use up to {LONGEST_LABEL} printable characters")
+    if (instead := instead_of_label(value)) is not None:
+        raise BadInput(field, f"{value.strip()!r} is a label of Gmail itself, not one of the user's", instead)
+
+
+def instead_of_label(name: str) -> str | None:
+    """What to use instead of a label of Gmail itself, or of a name that looks like it; None for one of the user's."""
+    if unicodedata.normalize("NFKC", name).strip().casefold().startswith(CATEGORIES.casefold()):
+        return "use a label of your own; categories are Gmail's"
+    own = looks_like(name, INSTEAD)
+    if own is not None:
+        return INSTEAD[own]
+    if (looks_like(name, SHOWN_BY_GMAIL) or name).casefold() != name.casefold():
+        return "use a name that cannot be taken for one of Gmail's own"
+    return None
+
+
+def _addresses(field: str, value: object) -> None:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not given:
+        raise BadInput(field, "is missing", "name one address, or a list of them")
+    addresses = cast("Sequence[object]", given)
+    if len(addresses) > MOST_RECIPIENTS:
+        raise BadInput(field, f"has {len(addresses)} addresses", f"use at most {MOST_RECIPIENTS}")
+    for address in addresses:
+        if not isinstance(address, str) or not is_address(address):
+            raise BadInput(field, "holds something that is no mail address", "write each as ada@example.com")
+
+
+def _copies(field: str, value: object) -> None:
+    if value is not None:
+        _addresses(field, value)
+
+
+def _attachments(field: str, value: object) -> None:
+    """Files in base64, as the action brings them along; few and small, since they are kept with it."""
+    if value is None:
+        return
+    given = cast("Sequence[Any]", value if isinstance(value, list | tuple) else ())
+    wanted = {"filename": str, "data": str, "mime_type": str}
+    for each in given:
+        if (
+            not isinstance(each, Mapping)
+            or not {"filename", "data"} <= cast("Mapping[str, Any]", each).keys() <= wanted.keys()
+        ):
+            raise BadInput(field, "holds something that is no attachment", "give each filename, mime_type and data")
+        file = cast("Mapping[str, Any]", each)
+        if any(not isinstance(file[name], str) for name in file) or not _BASE64.fullmatch(file["data"]):
+            raise BadInput(
+                field, "holds data that is not base64", "encode each file in standard base64, without breaks"
+            )
+        if "mime_type" in file and not _MIME_TYPE.fullmatch(file["mime_type"]):
+            raise BadInput(field, "holds a mime_type that is none", "write it as application/pdf")
+    if not given or len(given) > MOST_ATTACHMENTS or sum(len(each["data"]) for each in given) > LARGEST_ATTACHMENTS:
+        problem = f"are none, more than {MOST_ATTACHMENTS}, or too large"
+        raise BadInput(field, problem, f"give a list with up to {LARGEST_ATTACHMENTS:,} characters of base64")
+
+
+def is_address(text: str) -> bool:
+    """Whether it is one bare address, with nothing in it that could begin another header or recipient."""
+    return text.isprintable() and not set(text) & set(' ,;:<>()[]\\"') and canonical(text) is not None
+
+
+def _needed_text(field: str, value: object) -> None:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise BadInput(field, "is missing or empty", "say what is to be answered")
+    _text(field, value)
+
+
+def _text(field: str, value: object, longest: int = LONGEST_TEXT) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str):
+        raise BadInput(field, "is no text", "use a text")
+    if len(value) > longest or "\0" in value:
+        raise BadInput(field, f"has {len(value)} characters, or a NUL among them", f"use at most {longest}")
+
+
+def _subject(field: str, value: object) -> None:
+    _text(field, value, LONGEST_SUBJECT)
+    if isinstance(value, str) and not value.isprintable():
+        raise BadInput(field, "holds line breaks or control characters", "use one line")
+
+
+def _any(field: str, value: object) -> None:
+    """Checked as a whole, with the parameters beside it."""
+
+
+_CHECKS: Mapping[str, Mapping[str, Callable[[str, object], None]]] = {
+    "apply_label": {"label": _label},
+    "remove_label": {"label": _label},
+    "snooze": {"until": _any, "amount": _any, "units": _any},
+    "forward": {
+        "to": _addresses,
+        "cc": _copies,
+        "subject": _subject,
+        "note": _text,
+        "html": _text,
+        "attachments": _attachments,
+    },
+    "auto_reply": {
+        "text": _needed_text,
+        "html": _text,
+        "subject": _subject,
+        "cc": _copies,
+        "attachments": _attachments,
+    },
+}

@@ -1,0 +1,91 @@
+"""How an action is reversed: the hint that is kept with it, and what an undo does with that hint later.
+
+An undo restores exactly what the action changed, and only that. What the user did to the message meanwhile stands: a
+label that the action had added and the user took off is not put on again by undoing something else, and a message that
+the user has since put into another place (the trash, spam) is not moved out of there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postroom.core.actions.action import IRREVERSIBLE, PLACES, LabelChange
+
+INVERSES: Mapping[str, str] = {
+    "archive": "apply_label",
+    "apply_label": "remove_label",
+    "remove_label": "apply_label",
+    "mark_read": "mark_unread",
+    "mark_unread": "mark_read",
+    "star": "unstar",
+    "unstar": "star",
+    "trash": "restore",
+    "restore": "trash",
+    "snooze": "unsnooze",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """What a snooze leaves behind besides changed labels."""
+
+    until: datetime
+    label: str
+    label_id: str
+    job_id: UUID
+    history_id: int | None = None
+    """The last change of the message in the mailbox's history when it had been hidden: what came later was not us."""
+
+
+def undo_hint(
+    action_type: str, before: frozenset[str], changed: LabelChange, snoozed: Snoozed | None = None
+) -> dict[str, Any]:
+    """How the action is reversed, as it is kept with the action. `changed` is what it really changed."""
+    inverse = changed.inverse
+    hint: dict[str, Any] = {
+        "action": action_type,
+        "pre_labels": sorted(before),
+        "inverse_action": INVERSES[action_type] if changed or snoozed else "none",
+        "inverse_parameters": {"add_labels": sorted(inverse.add), "remove_labels": sorted(inverse.remove)},
+        "no_op": not changed and snoozed is None,
+        "irreversible": False,
+    }
+    if snoozed is not None:
+        hint["inverse_parameters"]["cancel_unsnooze_job_id"] = str(snoozed.job_id)
+        hint |= {
+            "snooze_until": snoozed.until.isoformat(),
+            "snooze_label": snoozed.label,
+            "snooze_label_id": snoozed.label_id,
+            "unsnooze_job_id": str(snoozed.job_id),
+        }
+        if snoozed.history_id is not None:
+            hint["snooze_history_id"] = snoozed.history_id
+    return hint
+
+
+def no_way_back(action_type: str, **details: Any) -> dict[str, Any]:
+    """The hint of what cannot be undone: mail that was sent, a message that was deleted, an undo."""
+    return {"action": action_type, "inverse_action": "none", "irreversible": True, **details}
+
+
+def why_not(action_type: str, state: str, hint: Mapping[str, Any] | None) -> str | None:
+    """Why an action cannot be undone, in words for the user; None when it can."""
+    if state != "completed":
+        return f"it is {state}: only what was completed can be undone"
+    if action_type in IRREVERSIBLE or hint is None or hint.get("irreversible"):
+        return f"{action_type} cannot be undone"
+    if hint.get("inverse_action") == "none":
+        return "it changed nothing, so there is nothing to undo"
+    return None
+
+
+def inverse_change(hint: Mapping[str, Any], labels: frozenset[str]) -> LabelChange:
+    """What the undo does to a message that has these labels now."""
+    parameters = hint["inverse_parameters"]
+    add, remove = frozenset[str](parameters["add_labels"]), frozenset[str](parameters["remove_labels"])
+    elsewhere = labels & PLACES - remove
+    if add & PLACES and elsewhere:
+        add -= PLACES
+    return LabelChange(add - labels, remove & labels)

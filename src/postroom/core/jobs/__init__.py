@@ -1,0 +1,1 @@
+"""Jobs: their types, states and retries."""

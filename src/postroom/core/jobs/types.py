@@ -1,0 +1,111 @@
+"""The job types of Postroom as data: how often each is tried, and how long its idempotency key holds.
+
+The engine in `postroom.jobs` knows none of these; it is given a catalogue.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum
+
+from postroom.core.errors import BadInput, UnknownJobType
+from postroom.core.jobs import retry
+from postroom.core.jobs.retry import RetryPolicy
+
+PRIORITIES = range(-1000, 1001)
+LONGEST_KEY = 512
+MOST_ATTEMPTS = 1000
+
+
+class KeyLifetime(Enum):
+    """How long an idempotency key refuses a second job."""
+
+    FOR_GOOD = "for_good"
+    WHILE_LIVE = "while_live"
+
+
+@dataclass(frozen=True, slots=True)
+class JobType:
+    """What the engine must know of one type of job."""
+
+    name: str
+    key_lifetime: KeyLifetime = KeyLifetime.FOR_GOOD
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout: timedelta | None = None
+
+
+class Catalogue(Mapping[str, JobType]):
+    """The job types one process knows; asking for another suggests the nearest."""
+
+    def __init__(self, *types: JobType) -> None:
+        self._types = {each.name: each for each in types}
+
+    def __getitem__(self, name: str) -> JobType:
+        try:
+            return self._types[name]
+        except KeyError:
+            raise UnknownJobType("type", f"there is no job type {name!r}", self._remedy(name)) from None
+
+    def retry_policy(self, name: str) -> RetryPolicy:
+        """How a job is retried; one of a type from elsewhere, like any other."""
+        return self._types[name].retry if name in self._types else retry.DEFAULT
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._types
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types)
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+    def _remedy(self, name: str) -> str:
+        near = difflib.get_close_matches(str(name), self._types, n=1)
+        return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(sorted(self._types))}"
+
+
+INGEST_GMAIL = JobType("ingest.gmail", retry=retry.GMAIL)
+CLASSIFY = JobType("classify", retry=retry.CLASSIFY)
+ACTION_GMAIL = JobType("action.gmail", retry=retry.GMAIL)
+UNSNOOZE_GMAIL = JobType("unsnooze.gmail", retry=retry.WAKING)
+APPROVAL_NOTIFY = JobType("approval.notify", retry=retry.GMAIL)
+UNDO_ACTION = JobType("undo.action", retry=retry.GMAIL)
+OUTBOUND_SEND = JobType("outbound.send", retry=retry.GMAIL)
+BACKFILL_GMAIL = JobType("backfill.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
+HISTORY_SYNC_GMAIL = JobType("history.sync.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
+LABELS_SYNC_GMAIL = JobType("labels.sync.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
+
+CATALOGUE = Catalogue(
+    INGEST_GMAIL,
+    CLASSIFY,
+    ACTION_GMAIL,
+    UNSNOOZE_GMAIL,
+    APPROVAL_NOTIFY,
+    UNDO_ACTION,
+    OUTBOUND_SEND,
+    BACKFILL_GMAIL,
+    HISTORY_SYNC_GMAIL,
+    LABELS_SYNC_GMAIL,
+)
+
+
+def check_priority(priority: object) -> None:
+    if type(priority) is not int or priority not in PRIORITIES:
+        lowest, highest = PRIORITIES[0], PRIORITIES[-1]
+        raise BadInput("priority", f"{priority!r} is out of range", f"use a whole number from {lowest} to {highest}")
+
+
+def check_attempts(attempts: object) -> None:
+    if type(attempts) is not int or not 1 <= attempts <= MOST_ATTEMPTS:
+        raise BadInput("max_attempts", f"{attempts!r} is out of range", f"use a whole number from 1 to {MOST_ATTEMPTS}")
+
+
+def check_text(field: str, text: str) -> None:
+    """Whatever is kept as text: of bounded length, and such that both databases can hold it."""
+    if not text or len(text) > LONGEST_KEY:
+        raise BadInput(field, f"has {len(text)} characters", f"use 1 to {LONGEST_KEY}; hash what is longer")
+    if "\0" in text:
+        raise BadInput(field, "contains a NUL character", "leave it out")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise BadInput(field, "contains half a character (a lone surrogate)", "leave it out")

@@ -1,0 +1,1 @@
+"""Mail: reading it, naming it, sorting it into tiers."""

@@ -1,0 +1,282 @@
+"""Addresses as people and programs write them: read whole or not at all, and put into the one form in which they are
+compared.
+
+`canonical` reads one address by the grammar of RFC 5321, 5322 and 6531: every legal one has a form, whatever signs,
+quotes or scripts it is written with; what is none has none, and is never cut down to something that looks like one.
+`addresses` finds those in a header value, in linear time: quoted names, comments, groups and routes are understood, and
+what is malformed yields the addresses that can be told. `listed_addresses` reads what somebody gave as addresses, such
+as a cell of an address book, and tells what of it is none.
+
+The compared form is lower-case, with domains as ASCII (`bücher.example` and `xn--bcher-kva.example` are one), and
+without quotes where they change nothing (`"mara"@x.example`). Plus addresses stay as they are: `mara+shop@x.example` is
+another address than `mara@x.example`.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from postroom.core.mail.words import WORD, decode_run, decode_words
+
+LONGEST_VALUE = 65_536
+# A value grows when its names are decoded and quoted; it is not cut a second time for that.
+MOST_CHARACTERS = 4 * LONGEST_VALUE
+LONGEST_LABEL = 63
+# More than SMTP allows (64), since lists and forwarders write longer ones into headers.
+LONGEST_LOCAL = 256
+LONGEST_DOMAIN = 255
+
+_SPECIAL = r'[^\s"(),:;<>@\\\[\]]'
+# Nearly every value is one of these two; the rest is taken apart token by token.
+_SIMPLE = re.compile(rf'(?:"[^"\\=]*"[ \t]*|[^"(),:;<>@\\\[\]=]*)<({_SPECIAL}+@{_SPECIAL}+)>|({_SPECIAL}+@{_SPECIAL}+)')
+_TOKEN = re.compile(
+    rf"""
+    (?P<blank>   \s++ )
+  | (?P<quoted>  "(?:[^"\\]|\\.)*+"? | \\ )
+  | (?P<comment> \( )
+  | (?P<angle>   <(?:[^<>"]|"(?:[^"\\]|\\.)*+")*+> | <[^\s<>,;]*+ )
+  | (?P<word>    {WORD}(?=[\s"(),:;<]|$) )
+  | (?P<mark>    [,:;] )
+  | (?P<stray>   [>)] )
+  | (?P<atom>    (?:[^\s"(),:;<>\[\\]|\[[^\[\]\s]*+\]?)++ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_IN_COMMENT = re.compile(r"[()]|\\.", re.DOTALL)
+_NEEDS_QUOTES = re.compile(r'[()<>\[\]:;@\\,"=?]')
+_PLAIN = re.compile(
+    rf"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~.-]{{1,{LONGEST_LOCAL}}}@"
+    rf"[A-Za-z0-9_-]{{1,{LONGEST_LABEL}}}(?:\.[A-Za-z0-9_-]{{1,{LONGEST_LABEL}}})*\.?"
+)
+_ATOM = r"""[^\s"(),:;<>@\\\[\].]++"""
+_QUOTED = r'"(?:[^"\\]|\\.)*+"'
+_WRITTEN = re.compile(
+    rf"""\s*+
+    (?P<local> \.*+ (?:{_ATOM}|{_QUOTED}) (?:\s*+ \.++ \s*+ (?:{_ATOM}|{_QUOTED}))*+ \.*+ ) \s*+
+    @ \s*+
+    (?P<domain> \[[^\[\]\\\s]++\] | {_ATOM} (?:\s*+ \. \s*+ {_ATOM})*+ \.?+ ) \s*+
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_LOCAL_PIECE = re.compile(rf"(?P<quoted>{_QUOTED})|\s++|[^\s\"]++", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_PLAIN_LOCAL = re.compile(r"[^\s\"(),:;<>@\\\[\]]+")
+_DOMAIN = re.compile(rf"[a-z0-9_-]{{1,{LONGEST_LABEL}}}(?:\.[a-z0-9_-]{{1,{LONGEST_LABEL}}})*|\[[!-Z^-~]+\]")
+_WORDS = re.compile(rf"(?:{_QUOTED}|\S)++", re.DOTALL)
+_DOTS = str.maketrans({"。": ".", "．": ".", "｡": "."})
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+
+
+class Listed(NamedTuple):
+    """One entry of a list of addresses: as it was written, and its address, or None if it is none."""
+
+    text: str
+    address: str | None
+
+
+def addresses(value: str) -> list[str]:
+    """Every address in a header value, in order, in the form in which addresses are compared."""
+    value = shortened(value, MOST_CHARACTERS).strip()
+    if simple := _SIMPLE.fullmatch(value):
+        found = canonical(simple[1] or simple[2])
+        return [found] if found else []
+    return [found for written in _mailboxes(readable_addresses(value)) if (found := canonical(written))]
+
+
+def listed_addresses(value: str) -> list[Listed]:
+    """The entries of something that was given as one address or several, with or without names.
+
+    Entries are separated by commas, semicolons, line breaks, `:::` (as Google exports them), or blanks if each is an
+    address by itself.
+    """
+    return [each for entry in _entries(value) for each in _read_entry(entry)]
+
+
+def shortened(value: str, longest: int) -> str:
+    """A value with addresses, cut where one ends: half of an address may be that of somebody else."""
+    return value if len(value) <= longest else value[:longest].rpartition(",")[0]
+
+
+def canonical(address: str) -> str | None:
+    """The form in which addresses are compared; None for what is no address."""
+    if _PLAIN.fullmatch(address):
+        plain = address.lower().removesuffix(".")
+        return plain if len(plain) - plain.index("@") <= LONGEST_DOMAIN + 1 else None
+    written = _WRITTEN.fullmatch(_without_comments(address))
+    if written is None or not written["domain"].isprintable():
+        return None
+    local, domain = _local(written["local"]), canonical_domain("".join(written["domain"].split()).removesuffix("."))
+    if len(local) > LONGEST_LOCAL or len(domain) > LONGEST_DOMAIN or not _DOMAIN.fullmatch(domain):
+        return None
+    found = f"{local}@{domain}"
+    return found if found.isprintable() else None
+
+
+def _local(written: str) -> str:
+    """The part before the @, in quotes only where it needs them. Blanks inside quotes count, those outside do not."""
+    pieces = (
+        _ESCAPED.sub(r"\1", piece.group()[1:-1]) if piece["quoted"] else piece.group().strip()
+        for piece in _LOCAL_PIECE.finditer(written)
+    )
+    content = unicodedata.normalize("NFC", unicodedata.normalize("NFC", "".join(pieces)).lower())
+    is_plain = _PLAIN_LOCAL.fullmatch(content) and content.strip(".")
+    return content if is_plain else f'"{_escaped(content)}"'
+
+
+def _without_comments(text: str) -> str:
+    if "(" not in text:
+        return text
+    return "".join(" " if token.kind == "comment" else token.text for token in _tokens(text))
+
+
+def canonical_domain(domain: str) -> str:
+    """Lower-case, every label in its ASCII form."""
+    if domain.isascii():
+        return domain.lower()
+    mapped = unicodedata.normalize("NFKC", domain.translate(_DOTS)).lower()
+    return ".".join(map(_ascii_label, mapped.split(".")))
+
+
+def readable_addresses(value: str) -> str:
+    """The value with its encoded words decoded, and in quotes where they would change who is addressed."""
+    if "=?" not in value:
+        return value
+    pieces: list[str] = []
+    words: list[str] = []
+    blank = ""
+    for token in _tokens(value):
+        if token.kind == "word":
+            words.append(token.text)
+            blank = ""
+            continue
+        if token.kind == "blank" and words:
+            blank = token.text
+            continue
+        pieces += (_name(words), blank, _readable(token))
+        words, blank = [], ""
+    return "".join((*pieces, _name(words), blank))
+
+
+def _name(words: list[str]) -> str:
+    text = decode_run(words) if words else ""
+    return f'"{_escaped(text)}"' if _NEEDS_QUOTES.search(text) else text
+
+
+def _readable(token: _Token) -> str:
+    if token.kind == "quoted" and len(token.text) > 1:
+        end = '"' if token.text.endswith('"') else ""
+        inner = token.text[1 : len(token.text) - len(end)]
+        return f'"{decode_words(inner, _escaped)}{end}' if "=?" in inner else token.text
+    if token.kind == "comment" and "=?" in token.text:
+        return decode_words(token.text, _escaped_in_comment)
+    return token.text
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _escaped_in_comment(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+
+
+def _mailboxes(value: str) -> Iterator[str]:
+    """What stands for an address in each mailbox: the part in angle brackets, else the word with an @ in it."""
+    angle = ""
+    pieces: list[str] = []
+    for token in _tokens(f"{value},"):
+        match token.kind, token.text:
+            case "angle", text:
+                angle = angle or text.strip("<>").strip()
+            case (("atom" | "quoted"), text):
+                pieces.append(text)
+            case "mark", ":" if not angle and "@" not in "".join(pieces):
+                pieces.clear()  # that was the name of a group
+            case "mark", ":" if not angle:
+                pieces.append(":")
+            case "mark", _:
+                yield _after_route(angle) if angle else _bare("".join(pieces))
+                angle = ""
+                pieces.clear()
+            case _:
+                pieces.append(" ")
+
+
+def _bare(text: str) -> str:
+    """An address without brackets: the whole, or a word of it beside a name."""
+    if canonical(text):
+        return text
+    return next((word for word in _WORDS.findall(text) if "@" in word and canonical(word)), "")
+
+
+def _entries(value: str) -> Iterator[list[_Token]]:
+    """The tokens of each entry of a list, without the names of groups."""
+    entry: list[_Token] = []
+    tokens = list(_tokens(value))
+    for place, token in enumerate(tokens):
+        is_triple = token.text == ":" and [each.text for each in tokens[place : place + 3]] == [":"] * 3
+        ends = token.text in (",", ";") or is_triple or (token.kind == "blank" and "\n" in token.text)
+        if token.kind == "mark" and token.text == ":" and not is_triple and not any("@" in each.text for each in entry):
+            entry = []
+        elif ends:
+            yield entry
+            entry = []
+        else:
+            entry.append(token)
+    yield entry
+
+
+def _read_entry(entry: list[_Token]) -> list[Listed]:
+    """One address; several, if there are only addresses; or the whole as something that is none."""
+    text = "".join(token.text for token in entry).strip()
+    if not text:
+        return []
+    said = [token for token in entry if token.kind not in ("blank", "comment")]
+    angles = [token for token in said if token.kind == "angle"]
+    if len(angles) == 1 and said[-1] is angles[0] and angles[0].text.endswith(">"):
+        return [Listed(text, canonical(_after_route(angles[0].text[1:-1].strip())))]
+    if (whole := canonical(text)) is not None:
+        return [Listed(text, whole)]
+    words = [Listed(word, canonical(word)) for word in _WORDS.findall(text)]
+    return words if all(each.address for each in words) else [Listed(text, None)]
+
+
+def _after_route(angle: str) -> str:
+    """`@relay.example:mara@x.example` is an address with the way there before it."""
+    return angle.rpartition(":")[2] if angle.startswith("@") else angle
+
+
+def _tokens(value: str) -> Iterator[_Token]:
+    at = 0
+    while at < len(value):
+        found = _TOKEN.match(value, at)
+        if found is None:  # nothing in the table fails to match, but a loop must end whatever the table says
+            return
+        end = _end_of_comment(value, at) if found.lastgroup == "comment" else found.end()
+        yield _Token(found.lastgroup or "", value[at:end])
+        at = end
+
+
+def _end_of_comment(value: str, start: int) -> int:
+    """Comments nest; one that is never closed takes the rest."""
+    depth = 0
+    for found in _IN_COMMENT.finditer(value, start):
+        depth += {"(": 1, ")": -1}.get(found.group(), 0)
+        if depth == 0:
+            return found.end()
+    return len(value)
+
+
+def _ascii_label(label: str) -> str:
+    """Labels longer than DNS allows are left alone, and so refused: the encoding takes quadratic time."""
+    if label.isascii() or len(label) > LONGEST_LABEL:
+        return label
+    try:
+        return f"xn--{label.encode('punycode').decode('ascii')}"
+    except UnicodeError:
+        return label

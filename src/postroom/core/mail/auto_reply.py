@@ -1,0 +1,72 @@
+"""Whether a message may be answered automatically (RFC 3834): never lists, bulk, automatic mail or empty senders.
+
+A machine that answers machines answers for ever. So whatever looks automatic gets no answer, and mail that does not
+name the user among its recipients was not written to him.
+"""
+
+import re
+from collections.abc import Collection
+
+from postroom.core.mail.addresses import addresses
+from postroom.core.mail.tiers import Headers, values
+
+BULK = frozenset({"bulk", "list", "junk", "auto_reply"})
+# Fields that programs write, and people's mail programs do not.
+MARKS = (
+    ("list-id", "it came through a mailing list"),
+    ("list-unsubscribe", "it came through a mailing list"),
+    ("list-post", "it came through a mailing list"),
+    ("list-help", "it came through a mailing list"),
+    ("x-auto-response-suppress", "its sender wants no automatic answer"),
+    ("x-autoreply", "it is an automatic answer itself"),
+    ("x-autorespond", "it is an automatic answer itself"),
+    ("x-autoresponse", "it is an automatic answer itself"),
+    ("feedback-id", "it is bulk mail"),
+    ("x-loop", "it has passed through here before"),
+)
+_ROBOT = re.compile(
+    r"(mailer[-_.]?daemon|postmaster|(do[-_.]?)?not?[-_.]?reply|owner[-_.].*|.*[-_.](request|owner|bounces?)"
+    r"|bounces?([-_.+].*)?|listserv|majordomo|notifications?|alerts?|root|nobody|www-data|cron)(\+.*)?",
+    re.ASCII,
+)
+
+
+def answer_goes_to(sender: str, headers: Headers) -> str:
+    """Where an answer goes: to the one address that Reply-To names, else to the sender."""
+    named = [each for value in values(headers, "reply-to") for each in addresses(value)]
+    return named[0] if len(named) == 1 else sender
+
+
+def why_not_answered(sender: str, headers: Headers, own: Collection[str]) -> str | None:
+    """Why no automatic answer may go to the sender; None when one may. `own` are the user's addresses."""
+    sender = sender.lower()
+    local, at, _ = sender.rpartition("@")
+    if not at or not local:
+        return "its sender has no address"
+    if sender in own:
+        return "it is from the user himself"
+    if _ROBOT.fullmatch(local):
+        return "its sender is a program"
+    if any(value.strip() in ("<>", "") for value in values(headers, "return-path")):
+        return "it is a report, with an empty sender"
+    return _automatic(headers) or _not_addressed(headers, own)
+
+
+def _automatic(headers: Headers) -> str | None:
+    if any(
+        value.strip().lower().partition(";")[0].strip() not in ("", "no") for value in values(headers, "auto-submitted")
+    ):
+        return "it was sent automatically"
+    if any(value.strip().lower() in BULK for value in values(headers, "precedence")):
+        return "it is bulk mail"
+    for name, reason in MARKS:
+        if values(headers, name):
+            return reason
+    if any(value.lower().lstrip().startswith("multipart/report") for value in values(headers, "content-type")):
+        return "it is a report"
+    return None
+
+
+def _not_addressed(headers: Headers, own: Collection[str]) -> str | None:
+    named = {each for name in ("to", "cc", "resent-to") for value in values(headers, name) for each in addresses(value)}
+    return None if named & set(own) else "it does not name the user among its recipients"

@@ -1,0 +1,118 @@
+"""The categories of mail that a backfill can be told to fetch: a search for the provider, and a check of each message.
+
+The search is wide, so that little is missed; the check decides. A message may be in several categories, or in none.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.headers import values
+from postroom.core.mail.ingestion import Facts
+from postroom.core.mail.tiers import Known, addressed_to_user, is_bulk
+
+_MACHINES = re.compile(
+    r"(?<![a-z])(?:(?:no|do[._-]?not|never)[._-]?reply|mailer-daemon|postmaster|bounces?|notifications?|newsletters?"
+    r"|alerts?|updates?)(?![a-z])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """`words` are looked for in the subject, `domains` are those of senders; `check` decides where neither can."""
+
+    name: str
+    words: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    search: str = ""
+    check: Callable[[Facts, Known], bool] | None = None
+
+    def query(self, user_address: str) -> str:
+        """The search in Gmail's language; a date range may be put before it."""
+        if self.search:
+            return self.search.format(user=user_address)
+        return " OR ".join([f'subject:"{word}"' for word in self.words] + [f"from:{domain}" for domain in self.domains])
+
+    def holds(self, facts: Facts, known: Known) -> bool:
+        """Whether the message is in the category."""
+        if self.check is not None:
+            return self.check(facts, known)
+        domain = facts.domain
+        if any(domain == each or domain.endswith(f".{each}") for each in self.domains):
+            return True
+        return any(_WORDS[self.name].search(subject) for subject in values(facts.headers, "subject"))
+
+
+def _relationship(facts: Facts, known: Known) -> bool:
+    """A known contact, or a person who wrote to the user: in To, nothing bulk about it, the sender no machine."""
+    if facts.sender in known.contacts:
+        return True
+    local = facts.sender.partition("@")[0]
+    if not local or _MACHINES.search(local) or values(facts.headers, "auto-submitted") not in ([], ["no"]):
+        return False
+    return not is_bulk(facts.headers) and addressed_to_user(facts.headers, known)
+
+
+def _newsletters(facts: Facts, _known: Known) -> bool:
+    return is_bulk(facts.headers) or bool(values(facts.headers, "list-id"))
+
+
+CATEGORIES: dict[str, Category] = {
+    category.name: category
+    for category in (
+        Category(
+            "finance",
+            words=(
+                *("invoice", "receipt", "payment", "paid", "refund", "bank statement", "account statement", "tax"),
+                *("order confirmation", "billing", "transaction", "payslip", "mortgage", "insurance"),
+                *("Rechnung", "Zahlung", "Quittung", "Kontoauszug", "Steuer", "facture", "factura"),
+            ),
+            domains=("paypal.com", "stripe.com", "wise.com", "intuit.com", "americanexpress.com"),
+        ),
+        Category(
+            "health",
+            words=(
+                *("doctor", "appointment", "prescription", "lab results", "test results", "vaccination", "clinic"),
+                *("hospital", "dentist", "patient", "medical", "pharmacy", "health insurance"),
+                *("Arzttermin", "Befund", "Rezept", "Krankenkasse", "ordonnance"),
+            ),
+            domains=("mychart.com", "zocdoc.com", "doctolib.de", "doctolib.fr"),
+        ),
+        Category(
+            "relationship",
+            search="to:{user} -from:noreply -from:no-reply -from:donotreply -from:notifications",
+            check=_relationship,
+        ),
+        Category(
+            "travel",
+            words=(
+                *("itinerary", "booking", "reservation", "boarding pass", "flight", "hotel", "check-in", "e-ticket"),
+                *("train ticket", "car rental", "your trip", "Buchung", "Flug", "Reiseplan", "Fahrkarte"),
+            ),
+            domains=("booking.com", "airbnb.com", "expedia.com", "tripit.com", "bahn.de", "lufthansa.com"),
+        ),
+        Category("newsletters", search="unsubscribe", check=_newsletters),
+    )
+}
+_WORDS = {
+    name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, category.words))})(?!\w)", re.IGNORECASE)
+    for name, category in CATEGORIES.items()
+    if category.words
+}
+
+
+def categories_of(facts: Facts, known: Known) -> list[str]:
+    """The names of the categories that the message is in, in their order."""
+    return [name for name, category in CATEGORIES.items() if category.holds(facts, known)]
+
+
+def chosen_categories(names: Sequence[str]) -> list[Category]:
+    """The categories of these names; BadInput for one that does not exist."""
+    for name in names:
+        if name not in CATEGORIES:
+            near = difflib.get_close_matches(name, CATEGORIES, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else f"use {', '.join(CATEGORIES)}"
+            raise BadInput("category", f"{name!r} is unknown", remedy)
+    return [CATEGORIES[name] for name in dict.fromkeys(names)]

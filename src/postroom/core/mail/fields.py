@@ -1,0 +1,98 @@
+"""What the head of a part says about its content: type, charset, transfer encoding, name, disposition."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+from postroom.core.mail.charsets import decode_text
+from postroom.core.mail.words import decode_words
+
+LONGEST_FIELD = 8192
+LONGEST_NAME = 150
+MOST_PARAMETERS = 200
+
+_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,120}")
+_PARAMETER = re.compile(r';\s*+([^\s=;"]++)\s*+=\s*+("(?:[^"\\]|\\.)*+"?|[^;"]*+)', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_SECTION = re.compile(r"([^*]+)\*([0-9]{1,3})?(\*)?")
+# Control characters, and those that turn the direction of writing: `gpj.exe` shown as `exe.jpg`.
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_RESERVED = re.compile(r'[<>:"|?*]')
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The few facts that decide how a part is read."""
+
+    content_type: str
+    charset: str | None = None
+    boundary: str = ""
+    encoding: str = ""
+    filename: str = ""
+    attached: bool = False
+    content_id: str = ""
+    """By which HTML beside it refers to it, without the angle brackets."""
+
+
+def read_fields(content_type: str, encoding: str, disposition: str, otherwise: str = "text/plain") -> Fields:
+    """From the three headers, empty where absent; a type that makes no sense counts as `otherwise`."""
+    kind, of_type = _value_and_parameters(content_type)
+    how, of_disposition = _value_and_parameters(disposition)
+    charset = of_type.get("charset", "").partition("(")[0].split()
+    return Fields(
+        content_type=kind if _TYPE.fullmatch(kind) else otherwise,
+        charset=charset[0] if charset else None,
+        boundary=of_type.get("boundary", "").rstrip(),
+        encoding=encoding.partition(";")[0].partition("(")[0].strip().lower(),
+        filename=of_disposition.get("filename") or of_type.get("name", ""),
+        attached=how == "attachment",
+    )
+
+
+def safe_filename(name: str) -> str:
+    """A name that is one name: no folders, no control characters, nothing that a file system takes for more."""
+    base = _UNSEEN.sub("", decode_words(name)).replace("\\", "/").rstrip("/").rpartition("/")[2]
+    base = " ".join(_RESERVED.sub("_", base).split()).strip(" .")
+    if len(base) > LONGEST_NAME:
+        stem, dot, ending = base.rpartition(".")
+        kept = f"{dot}{ending}" if stem and len(ending) <= 10 else ""
+        base = base[: LONGEST_NAME - len(kept)] + kept
+    return f"_{base}" if _DEVICES.fullmatch(base) else base
+
+
+def _value_and_parameters(field: str) -> tuple[str, dict[str, str]]:
+    field = field[:LONGEST_FIELD]
+    value = field.partition(";")[0].partition("(")[0].strip().lower()
+    plain: dict[str, str] = {}
+    sections: dict[str, dict[int, tuple[str, bool]]] = {}
+    for number, found in enumerate(_PARAMETER.finditer(field)):
+        if number == MOST_PARAMETERS:
+            break
+        name, content = found[1].lower(), _unquoted(found[2].strip())
+        if section := _SECTION.fullmatch(name):
+            sections.setdefault(section[1], {})[int(section[2] or 0)] = (
+                content,
+                section[3] is not None or not section[2],
+            )
+        else:
+            plain.setdefault(name, content)
+    return value, plain | {name: _joined(pieces) for name, pieces in sections.items()}
+
+
+def _joined(pieces: dict[int, tuple[str, bool]]) -> str:
+    """`name*0*=utf-8''caf%C3%A9; name*1=.txt` (RFC 2231): sections in their order, the charset in the first."""
+    charset = ""
+    content = b""
+    for number in sorted(pieces):
+        text, encoded = pieces[number]
+        if encoded and not content and text.count("'") >= 2:
+            charset, _, text = text.split("'", 2)
+        content += unquote_to_bytes(text) if encoded else text.encode("utf-8", "surrogatepass")
+    return decode_text(content, charset or None).text
+
+
+def _unquoted(content: str) -> str:
+    if not content.startswith('"'):
+        return content
+    return _ESCAPED.sub(r"\1", content[1:].removesuffix('"'))

@@ -1,0 +1,102 @@
+"""Messages in files: an mbox, a Maildir, a folder of messages, or one message; read one after another, never all.
+
+A `.eml` file, and each file of a Maildir, is one message; another file that begins with `From ` is an mbox. In a folder
+that holds `.eml` or `.mbox` files only those are looked at; in one that holds none, every file is. Nothing is changed,
+locked or created.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.mime import LARGEST_MESSAGE
+
+MESSAGE_ENDINGS = (".eml", ".mbox", ".mbx")
+LONGEST_STEP = 65_536
+_MBOX = b"From "
+
+
+class MailFile(NamedTuple):
+    """One message: where it is, its bytes, and why there are none. In an mbox of several, `path` ends in its number."""
+
+    path: str
+    raw: bytes
+    problem: str | None = None
+
+
+def mail_in(path: Path) -> Iterator[MailFile]:
+    """Every message there, in the order of names. What is too large is cut: `read_letter` says so."""
+    try:
+        is_folder = path.is_dir()
+        exists = is_folder or path.exists()
+    except (OSError, ValueError) as error:
+        raise BadInput("PATH", f"{str(path)!r} cannot be looked at ({error})", "give another path") from None
+    if not exists:
+        raise BadInput("PATH", f"{str(path)!r} does not exist", "give an mbox, a Maildir, or a folder of .eml files")
+    return _in_folder(path) if is_folder else _in_file(path, may_be_mbox=True)
+
+
+def _in_folder(folder: Path) -> Iterator[MailFile]:
+    """Maildir's `tmp` holds what is still being written."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        yield MailFile(_shown(folder), b"", f"it cannot be read ({error.strerror})")
+        return
+    names = {entry.name for entry in entries}
+    is_maildir = {"cur", "new"} <= names
+    files = [entry for entry in entries if _is_file(entry)]
+    chosen = [entry for entry in files if entry.name.lower().endswith(MESSAGE_ENDINGS)]
+    if not chosen and not is_maildir:
+        chosen = [entry for entry in files if not entry.name.startswith(".")]
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False) and not (is_maildir and entry.name == "tmp"):
+            yield from _in_folder(Path(entry.path))
+        elif entry in chosen:
+            yield from _in_file(Path(entry.path), may_be_mbox=folder.name not in ("cur", "new"))
+
+
+def _is_file(entry: "os.DirEntry[str]") -> bool:
+    """A link that leads nowhere but to itself counts: that it cannot be read is then said."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
+
+
+def _shown(path: Path, number: int = 0) -> str:
+    """As text, which not every name of a file is."""
+    name = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return f"{name}#{number}" if number else name
+
+
+def _in_file(path: Path, *, may_be_mbox: bool) -> Iterator[MailFile]:
+    try:
+        with path.open("rb") as file:
+            if may_be_mbox and path.suffix.lower() != ".eml" and file.peek(len(_MBOX))[: len(_MBOX)] == _MBOX:
+                yield from _in_mbox(file, path)
+            else:
+                yield MailFile(_shown(path), file.read(LARGEST_MESSAGE + 1))
+    except OSError as error:
+        yield MailFile(_shown(path), b"", f"it cannot be read ({error.strerror})")
+
+
+def _in_mbox(file: BinaryIO, path: Path) -> Iterator[MailFile]:
+    """A message begins with a line `From …` after an empty line; `>From` in it stands for `From`."""
+    number, size = 0, 0
+    lines: list[bytes] = []
+    after_empty, at_start = True, True
+    while step := file.readline(LONGEST_STEP):
+        if at_start and after_empty and step.startswith(_MBOX):
+            if number:
+                yield MailFile(_shown(path, number), b"".join(lines))
+            number, size, lines = number + 1, 0, []
+        elif size <= LARGEST_MESSAGE:
+            unescaped = step[1:] if at_start and step.startswith(b">") and step.lstrip(b">").startswith(_MBOX) else step
+            lines.append(unescaped)
+            size += len(unescaped)
+        after_empty = at_start and step in (b"\n", b"\r\n")
+        at_start = step.endswith(b"\n")
+    yield MailFile(_shown(path, number if number > 1 else 0), b"".join(lines))

@@ -1,0 +1,177 @@
+"""How much of a message is taken in: all of it, its metadata, or nothing. Rules are data; the lowest number decides.
+
+    {"number": 10, "name": "shop", "kind": "sender_domain_suffix", "value": "shop.example", "tier": "skip"}
+
+A message that no rule matches is taken in whole.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, cast, get_args
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.addresses import canonical, canonical_domain
+from postroom.core.mail.headers import Headers, values
+from postroom.core.mail.mime import Letter
+from postroom.core.mail.tiers import sender_address
+
+Extent = Literal["full", "metadata", "skip"]
+Kind = Literal[
+    "sender_domain",
+    "sender_domain_suffix",
+    "sender_address",
+    "header_present",
+    "header_equals",
+    "header_contains",
+    "mime_type",
+]
+DEFAULT_RULE = "default"
+LONGEST_TEXT = 512
+HIGHEST_NUMBER = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What rules and categories look at. `sender` is in the form in which addresses are compared."""
+
+    sender: str
+    headers: Headers = field(repr=False)
+    mime_types: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, letter: Letter) -> "Facts":
+        return cls(sender_address(letter.headers), letter.headers, letter.mime_types)
+
+    @property
+    def domain(self) -> str:
+        return self.sender.rpartition("@")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestionRule:
+    """One rule. `header` names the header that the three kinds of header rules look at."""
+
+    number: int
+    name: str
+    kind: Kind
+    tier: Extent
+    value: str = ""
+    header: str = ""
+
+    def matches(self, facts: Facts) -> bool:
+        match self.kind:
+            case "sender_domain":
+                return facts.domain == self.value
+            case "sender_domain_suffix":
+                return facts.domain == self.value or facts.domain.endswith(f".{self.value}")
+            case "sender_address":
+                return facts.sender == self.value
+            case "header_present":
+                return bool(values(facts.headers, self.header))
+            case "header_equals":
+                return any(value.strip().casefold() == self.value for value in values(facts.headers, self.header))
+            case "header_contains":
+                return any(self.value in value.casefold() for value in values(facts.headers, self.header))
+            case "mime_type":
+                return any(_fits(self.value, kind) for kind in facts.mime_types)
+
+
+class Decision(NamedTuple):
+    """How much is taken in, and the name of the rule that says so."""
+
+    tier: Extent
+    rule: str
+
+
+class IngestionPolicy:
+    """Rules in their order: by number, and by name where two have the same."""
+
+    def __init__(self, rules: Iterable[IngestionRule] = ()) -> None:
+        self.rules = tuple(sorted(rules, key=lambda rule: (rule.number, rule.name)))
+
+    def decide(self, facts: Facts) -> Decision:
+        """The first rule that matches decides; without one, all of the message is taken in."""
+        for rule in self.rules:
+            if rule.matches(facts):
+                return Decision(rule.tier, rule.name)
+        return Decision("full", DEFAULT_RULE)
+
+
+def parse_rule(data: Mapping[str, object]) -> IngestionRule:
+    """A rule from outside, checked and put into the form in which values are compared; BadInput names the field."""
+    known = ("number", "name", "kind", "value", "header", "tier")
+    for key in data:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else "leave it out"
+            raise BadInput(str(key), "is not a field of a rule", remedy)
+    number = data.get("number")
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= HIGHEST_NUMBER:
+        raise BadInput(
+            "number", f"is {number!r}", f"give a whole number from 0 to {HIGHEST_NUMBER:,}; lowest goes first"
+        )
+    kind = cast("Kind", _one_of("kind", data.get("kind"), get_args(Kind)))
+    tier = cast("Extent", _one_of("tier", data.get("tier"), get_args(Extent)))
+    name = _text("name", data.get("name"))
+    header = _text("header", data.get("header")).rstrip(":").lower() if kind.startswith("header_") else ""
+    value = "" if kind == "header_present" else _value(kind, _text("value", data.get("value")))
+    return IngestionRule(number, name, kind, tier, value, header)
+
+
+def as_data(rule: IngestionRule) -> dict[str, object]:
+    """The rule as `parse_rule` takes it."""
+    data: dict[str, object] = {"number": rule.number, "name": rule.name, "kind": rule.kind, "tier": rule.tier}
+    return data | {name: value for name, value in (("value", rule.value), ("header", rule.header)) if value}
+
+
+# What nobody wrote to this person alone: kept as metadata, never skipped. Invitations stay whole.
+BULK_PACK: tuple[IngestionRule, ...] = (
+    IngestionRule(900, "invitation", "mime_type", "full", "text/calendar"),
+    IngestionRule(910, "spam-flag", "header_equals", "metadata", "yes", "x-spam-flag"),
+    IngestionRule(920, "list-unsubscribe", "header_present", "metadata", header="list-unsubscribe"),
+    IngestionRule(930, "list-id", "header_present", "metadata", header="list-id"),
+    IngestionRule(940, "precedence-bulk", "header_contains", "metadata", "bulk", "precedence"),
+    IngestionRule(941, "precedence-list", "header_contains", "metadata", "list", "precedence"),
+    IngestionRule(942, "precedence-junk", "header_contains", "metadata", "junk", "precedence"),
+)
+
+DEFAULT_POLICY = IngestionPolicy(BULK_PACK)
+
+
+def _fits(wanted: str, kind: str) -> bool:
+    return kind == wanted or (wanted.endswith("/*") and kind.startswith(wanted[:-1]))
+
+
+def _value(kind: Kind, text: str) -> str:
+    match kind:
+        case "sender_domain" | "sender_domain_suffix":
+            domain = canonical_domain(text.removeprefix("@").removeprefix("*").strip("."))
+            if not domain or "@" in domain:
+                raise BadInput("value", f"{text!r} is no domain", "give a domain such as shop.example")
+            return domain
+        case "sender_address":
+            address = canonical(text)
+            if address is None:
+                raise BadInput("value", f"{text!r} is no address", "give an address such as ida@shop.example")
+            return address
+        case "mime_type":
+            if text.count("/") != 1:
+                raise BadInput("value", f"{text!r} is no MIME type", "give a type such as text/calendar or image/*")
+            return text.lower()
+        case _:
+            return text.casefold()
+
+
+def _one_of(name: str, given: object, allowed: tuple[str, ...]) -> str:
+    if given not in allowed:
+        near = difflib.get_close_matches(str(given), allowed, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(allowed)}"
+        raise BadInput(name, f"is {given!r}", remedy)
+    return str(given)
+
+
+def _text(name: str, given: object) -> str:
+    if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_TEXT or not given.isprintable():
+        raise BadInput(name, "is not one line of text", f"give between 1 and {LONGEST_TEXT} characters")
+    return given.strip()

@@ -1,0 +1,195 @@
+"""A raw message (RFC 822) as Postroom reads it: headers, text, what is attached, and what is wrong with it.
+
+Mail is hostile. Every limit is checked before the bytes behind it are touched: a header's value 64 KiB, the head 1 MiB,
+50 levels, 1,000 parts, 50 MiB decoded, a million characters of text. A message beyond a limit, or one that makes no
+sense, still yields its headers and whatever else can be told; `problems` says what is missing. Nothing here raises.
+
+    letter = read_letter(raw)
+    assign_tier(letter.headers, known)
+"""
+
+import binascii
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from postroom.core.mail.charsets import decode_text
+from postroom.core.mail.fields import Fields, safe_filename
+from postroom.core.mail.headers import Headers, head_of, read_head, with_line_ends
+from postroom.core.mail.html import html_text
+from postroom.core.mail.parts import Part, find_parts
+from postroom.core.mail.words import decode_base64
+
+LARGEST_MESSAGE = 100 * 1024 * 1024
+LARGEST_DECODED = 50 * 1024 * 1024
+LONGEST_TEXT = 1_000_000
+LONGEST_CHARACTER = 4
+LONGEST_ENCODED = 3 * LONGEST_CHARACTER
+IDENTITY = frozenset({"", "7bit", "8bit", "binary"})
+UUENCODE = frozenset({"x-uuencode", "uuencode", "x-uue", "uue"})
+_NOT_BASE64 = b"\r\n \t="
+
+
+class Attached(NamedTuple):
+    """What is known of an attachment without opening it; the name is safe to show and to save under."""
+
+    filename: str
+    mime_type: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message, read. `mime_types` are those of all its parts, the whole first."""
+
+    headers: Headers
+    text: str = ""
+    attachments: tuple[Attached, ...] = ()
+    mime_types: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def read_letter(raw: bytes) -> Letter:
+    """Whatever can be read of the message."""
+    raw = with_line_ends(raw)
+    head = head_of(raw)
+    headers, problems = read_head(head)
+    if len(raw) > LARGEST_MESSAGE:
+        return Letter(headers, problems=(*problems, "it is larger than 100 MiB; only its headers were read"))
+    try:
+        root, structure = find_parts(raw, head.block if headers else b"", head.body_at if headers else 0)
+        body = read_parts(root)
+    except Exception as error:
+        # No message is known that comes here. Should there be one, its headers must not be lost with it.
+        return Letter(headers, problems=(*problems, f"its body cannot be read ({type(error).__name__})"))
+    return Letter(headers, body.text, body.attachments, body.mime_types, (*problems, *structure, *body.problems))
+
+
+class Body(NamedTuple):
+    """What the parts of a message hold."""
+
+    text: str
+    attachments: tuple[Attached, ...]
+    mime_types: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def read_parts(root: Part) -> Body:
+    """The text that a reader is meant to see first, and the rest as attachments."""
+    reading = _Reading()
+    text = reading.text_of(root).text.strip()
+    return Body(
+        text.replace("\0", "\ufffd"), tuple(reading.attachments), tuple(reading.mime_types), tuple(reading.problems)
+    )
+
+
+class _Text(NamedTuple):
+    text: str
+    is_plain: bool
+
+
+NOTHING = _Text("", is_plain=False)
+
+
+class _Reading:
+    """One message's parts, read in order; what it may still decode shrinks as it goes."""
+
+    def __init__(self) -> None:
+        self.attachments: list[Attached] = []
+        self.mime_types: list[str] = []
+        self.problems: dict[str, None] = {}
+        self._text_left = LONGEST_TEXT
+        self._decoded = 0
+
+    def text_of(self, part: Part) -> _Text:
+        self.mime_types.append(part.fields.content_type)
+        if part.parts:
+            return self._text_of_parts(part)
+        fields = part.fields
+        is_text = fields.content_type in ("text/plain", "text/html") or (part.is_multipart and not fields.boundary)
+        if is_text and not fields.attached and not fields.filename:
+            return _Text(self._words(part), is_plain=fields.content_type != "text/html")
+        if not part.is_multipart or part.content:
+            self._attach(part)
+        return NOTHING
+
+    def _text_of_parts(self, part: Part) -> _Text:
+        """Of alternatives the first with plain words in it, else the last with any; otherwise one after another."""
+        found = [text for each in part.parts if (text := self.text_of(each)).text.strip()]
+        if part.fields.content_type == "multipart/alternative":
+            plain = [text for text in found if text.is_plain]
+            return plain[0] if plain else (found or [NOTHING])[-1]
+        return _Text("\n\n".join(text.text for text in found), is_plain=any(text.is_plain for text in found))
+
+    def _words(self, part: Part) -> str:
+        """The text of one part, as far as there is room for it."""
+        if not self._may_decode(part):
+            return ""
+        room = self._text_left
+        content = decoded_content(part.fields, part.content[: room * LONGEST_ENCODED])
+        if content is None:
+            self.problems[f"the encoding {part.fields.encoding[:40]!r} is unknown"] = None
+            content = part.content
+        text, repaired = decode_text(content[: room * LONGEST_CHARACTER], part.fields.charset)
+        if repaired:
+            self.problems[f"the charset {(part.fields.charset or 'us-ascii')[:40]!r} does not fit the text"] = None
+        if len(text) > room or len(part.content) > room * LONGEST_ENCODED:
+            self.problems["it has more than a million characters of text"] = None
+            text = text[:room]
+        self._text_left -= len(text)
+        return html_text(text) if part.fields.content_type == "text/html" else text.replace("\r\n", "\n")
+
+    def _attach(self, part: Part) -> None:
+        name = safe_filename(part.fields.filename) or "unnamed"
+        size = part.size
+        if size is None:
+            size = decoded_size(part.fields, part.content) if self._may_decode(part) else len(part.content)
+        self.attachments.append(Attached(name, part.fields.content_type, size))
+
+    def _may_decode(self, part: Part) -> bool:
+        """Nothing decodes to more than it takes up encoded."""
+        size = len(part.content) * (3 if part.fields.encoding == "base64" else 4) // 4
+        if self._decoded + size > LARGEST_DECODED:
+            self.problems["it has more than 50 MiB decoded"] = None
+            return False
+        self._decoded += size
+        return True
+
+
+def decoded_content(fields: Fields, content: bytes) -> bytes | None:
+    """The content without its transfer encoding; None when that is unknown."""
+    if fields.encoding in IDENTITY:
+        return content
+    match fields.encoding:
+        case "base64":
+            return decode_base64(content)
+        case "quoted-printable":
+            return binascii.a2b_qp(content)
+        case encoding if encoding in UUENCODE:
+            return _decode_uu(content)
+        case _:
+            return None
+
+
+def decoded_size(fields: Fields, content: bytes) -> int:
+    """How large the content is, in bytes; of the old uuencode, about how large."""
+    match fields.encoding:
+        case "base64":
+            return len(content.translate(None, _NOT_BASE64)) * 3 // 4
+        case "quoted-printable":
+            return len(binascii.a2b_qp(content))
+        case encoding if encoding in UUENCODE:
+            return len(content) * 45 // 62
+        case _:
+            return len(content)
+
+
+def _decode_uu(content: bytes) -> bytes:
+    lines: list[bytes] = []
+    for line in content.splitlines():
+        if line.startswith((b"begin ", b"end")) or not line:
+            continue
+        try:
+            lines.append(binascii.a2b_uu(line))
+        except binascii.Error:
+            continue
+    return b"".join(lines)

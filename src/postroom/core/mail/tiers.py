@@ -1,0 +1,130 @@
+"""The priority tier of a mail message: ordered rules, the first that matches decides.
+
+1. `known_contact`: a sender is a known contact → `high_priority`.
+2. `reply_to_outbound`: In-Reply-To names a message that the user sent → `high_priority`.
+3. `direct_correspondence`: the user is in To, and nothing marks the message as bulk → `interactive`.
+4. `fallback_default` → `default`.
+
+Addresses and ids are compared in one form (core/mail/addresses.py, `message_ids`); an absent header never matches.
+`assign_tier` looks at headers that are read already; `assign_tier_from_raw` takes a raw message and reads no more of it
+than the rules ask for. Both decide by the same rules and come to the same result.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from postroom.core.mail.addresses import LONGEST_VALUE, addresses, canonical
+from postroom.core.mail.headers import Headers, head_of, raw_values, searchable, values, with_line_ends
+from postroom.core.queue.envelope import PolicyTier
+
+__all__ = [
+    "Assignment",
+    "Headers",
+    "Known",
+    "addressed_to_user",
+    "assign_tier",
+    "assign_tier_from_raw",
+    "is_bulk",
+    "message_ids",
+    "sender_address",
+    "values",
+]
+
+BULK_PRECEDENCE = frozenset({"bulk", "list", "junk"})
+_WORDS = re.compile(r"[a-z_-]+")
+_IDS = re.compile(r"\((?:[^()\\]|\\.)*+\)|<([^<>]*+)>")
+
+Find = Callable[[str], list[str]]
+"""Gives every value of the header of this lower-case name."""
+
+
+class Assignment(NamedTuple):
+    """A tier and the rule that gave it."""
+
+    tier: PolicyTier
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the connector knows about the user.
+
+    `contacts` are in the form of `canonical`, and may be many: `Known.of` puts them into it. `sent_ids` are as
+    `message_ids` gives them, in their angle brackets; only membership is asked of it, so it may be an index on disk.
+    """
+
+    user_addresses: AbstractSet[str]
+    contacts: AbstractSet[str] = frozenset()
+    sent_ids: AbstractSet[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "user_addresses", _canonical_set(self.user_addresses))
+
+    @classmethod
+    def of(cls, user_addresses: Iterable[str], contacts: Iterable[str] = (), sent_ids: Iterable[str] = ()) -> "Known":
+        """From addresses and ids in any form; what is none is left out."""
+        ids = frozenset(id for value in sent_ids for id in message_ids(value))
+        return cls(_canonical_set(user_addresses), _canonical_set(contacts), ids)
+
+
+def assign_tier(headers: Headers, known: Known) -> Assignment:
+    """The first rule that matches."""
+    return _decide(lambda name: values(headers, name), known)
+
+
+def assign_tier_from_raw(raw: bytes, known: Known) -> Assignment:
+    """The same from the bytes of a message, or of its head alone."""
+    block = head_of(with_line_ends(raw)).block
+    search = searchable(block)
+    return _decide(lambda name: raw_values(search, block, name.encode()), known)
+
+
+def sender_address(headers: Headers) -> str:
+    """The first address in From, in the form in which addresses are compared; empty when there is none."""
+    return next((address for value in values(headers, "from") for address in addresses(value)), "")
+
+
+def addressed_to_user(headers: Headers, known: Known) -> bool:
+    """Whether one of the user's addresses is in To."""
+    return _among(values(headers, "to"), known.user_addresses)
+
+
+def is_bulk(headers: Headers) -> bool:
+    """Whether it says itself that it goes to many."""
+    return _is_bulk(lambda name: values(headers, name))
+
+
+def message_ids(value: str) -> list[str]:
+    """The ids in a Message-ID, In-Reply-To or References, each as `<id>`: without blanks, folds and comments."""
+    value = value[:LONGEST_VALUE]
+    if "<" in value:
+        return [f"<{''.join(id.split())}>" for id in _IDS.findall(value) if id.strip()]
+    return [f"<{word}>" for word in value.split() if "@" in word]
+
+
+def _decide(find: Find, known: Known) -> Assignment:
+    if known.contacts and _among(find("from"), known.contacts):
+        return Assignment("high_priority", "known_contact")
+    if any(id in known.sent_ids for value in find("in-reply-to") for id in message_ids(value)):
+        return Assignment("high_priority", "reply_to_outbound")
+    if not _is_bulk(find) and _among(find("to"), known.user_addresses):
+        return Assignment("interactive", "direct_correspondence")
+    return Assignment("default", "fallback_default")
+
+
+def _among(found: list[str], known: AbstractSet[str]) -> bool:
+    return any(address in known for value in found for address in addresses(value))
+
+
+def _is_bulk(find: Find) -> bool:
+    """That List-Unsubscribe is there is enough, whatever it says."""
+    if find("list-unsubscribe"):
+        return True
+    return any(BULK_PRECEDENCE.intersection(_WORDS.findall(value.lower())) for value in find("precedence"))
+
+
+def _canonical_set(given: Iterable[str]) -> frozenset[str]:
+    return frozenset(address for each in given if (address := canonical(each)))

@@ -1,0 +1,80 @@
+"""Encoded words (`=?utf-8?q?Caf=C3=A9?=`, RFC 2047) in header values, made readable."""
+
+import binascii
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from postroom.core.mail.charsets import decode_text
+
+WORD = r"=\?[A-Za-z0-9_.:+-]{1,40}(?:\*[A-Za-z0-9-]{0,40})?\?[bBqQ]\?[^?]*\?="
+_WORD = re.compile(WORD)
+# What decodes to a line break would begin a new header wherever the value is written out again.
+_LINES = str.maketrans({"\r": " ", "\n": " ", "\0": "\ufffd"})
+
+
+class _Run(NamedTuple):
+    start: int
+    end: int
+    words: list[str]
+
+
+def decode_words(text: str, written: Callable[[str], str] = str) -> str:
+    """The value with every encoded word decoded, as `written` writes it; blanks between two of them do not count."""
+    if "=?" not in text:
+        return text
+    pieces: list[str] = []
+    at = 0
+    for start, end, words in _runs(text):
+        pieces += (text[at:start], written(decode_run(words)))
+        at = end
+    return "".join((*pieces, text[at:]))
+
+
+def decode_run(words: Sequence[str]) -> str:
+    """Words that follow each other. Those of one charset are joined before decoding: some mailers cut characters."""
+    contents = [
+        (charset.partition("*")[0].lower(), _content(kind, inner)) for charset, kind, inner in map(_parts, words)
+    ]
+    joined = [
+        decode_text(b"".join(content for _, content in group), charset).text
+        for charset, group in groupby(contents, key=lambda each: each[0])
+    ]
+    return "".join(joined).translate(_LINES)
+
+
+def _runs(text: str) -> Iterator[_Run]:
+    run: _Run | None = None
+    for found in _WORD.finditer(text):
+        if run is not None and not text[run.end : found.start()].strip():
+            run.words.append(found.group())
+            run = run._replace(end=found.end())
+            continue
+        if run is not None:
+            yield run
+        run = _Run(found.start(), found.end(), [found.group()])
+    if run is not None:
+        yield run
+
+
+def _parts(word: str) -> list[str]:
+    """Charset, kind, and what is encoded."""
+    return word[2:-2].split("?", 2)
+
+
+def _content(kind: str, inner: str) -> bytes:
+    if kind in "qQ":
+        return binascii.a2b_qp(inner.encode("utf-8", "surrogatepass"), header=True)
+    return decode_base64(inner.encode("utf-8", "surrogatepass"))
+
+
+def decode_base64(encoded: bytes) -> bytes:
+    """As much as can be decoded; what is no base64 is passed over, and a cut end is left out."""
+    for end, surplus in ((b"", 0), (b"==", 0), (b"A==", 1)):
+        try:
+            decoded = binascii.a2b_base64(encoded + end)
+        except binascii.Error:
+            continue
+        return decoded[: len(decoded) - surplus]
+    return b""

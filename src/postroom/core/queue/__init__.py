@@ -1,0 +1,1 @@
+"""Queues: what enters them, and which comes next."""

@@ -1,0 +1,173 @@
+"""The one tier picker: urgent first, and nobody starves.
+
+A queue has tiers, highest first; within a tier, accepted order. `streak[T]` counts the picks from T since the last
+pick from any tier below T. When a streak has reached its guard and something below waits, the next pick comes from
+the highest waiting tier below. If several are due, the highest decides and the others stay due.
+
+Counting only unbroken runs of one tier, as one would at first, lets the lowest starve: with three full tiers, every
+tenth pick of the top goes to the middle and breaks its run, so the bottom is never due. With a streak that only picks
+from below can break, and all tiers full, a tier at depth d has its turn within about (guard + 1)^d picks; somewhat
+later when tiers run empty and fill again at a bad moment.
+
+**Aging** is computed where it matters, at the head of a tier, which is its oldest: a head that has waited too long
+counts one tier higher. There the tier's own go first, and after every three of them that passed an aged one over (or
+as many as the tier's guard, if that is less) the aged one has its turn: old messages never bury a new one, and are not
+buried by new ones either. Nothing is rewritten, and a streak counts the tier that a message counted for.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+from postroom.core.queue.queues import Policy
+
+OWN_PER_AGED = 3
+
+
+class Head(NamedTuple):
+    """A waiting message, as far as the picker looks at it. `seq` is its place in the accepted order.
+
+    It is fresh until it is leased for the first time; what came back is handed out again as it was.
+    """
+
+    seq: int
+    accepted_at: datetime
+    fresh: bool = True
+
+
+class Pick(NamedTuple):
+    """Which message is next, and why it.
+
+    `tier` is where it waited; `counted` is what it counted for, which differs when it was promoted.
+    `starvation_override` tells that the guard, not the order, decided; `passed_aged`, that an aged message waited for
+    the same turn.
+    """
+
+    head: Head
+    tier: str
+    counted: str
+    starvation_override: bool
+    passed_aged: bool = False
+
+    @property
+    def promoted(self) -> bool:
+        return self.tier != self.counted
+
+
+class Batch(NamedTuple):
+    """What to lease, in order, and the streaks it leaves. `summary` names a tier that is coalesced as the last pick."""
+
+    picks: list[Pick]
+    streaks: Mapping[str, int]
+    summary: str | None
+
+
+def own_turns(tier: str) -> str:
+    """The name of the counter beside the streaks: how many of a tier's own have passed an aged one over."""
+    return f"{tier} own"
+
+
+def pick(policy: Policy, heads: Mapping[str, Head], streaks: Mapping[str, int], now: datetime) -> Pick | None:
+    """The head that comes next; None when nothing waits. `heads` holds the oldest of each tier that has any."""
+    aged = {above: tier for above, tier in _neighbours(policy) if _has_aged(policy, tier, heads.get(tier), now)}
+    own = heads.keys() - set(aged.values())
+    waiting = [tier for tier in policy.guards if tier in own or tier in aged]
+    if not waiting:
+        return None
+    chosen = next(_due(policy, waiting, streaks), waiting[0])
+    both = chosen in own and chosen in aged
+    is_aged = chosen not in own or (both and streaks.get(own_turns(chosen), 0) >= _own_per_aged(policy, chosen))
+    tier = aged[chosen] if is_aged else chosen
+    return Pick(heads[tier], tier, chosen, chosen != waiting[0], passed_aged=both and not is_aged)
+
+
+def _neighbours(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Each tier but the highest, after the one above it."""
+    return pairwise(policy.guards)
+
+
+def _has_aged(policy: Policy, tier: str, head: Head | None, now: datetime) -> bool:
+    patience = policy.age_after.get(tier)
+    return head is not None and patience is not None and now - head.accepted_at > patience
+
+
+def _own_per_aged(policy: Policy, tier: str) -> int:
+    """With a lower guard an aged message would do better if it had not aged."""
+    return min(OWN_PER_AGED, policy.guards[tier])
+
+
+def _due(policy: Policy, waiting: Sequence[str], streaks: Mapping[str, int]) -> Iterator[str]:
+    """For each tier whose guard is reached, highest first: the highest tier that waits below it."""
+    for position, (tier, guard) in enumerate(policy.guards.items()):
+        if streaks.get(tier, 0) >= guard:
+            lower = policy.tiers[position + 1 :]
+            yield from (each for each in waiting if each in lower)
+
+
+class Effect(NamedTuple):
+    """What a pick does to the counters of its queue: the streaks of its tiers, and their own turns."""
+
+    grows: tuple[str, ...]
+    breaks: tuple[str, ...]
+
+
+def effect_of(policy: Policy, picked: Pick) -> Effect:
+    """The streak of the tier it counted for grows, those above begin anew; an aged one ends its tier's own turns."""
+    above = policy.tiers[: policy.tiers.index(picked.counted)]
+    own = own_turns(picked.counted)
+    grows = (picked.counted, own) if picked.passed_aged else (picked.counted,)
+    return Effect(grows, (*above, own) if picked.promoted else above)
+
+
+def after_pick(policy: Policy, streaks: Mapping[str, int], picked: Pick) -> dict[str, int]:
+    """The counters after a pick. Those of tiers that are no more are forgotten."""
+    names = (*policy.guards, *(own_turns(tier) for tier in policy.guards if own_turns(tier) in streaks))
+    grows, breaks = effect_of(policy, picked)
+    after = {name: 0 if name in breaks else streaks.get(name, 0) for name in names}
+    return after | {name: after.get(name, 0) + 1 for name in grows}
+
+
+def pick_many(
+    policy: Policy, waiting: Mapping[str, Iterable[Head]], streaks: Mapping[str, int], now: datetime, most: int
+) -> Batch:
+    """Up to `most` picks, the same that as many single picks would make. `waiting` holds the oldest `most` of each
+    tier. A tier that is coalesced ends the batch, since what is left of it afterwards is not known here.
+    """
+    lines = {tier: iter(line) for tier, line in waiting.items()}
+    heads = {tier: head for tier, line in lines.items() if (head := next(line, None)) is not None}
+    after: Mapping[str, int] = streaks
+    picks: list[Pick] = []
+    while len(picks) < most and (picked := pick(policy, heads, after, now)) is not None:
+        picks.append(picked)
+        after = after_pick(policy, after, picked)
+        if is_coalesced(policy, picked.tier, picked.head, now):
+            return Batch(picks, after, picked.tier)
+        if (head := next(lines[picked.tier], None)) is not None:
+            heads[picked.tier] = head
+        else:
+            del heads[picked.tier]
+    return Batch(picks, after, None)
+
+
+def is_coalesced(policy: Policy, tier: str, head: Head, now: datetime) -> bool:
+    """Whether the tier becomes one summary when this head of it is leased."""
+    window = policy.coalesce_within.get(tier)
+    return window is not None and head.fresh and now - head.accepted_at <= window
+
+
+def stale(policy: Policy, tier: str, line: Iterable[Head], now: datetime) -> list[Head]:
+    """The oldest of a tier that end unprocessed, up to the first that is young enough.
+
+    What was in someone's hands before is spared: it came back to be handed out again.
+    """
+    patience = policy.auto_ack_after.get(tier)
+    if patience is None:
+        return []
+    found: list[Head] = []
+    for head in line:
+        if now - head.accepted_at <= patience:
+            break
+        if head.fresh:
+            found.append(head)
+    return found

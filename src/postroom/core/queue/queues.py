@@ -1,0 +1,148 @@
+"""The named queues as data: their tiers and guards, what happens to what waits long, and who goes where.
+
+Two queues come with Postroom, `email` and `gateway`; settings change them and add more. Nothing here is code that
+knows a queue by name: the picker, the intake and the buffer read these policies.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+from postroom.core.errors import BadInput
+from postroom.core.queue.envelope import Envelope
+
+GUARD = 10
+HISTORY = "history"
+NOTHING: Mapping[str, timedelta] = MappingProxyType({})
+
+
+# Channels on which people write: there a text that begins with "/" is a command. Elsewhere it may be a path.
+PEOPLE = ("telegram", "slack", "discord")
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRule:
+    """Which events belong into a tier: all that is given must fit. `kinds` are globs such as `test.*`.
+
+    `commands` fits texts that begin with "/", on the channels given; without any, on those of people.
+    """
+
+    tier: str
+    channels: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    commands: bool = False
+
+    @property
+    def _channels(self) -> tuple[str, ...]:
+        return self.channels or (PEOPLE if self.commands else ())
+
+    def fits(self, envelope: Envelope) -> bool:
+        kind = envelope.event.kind or ""
+        return (
+            (not (channels := self._channels) or envelope.source.channel in channels)
+            and (not self.kinds or any(fnmatchcase(kind, glob) for glob in self.kinds))
+            and (not self.commands or envelope.payload.normalized_text.startswith("/"))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One queue: its tiers, highest first, with the guard of each; the other rules are by tier and may be empty.
+
+    `age_after`: a head that has waited longer counts one tier higher. `coalesce_within`: when the tier is leased, all
+    of it that is no older becomes one summary. `auto_ack_after`: what is older ends without processing.
+    `same_text_within`: the same content from the same source in this time is a duplicate, whatever its id;
+    `same_text_ignores` are paths in `payload.raw` that do not count there. Without class rules, the tier is the
+    `policy_tier` that the envelope asks for. Agents may lease from the queue unless Postroom itself consumes it.
+    """
+
+    queue: str
+    guards: Mapping[str, int]
+    age_after: Mapping[str, timedelta] = field(default_factory=lambda: NOTHING)
+    coalesce_within: Mapping[str, timedelta] = field(default_factory=lambda: NOTHING)
+    auto_ack_after: Mapping[str, timedelta] = field(default_factory=lambda: NOTHING)
+    same_text_within: timedelta | None = None
+    classes: tuple[ClassRule, ...] = ()
+    otherwise: str | None = None
+    lease: timedelta = timedelta(seconds=300)
+    most_deliveries: int = 5
+    for_agents: bool = True
+    same_text_ignores: tuple[str, ...] = ()
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        return tuple(self.guards)
+
+    def tier_of(self, envelope: Envelope) -> str:
+        """Backfilled mail waits in `history`, where there is one; no envelope can ask for it."""
+        if self.otherwise is None:
+            backfilled = envelope.control.backfill_job_id is not None and HISTORY in self.guards
+            return HISTORY if backfilled else envelope.control.policy_tier
+        return next((rule.tier for rule in self.classes if rule.fits(envelope)), self.otherwise)
+
+
+EMAIL = Policy(
+    "email",
+    {"high_priority": GUARD, "interactive": GUARD, "default": GUARD, HISTORY: GUARD},
+    lease=timedelta(seconds=60),
+    most_deliveries=25,
+    for_agents=False,
+)
+GATEWAY = Policy(
+    "gateway",
+    {"P0": 3, "P1": GUARD, "P2": GUARD, "P3": GUARD},
+    age_after={"P2": timedelta(minutes=5), "P3": timedelta(minutes=5)},
+    coalesce_within={"P3": timedelta(seconds=60)},
+    auto_ack_after={"P3": timedelta(seconds=60)},
+    same_text_within=timedelta(seconds=30),
+    classes=(
+        ClassRule("P0", channels=PEOPLE),
+        ClassRule("P0", kinds=("callback_query",)),
+        ClassRule("P1", kinds=("*deploy.failed*", "*friction-fix*")),
+        # `test.` anywhere, but as a word: `latest.release` is no test, and noise ends unread.
+        ClassRule("P3", kinds=("test.*", "*[!a-zA-Z0-9]test.*", "*media.processed*")),
+    ),
+    otherwise="P2",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Sources that go to a queue other than the usual one; `endpoint_identity` is a glob, None is any."""
+
+    queue: str
+    channel: str | None = None
+    endpoint_identity: str | None = None
+
+    def fits(self, envelope: Envelope) -> bool:
+        source = envelope.source
+        return (self.channel is None or source.channel == self.channel) and (
+            self.endpoint_identity is None or fnmatchcase(source.endpoint_identity, self.endpoint_identity)
+        )
+
+
+class Queues:
+    """All queues there are, and which of them an envelope goes to."""
+
+    def __init__(self, policies: Sequence[Policy] = (EMAIL, GATEWAY), routes: Sequence[Route] = ()) -> None:
+        self._policies = {policy.queue: policy for policy in policies}
+        self._routes = tuple(routes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._policies)
+
+    def __getitem__(self, name: str) -> Policy:
+        try:
+            return self._policies[name]
+        except KeyError:
+            raise BadInput("queue", f"there is no queue {name!r}", f"use one of {', '.join(self.names)}") from None
+
+    def of(self, envelope: Envelope) -> Policy:
+        """The first route that fits; else mail goes to `email` and everything else to `gateway`."""
+        for route in self._routes:
+            if route.fits(envelope):
+                return self[route.queue]
+        return self["email" if envelope.source.channel == "email" else "gateway"]

@@ -1,0 +1,1 @@
+"""Rules: what they say, where they come from, and what they decide."""

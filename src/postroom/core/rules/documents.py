@@ -1,0 +1,170 @@
+"""Rules in a file: YAML or JSON, read with limits and written back.
+
+    rules:
+      - name: receipts
+        if: {sender_domain: shop.example}
+        then: apply_label
+        parameters: {label: Receipts}
+
+A list of rules, or one rule alone, is taken too. YAML's anchors, aliases and tags are refused: they can make a small
+file grow without end, or refer to itself, and no rule needs them.
+"""
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, cast
+
+from postroom.core.errors import BadInput
+from postroom.core.rules.draft import RuleDraft, as_document, read_draft
+from postroom.core.strict import shown_name
+
+LARGEST_YAML = 1024 * 1024  # which takes some 15 s to read
+LARGEST_JSON = 8 * 1024 * 1024
+DEEPEST_DOCUMENT = 50  # 20 levels of conditions are 40 of the document: an object in a list each
+MOST_RULES = 10_000
+
+DocumentFormat = Literal["yaml", "json"]
+
+
+def read_documents(text: str) -> list[RuleDraft]:
+    """The rules in a YAML or JSON text. Raises BadInput that names the rule, the field and the remedy."""
+    drafts: list[RuleDraft] = []
+    names: dict[str, int] = {}
+    for number, each in enumerate(_list_of_rules(_parsed(text)), 1):
+        drafts.append(_named(number, each))
+        earlier = names.setdefault(drafts[-1].name, number)
+        if earlier != number:
+            raise BadInput(f"rule {number}", f"has the name of rule {earlier}, {drafts[-1].name!r}", "rename one")
+    return drafts
+
+
+def write_documents(drafts: Iterable[RuleDraft], format: DocumentFormat) -> str:
+    """As `read_documents` takes it."""
+    document = {"rules": [as_document(draft) for draft in drafts]}
+    if format == "json":
+        lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in document["rules"])
+        return f'{{"rules": [\n{lines}\n]}}\n'
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.allow_unicode = True
+    yaml.width = 110
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.representer.ignore_aliases = _never  # what stands twice is written twice: aliases are refused
+    written = io.StringIO()
+    yaml.dump(document, written)  # pyright: ignore[reportUnknownMemberType]
+    return written.getvalue()
+
+
+def _never(_data: object) -> bool:
+    return True
+
+
+def _named(number: int, given: object) -> RuleDraft:
+    """The error of a rule says which one it is."""
+    try:
+        return read_draft(given)
+    except BadInput as error:
+        name = cast("Mapping[object, object]", given).get("name") if isinstance(given, Mapping) else None
+        which = f"rule {number}" + (f" ({shown_name(name)})" if isinstance(name, str) else "")
+        raise BadInput(f"{which}, {error.field}", error.problem, error.remedy) from None
+
+
+def _list_of_rules(document: object) -> list[object]:
+    if isinstance(document, Mapping):
+        given = cast("Mapping[object, object]", document)
+        if "rules" not in given:
+            document = [given]
+        elif len(given) > 1:
+            other = next(key for key in given if key != "rules")
+            raise BadInput(shown_name(str(other)), "stands beside `rules`", "leave it out")
+        else:
+            document = given["rules"]
+    if not isinstance(document, list):
+        raise BadInput("rules", "are not a list", "write `rules:` and below it `- name: …` for each")
+    found = cast("list[object]", document)
+    if len(found) > MOST_RULES:
+        raise BadInput("rules", f"are {len(found):,}", f"give at most {MOST_RULES:,} at a time")
+    return found
+
+
+def _parsed(text: str) -> object:
+    size = len(text.encode("utf-8", "replace"))
+    if size > LARGEST_JSON:
+        raise BadInput("rules", "are more than 8 MiB", "divide the file")
+    parsed = _json(text) if text.lstrip()[:1] in ("{", "[") else None
+    if parsed is None and size > LARGEST_YAML:
+        raise BadInput("rules", "are more than 1 MiB of YAML", "divide the file, or use JSON")
+    document = _yaml(text) if parsed is None else parsed
+    if document is None:
+        raise BadInput("rules", "are none in this file", "write `rules:` and below it `- name: …` for each")
+    _check_depth(document)
+    return document
+
+
+def _json(text: str) -> Any:
+    """None when it is no JSON: YAML may begin with a brace as well."""
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise BadInput(shown_name(key), "is given twice", "leave one out")
+        found[key] = value
+    return found
+
+
+def _yaml(text: str) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        _refuse_the_dangerous(yaml.parse(text))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        return YAML(typ="safe", pure=True).load(text)  # pyright: ignore[reportUnknownMemberType]
+    except YAMLError as error:
+        raise BadInput("rules", f"are no YAML ({_place_of(error)})", "mend that line") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput("rules", f"are no YAML ({type(error).__name__})", "mend it") from None
+
+
+def _refuse_the_dangerous(events: Iterator[Any]) -> None:
+    """Before anything is built: what refers to something else, what names a type, what is nested too deep."""
+    depth = 0
+    for event in events:
+        line = event.start_mark.line + 1
+        kind = type(event).__name__
+        if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
+            raise BadInput(f"line {line}", "uses an anchor or alias", "write it out; rules take no references")
+        if getattr(event, "tag", None) is not None:
+            raise BadInput(f"line {line}", "uses a tag", "leave it out; rules are texts, numbers, true and false")
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+        if depth > DEEPEST_DOCUMENT + 2:
+            raise BadInput(f"line {line}", "is nested too deep", "flatten it")
+
+
+def _place_of(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = shown_name(str(getattr(error, "problem", None) or type(error).__name__))
+    return f"line {mark.line + 1}: {problem}" if mark is not None else problem
+
+
+def _check_depth(document: object) -> None:
+    level = [document]
+    for _ in range(DEEPEST_DOCUMENT):
+        deeper: list[object] = []
+        for each in level:
+            if isinstance(each, Mapping):
+                deeper += cast("Mapping[object, object]", each).values()
+            elif isinstance(each, list):
+                deeper += cast("list[object]", each)
+        level = deeper
+    if level:
+        raise BadInput("rules", "are nested too deep", "flatten them")

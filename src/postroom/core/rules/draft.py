@@ -1,0 +1,205 @@
+"""A rule as a person writes it: checked field by field, whether it comes from a file, the command line or a page.
+
+name: receipts
+if: {sender_domain: shop.example}
+then: apply_label
+parameters: {label: Receipts}
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+from uuid import UUID
+
+from postroom.core.actions.action import ACTION_TYPES, check_parameters
+from postroom.core.errors import BadInput
+from postroom.core.rules.conditions import BrokenRule, read_conditions, suggestion
+from postroom.core.rules.rule import SCOPES, Rule, labels_looked_at, read_scope
+from postroom.core.strict import shown_name
+
+RULE_ACTIONS = ("none", *ACTION_TYPES)
+# What an import never switches on by itself: it cannot be taken back.
+REVIEWED = frozenset({"delete", "forward", "auto_reply"})
+REVIEW = "review and enable"
+LONGEST_NAME = 200
+LONGEST_DESCRIPTION = 2_000
+LONGEST_REASON = 500
+PRIORITIES = range(-1_000_000, 1_000_001)
+MODES = ("active", "shadow")
+FIELDS = (
+    "name",
+    "description",
+    "scope",
+    "scope_ref",
+    "priority",
+    "if",
+    "then",
+    "parameters",
+    "mode",
+    "needs_approval",
+    "enabled",
+    "disabled_reason",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDraft:
+    """A rule that makes sense. For the scope `account`, `scope_ref` is still as it was given: an id or an address."""
+
+    name: str
+    conditions: Mapping[str, Any]
+    action_type: str
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    description: str = ""
+    scope: str = "global"
+    scope_ref: str | None = None
+    priority: int = 100
+    shadow: bool = False
+    needs_approval: bool = False
+    enabled: bool = True
+    disabled_reason: str | None = None
+
+    def for_review(self, reason: str = REVIEW) -> "RuleDraft":
+        """The same, switched off until a person has looked at it."""
+        return replace(self, enabled=False, disabled_reason=reason)
+
+    def as_rule(self, id: UUID) -> Rule:
+        """As the engine needs it."""
+        return Rule(
+            id,
+            self.name,
+            self.scope,
+            self.scope_ref,
+            self.priority,
+            self.conditions,
+            self.action_type,
+            self.parameters,
+            self.shadow,
+            self.needs_approval,
+        )
+
+
+def check_rule(conditions: object, action_type: object, parameters: object) -> None:
+    """Raises BadInput that names the field, what is wrong with it and the remedy."""
+    try:
+        read_conditions(conditions)
+    except BrokenRule as broken:
+        raise BadInput(broken.field, broken.problem, broken.remedy) from None
+    if action_type not in RULE_ACTIONS:
+        raise BadInput(
+            "then", f"{shown_name(str(action_type))!r} is no action", suggestion(str(action_type), RULE_ACTIONS)
+        )
+    if not isinstance(parameters, Mapping):
+        raise BadInput("parameters", "is not an object", "write {label: Receipts}, or leave it out")
+    given = cast("Mapping[str, Any]", parameters)
+    if action_type != "none":
+        check_parameters(str(action_type), given)
+    elif given:
+        raise BadInput("parameters", "are given for an action that does nothing", "leave them out")
+
+
+def read_draft(data: object) -> RuleDraft:
+    """A rule out of a document. Raises BadInput."""
+    if not isinstance(data, Mapping):
+        raise BadInput("rule", "is not an object", "give each rule a name, `if` and `then`")
+    given = cast("Mapping[object, Any]", data)
+    for key in given:
+        if key not in FIELDS:
+            raise BadInput(shown_name(str(key)), "is not a field of a rule", suggestion(str(key), FIELDS))
+    for needed in ("name", "if", "then"):
+        if given.get(needed) is None:
+            raise BadInput(needed, "is missing", "a rule needs a name, `if` and `then`")
+    parameters: Any = given.get("parameters")
+    parameters = dict[str, Any]() if parameters is None else parameters
+    check_rule(given["if"], given["then"], parameters)
+    draft = RuleDraft(
+        name=_line("name", given["name"], LONGEST_NAME),
+        conditions=given["if"],
+        action_type=given["then"],
+        parameters=parameters,
+        description=_text("description", given.get("description"), LONGEST_DESCRIPTION),
+        scope=_one_of("scope", given.get("scope", "global"), SCOPES),
+        scope_ref=None if given.get("scope_ref") is None else _line("scope_ref", given["scope_ref"], LONGEST_NAME),
+        priority=_priority(given.get("priority", 100)),
+        shadow=_one_of("mode", given.get("mode", "active"), MODES) == "shadow",
+        needs_approval=_yes_or_no("needs_approval", given.get("needs_approval", False)),
+        enabled=_yes_or_no("enabled", given.get("enabled", True)),
+        disabled_reason=_text("disabled_reason", given.get("disabled_reason"), LONGEST_REASON) or None,
+    )
+    return _consistent(draft)
+
+
+def unknown_labels(draft: RuleDraft, known: frozenset[str]) -> frozenset[str]:
+    """The labels that must be there for the rule to make sense, and are not. `known` are ids, and names casefolded.
+
+    A label that is to be applied is made when it is first needed.
+    """
+    taken_off = draft.parameters.get("label") if draft.action_type == "remove_label" else None
+    needed = labels_looked_at(draft.conditions) | ({taken_off} if isinstance(taken_off, str) else set[str]())
+    return frozenset(each for each in needed if each not in known and each.casefold() not in known)
+
+
+def _consistent(draft: RuleDraft) -> RuleDraft:
+    if draft.disabled_reason is not None and draft.enabled:
+        raise BadInput("disabled_reason", "is given for a rule that is enabled", "leave it out, or set enabled: false")
+    if draft.scope == "account" and draft.scope_ref:
+        return draft  # an address stands for an account here; whoever has the accounts checks it
+    try:
+        read_scope(draft.scope, draft.scope_ref)
+    except BrokenRule as broken:
+        raise BadInput(broken.field, broken.problem, broken.remedy) from None
+    return draft
+
+
+def as_document(draft: RuleDraft) -> dict[str, Any]:
+    """As `read_draft` takes it, without what goes without saying."""
+    said: dict[str, Any] = {
+        "description": (draft.description, ""),
+        "scope": (draft.scope, "global"),
+        "scope_ref": (draft.scope_ref, None),
+        "priority": (draft.priority, 100),
+    }
+    document: dict[str, Any] = {"name": draft.name}
+    document |= {name: value for name, (value, usual) in said.items() if value != usual}
+    document |= {"if": draft.conditions, "then": draft.action_type}
+    document |= {"parameters": draft.parameters} if draft.parameters else {}
+    document |= {"mode": "shadow"} if draft.shadow else {}
+    document |= {"needs_approval": True} if draft.needs_approval else {}
+    document |= {} if draft.enabled else {"enabled": False}
+    return document | ({"disabled_reason": draft.disabled_reason} if draft.disabled_reason else {})
+
+
+def _line(name: str, given: object, longest: int) -> str:
+    if not isinstance(given, str) or not given.strip() or len(given) > longest or not given.isprintable():
+        raise BadInput(name, "is not one line of text", f"give between 1 and {longest} characters")
+    return given.strip()
+
+
+def _text(name: str, given: object, longest: int) -> str:
+    if given is None:
+        return ""
+    if not isinstance(given, str) or len(given) > longest or "\0" in given or not _encodable(given):
+        raise BadInput(name, "is not a text, or is too long", f"give up to {longest:,} characters")
+    return given.strip()
+
+
+def _encodable(text: str) -> bool:
+    return text.encode("utf-8", "ignore").decode("utf-8") == text
+
+
+def _priority(given: object) -> int:
+    if not isinstance(given, int) or isinstance(given, bool) or given not in PRIORITIES:
+        raise BadInput("priority", "is not a whole number up to 1,000,000", "give one; the lowest goes first")
+    return given
+
+
+def _yes_or_no(name: str, given: object) -> bool:
+    if not isinstance(given, bool):
+        raise BadInput(name, "is neither true nor false", "write true or false")
+    return given
+
+
+def _one_of(name: str, given: object, allowed: tuple[str, ...]) -> str:
+    if given not in allowed:
+        raise BadInput(name, f"{shown_name(str(given))!r} is unknown", suggestion(str(given), allowed))
+    return str(given)

@@ -1,0 +1,123 @@
+"""Why a rule matches a message, or does not: in words, for the person who wrote it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, cast
+from uuid import UUID
+
+from postroom.core.rules.conditions import (
+    All,
+    AnyOf,
+    BrokenRule,
+    Leaf,
+    Node,
+    Not,
+    Seen,
+    Subject,
+    as_test,
+    read_conditions,
+)
+from postroom.core.rules.rule import Rule, kinds_used, read_scope
+
+Result = Literal["matches", "does not match", "is for other mail", "is passed over", "is broken"]
+MOST_TOLD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What came of one rule, and why."""
+
+    rule: Rule
+    result: Result
+    why: str
+
+
+def explain(
+    rule: Rule, account_id: UUID | None, message: Subject, now: datetime, hidden: frozenset[str] = frozenset()
+) -> Explained:
+    """What the rule by itself says about the message, whatever comes before it. `hidden` is as for a Rulebook."""
+    seen = Seen(message, now)
+    try:
+        scope, node = read_scope(rule.scope, rule.scope_ref), read_conditions(rule.conditions)
+    except BrokenRule as broken:
+        return Explained(rule, "is broken", str(broken))
+    if scope.test is not None and not scope.test(str(account_id), seen):
+        return Explained(rule, "is for other mail", f"its scope is the {rule.scope} {rule.scope_ref}")
+    if unknown := sorted(hidden & kinds_used(rule.conditions)):
+        return Explained(rule, "is passed over", f"of this message that is not here which {unknown[0]} looks at")
+    if as_test(node)(seen):
+        return Explained(rule, "matches", _holding(node, seen))
+    return Explained(rule, "does not match", _failing(node, seen))
+
+
+def _failing(node: Node, seen: Seen) -> str:
+    """Why it does not hold."""
+    match node:
+        case Leaf():
+            return f"{_words(node)}: {_observed(node, seen)}"
+        case Not(part):
+            return f"not, but {_holding(part, seen)}"
+        case All(parts):
+            return next(_failing(part, seen) for part in parts if not as_test(part)(seen))
+        case AnyOf(parts):
+            told = "; ".join(_failing(part, seen) for part in parts[:MOST_TOLD])
+            return told if len(parts) <= MOST_TOLD else f"{told}; and {len(parts) - MOST_TOLD} more"
+
+
+def _holding(node: Node, seen: Seen) -> str:
+    """What makes it hold."""
+    match node:
+        case Leaf():
+            return _words(node)
+        case Not(part):
+            return f"not {_told(part)}"
+        case All(parts):
+            return ", ".join(_holding(part, seen) for part in parts)
+        case AnyOf(parts):
+            return next(_holding(part, seen) for part in parts if as_test(part)(seen))
+
+
+def _told(node: Node) -> str:
+    match node:
+        case Leaf():
+            return _words(node)
+        case Not(part):
+            return f"not {_told(part)}"
+        case All(parts):
+            return f"({' and '.join(map(_told, parts))})"
+        case AnyOf(parts):
+            return f"({' or '.join(map(_told, parts))})"
+
+
+def _words(leaf: Leaf) -> str:
+    argument = leaf.argument
+    if leaf.kind == "header_match":
+        given = cast("Mapping[str, str]", argument)
+        pattern = f" ~ {given['pattern']}" if "pattern" in given else ""
+        return f"{leaf.kind} {given['name']}{pattern}"
+    return f"{leaf.kind} {str(argument).lower() if isinstance(argument, bool) else argument}"
+
+
+def _observed(leaf: Leaf, seen: Seen) -> str:
+    message = seen.message
+    match leaf.kind:
+        case "sender_email" | "sender_domain":
+            return f"it is from {seen.sender or 'nobody'}"
+        case "to":
+            return f"it is to {', '.join(message.to[:MOST_TOLD]) or 'nobody'}"
+        case "label_present":
+            return f"it has {', '.join(sorted(message.labels)) or 'no label'}"
+        case "has_attachment":
+            return "it has one" if message.has_attachment else "it has none"
+        case "older_than":
+            return "nobody knows when it was sent" if message.sent_at is None else f"it was sent at {message.sent_at}"
+        case "header_match" | "list_id":
+            name = (
+                "list-id" if leaf.kind == "list_id" else str(cast("Mapping[str, str]", leaf.argument)["name"]).lower()
+            )
+            return "no value of it fits" if name in seen.headers else "it is not there"
+        case "body_contains":
+            return "it is not in the text"
+        case _:
+            return "it is not in the subject"

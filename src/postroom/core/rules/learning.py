@@ -1,0 +1,230 @@
+"""What is learned from what the user does by hand: rules to propose, with their evidence, never applied unasked.
+
+**Taken back.** The user reverses what a rule or the model did: an exception for that sender is proposed.
+
+**Repeated.** He does the same by hand with all recent mail of one origin (a sender, a list, a domain), at least three
+times, and has treated none of it otherwise: a rule that does it is proposed. What he has not looked at yet counts for
+neither, and what we did ourselves is not his doing.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.headers import Headers, values
+from postroom.core.rules.agreement import Moved
+from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, as_document, read_draft
+
+ENOUGH = 3
+WITHIN = timedelta(days=30)
+MOST_MESSAGES_NAMED = 20
+LONGEST_LIST_ID = 255
+BEFORE_THE_MODEL = 90
+# Where anybody may have an address, the domain says nothing about who writes.
+SHARED_DOMAINS = frozenset(
+    {
+        *("gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "live.com", "yahoo.com", "icloud.com", "me.com"),
+        *("aol.com", "gmx.de", "gmx.net", "web.de", "t-online.de", "proton.me", "protonmail.com", "mail.ru"),
+        *("yandex.ru", "qq.com", "163.com"),
+    }
+)
+
+OriginKind = Literal["sender", "list", "domain"]
+ORIGIN_KINDS: tuple[OriginKind, ...] = ("sender", "list", "domain")
+
+
+class Deed(NamedTuple):
+    """What the user did by hand: an action, and the label it is about, by its id."""
+
+    action_type: str
+    label_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a message comes from. Empty is unknown."""
+
+    sender: str
+    domain: str
+    list_id: str
+
+    def of(self, kind: OriginKind) -> str:
+        match kind:
+            case "sender":
+                return self.sender
+            case "list":
+                return self.list_id
+            case "domain":
+                return "" if self.domain in SHARED_DOMAINS else self.domain
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """A recent message: what it had on arrival, and what it has now. `touched` when we have acted on it ourselves."""
+
+    id: UUID
+    origin: Origin
+    arrived: frozenset[str]
+    labels: frozenset[str]
+    deleted: bool
+    touched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reversed:
+    """A decision of ours that the user has just taken back, and the rule that made it, unless the model did."""
+
+    decision_id: UUID
+    message_id: UUID
+    origin: Origin
+    action_type: str
+    what: str
+    moved: Moved
+    rule_name: str | None = None
+    conditions: Mapping[str, Any] | None = None
+    priority: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """A rule to propose. The evidence holds ids and counts, and nothing of the mail."""
+
+    account_id: UUID
+    draft: RuleDraft
+    evidence: Mapping[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same rule: what was proposed once is not proposed again."""
+        said = [str(self.account_id), self.draft.conditions, self.draft.action_type, self.draft.parameters]
+        return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def list_of(headers: Headers) -> str:
+    """The list that a message came through, by its id alone; empty when there is none."""
+    for value in values(headers, "list-id"):
+        _, opened, rest = value.rpartition("<")
+        id = (rest.partition(">")[0] if opened else value).strip().casefold()
+        return id[:LONGEST_LIST_ID] if id.isprintable() and "@" not in id and " " not in id else ""
+    return ""
+
+
+def deeds_of(moved: Moved, own_labels: Mapping[str, str]) -> list[Deed]:
+    """What the user did, the most telling first. What is called spam is the provider's to learn from."""
+    if moved.place == "trash":
+        return [Deed("trash")]
+    found = [Deed("apply_label", label) for label in sorted(moved.added & own_labels.keys())]
+    if moved.place == "archive":
+        found.append(Deed("archive"))
+    return [*found, *([Deed("star")] if "STARRED" in moved.added else [])]
+
+
+def repeated(
+    account_id: UUID, deed: Deed, origin: Origin, recent: Sequence[Handled], own_labels: Mapping[str, str]
+) -> Suggested | None:
+    """The narrowest rule that does by itself what the user has done with all recent mail of this origin."""
+    for kind in ORIGIN_KINDS:
+        value = origin.of(kind)
+        same = [each for each in recent if value and each.origin.of(kind) == value]
+        verdicts = {each.id: is_evidence(deed, each) for each in same}
+        proof = [each for each in same if verdicts[each.id]]
+        if len(proof) < ENOUGH or False in verdicts.values():
+            continue
+        if kind != "sender" and len({each.origin.sender for each in proof}) < 2:
+            continue
+        evidence = _evidence("repeated", [each.id for each in proof], by=kind, days=WITHIN.days)
+        return _suggested(account_id, _repeating(account_id, deed, kind, value, own_labels), evidence)
+    return None
+
+
+def is_evidence(deed: Deed, message: Handled) -> bool | None:
+    """Whether the user did this with the message (True), something else (False), or nothing that can be told (None)."""
+    gone = message.deleted or bool({"TRASH", "SPAM"} & message.labels)
+    if message.touched:
+        return None
+    match deed.action_type:
+        case "archive":
+            if "INBOX" not in message.arrived:
+                return None
+            done = not gone and "INBOX" not in message.labels
+        case "trash":
+            done = message.deleted or "TRASH" in message.labels - message.arrived
+        case "star":
+            done = "STARRED" in message.labels - message.arrived
+        case _:
+            done = deed.label_id in message.labels - message.arrived
+    if not done and not gone and {"INBOX", "UNREAD"} <= message.labels:
+        return None
+    return done
+
+
+def exception_for(account_id: UUID, reversal: Reversed, own_labels: Mapping[str, str]) -> Suggested | None:
+    """The rule that would have spared the user to take this back: it goes before the one that decided."""
+    sender = reversal.origin.sender
+    if not sender:
+        return None
+    about: dict[str, Any] = {"sender_email": sender}
+    conditions = about if reversal.conditions is None else {"and": [about, dict(reversal.conditions)]}
+    instead = sorted(reversal.moved.added & own_labels.keys())
+    by = f"the rule {reversal.rule_name!r}" if reversal.rule_name is not None else "the model"
+    label = own_labels[instead[0]] if instead else None
+    draft = RuleDraft(
+        _cut(f"Label mail from {sender} {label}" if label else f"No {reversal.action_type} for mail from {sender}"),
+        conditions,
+        "apply_label" if label else "none",
+        {"label": label} if label else {},
+        f"You took back what {by} did ({reversal.action_type}).",
+        "account",
+        str(account_id),
+        BEFORE_THE_MODEL if reversal.priority is None else reversal.priority - 1,
+    )
+    evidence = _evidence("taken_back", [reversal.message_id], decision=str(reversal.decision_id), did=reversal.what)
+    return _suggested(account_id, draft, evidence)
+
+
+def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The evidence for the same rule, found again."""
+    known: list[str] = list(before.get("messages", []))
+    new = [each for each in after["messages"] if each not in known]
+    count = max(int(before.get("count", 0)) + len(new), int(after["count"]))
+    return {**after, "messages": [*known, *new][:MOST_MESSAGES_NAMED], "count": count}
+
+
+def _repeating(account_id: UUID, deed: Deed, kind: OriginKind, value: str, own_labels: Mapping[str, str]) -> RuleDraft:
+    field = {"sender": "sender_email", "list": "list_id", "domain": "sender_domain"}[kind]
+    whose = {"sender": f"from {value}", "list": f"of the list {value}", "domain": f"from {value}"}[kind]
+    verb = {"archive": "Archive", "trash": "Trash", "star": "Star"}.get(deed.action_type, "Label")
+    label = own_labels.get(deed.label_id)
+    return RuleDraft(
+        _cut(f"{verb} mail {whose}" + (f" {label}" if label else "")),
+        {field: value},
+        deed.action_type,
+        {"label": label} if label else {},
+        f"You did this by hand at least {ENOUGH} times in {WITHIN.days} days, and nothing else with such mail.",
+        "account",
+        str(account_id),
+    )
+
+
+def _suggested(account_id: UUID, draft: RuleDraft, evidence: Mapping[str, Any]) -> Suggested | None:
+    """None for what would make no rule: an address may hold anything."""
+    try:
+        read_draft(as_document(draft))
+    except BadInput:
+        return None
+    return Suggested(account_id, draft, evidence)
+
+
+def _evidence(kind: str, messages: Sequence[UUID], **more: object) -> dict[str, Any]:
+    named = [str(each) for each in messages[:MOST_MESSAGES_NAMED]]
+    return {"kind": kind, "messages": named, "count": len(messages), **more}
+
+
+def _cut(name: str) -> str:
+    return name[:LONGEST_NAME]

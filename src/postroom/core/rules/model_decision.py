@@ -1,0 +1,158 @@
+"""What a language model may decide about a message: the form of its answer, and the reading of one.
+
+The model is asked to call one tool, `record_decision`. What comes back is checked here field by field, whatever the
+provider promised: an answer may have been dictated by the very mail it is about. Hence there is no field for a
+recipient (a forward is not offered at all, and whom an automatic reply goes to is not the model's to say), labels are
+those of a list, and an error names the field and what is allowed, but never quotes what was given.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from postroom.core.actions.action import ACTION_TYPES
+from postroom.core.actions.snooze import UNITS, check_snooze
+from postroom.core.errors import BadInput, BadModelAnswer
+from postroom.core.mail.message import storable
+
+TOOL = "record_decision"
+TOOL_DESCRIPTION = "Record what is to be done with the mail. Call it exactly once."
+NOT_OFFERED = frozenset({"forward"})
+MODEL_ACTIONS = ("none", *(action for action in ACTION_TYPES if action not in NOT_OFFERED))
+LABELLING = frozenset({"apply_label", "remove_label"})
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "apply_label": ("label",),
+    "remove_label": ("label",),
+    "snooze": ("amount", "units"),
+    "auto_reply": ("text",),
+}
+LONGEST_RATIONALE = 1_000
+LONGEST_REPLY = 4_000
+
+_FIELDS = frozenset({"action", "parameters", "confidence", "needs_approval", "rationale"})
+_PARAMETER_NAMES = frozenset(name for names in PARAMETERS.values() for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDecision:
+    """What a model decided, checked. Whether it may be done is for core/actions/safety.py to say."""
+
+    action_type: str
+    parameters: Mapping[str, Any]
+    confidence: float
+    rationale: str
+    needs_approval: bool = False
+
+
+def offered_actions(allowed_labels: Sequence[str]) -> tuple[str, ...]:
+    """Without labels to choose from there is nothing to put on or take off."""
+    return tuple(action for action in MODEL_ACTIONS if allowed_labels or action not in LABELLING)
+
+
+def decision_schema(allowed_labels: Sequence[str]) -> dict[str, Any]:
+    """The form of the answer as JSON Schema. All is required and nullable, as the strict modes of providers want it."""
+    parameters: dict[str, Any] = {
+        "amount": {"type": ["number", "null"], "description": "snooze: how many of the units"},
+        "units": {"type": ["string", "null"], "enum": [*UNITS, None], "description": "snooze: the units of the amount"},
+        "text": {"type": ["string", "null"], "description": "auto_reply: the plain text of the answer"},
+    }
+    if allowed_labels:
+        label = {"type": ["string", "null"], "enum": [*allowed_labels, None]}
+        parameters["label"] = {**label, "description": "apply_label and remove_label: one of the allowed labels"}
+    actions = list(offered_actions(allowed_labels))
+    fields: dict[str, Any] = {
+        "rationale": {"type": "string", "description": "Why, in one or two sentences"},
+        "action": {"type": "string", "enum": actions, "description": "What to do; none leaves the mail where it is"},
+        "parameters": {**_closed(parameters), "description": "What the action needs; null for everything else"},
+        "confidence": {"type": "number", "description": "How sure you are, from 0 to 1"},
+        "needs_approval": {"type": "boolean", "description": "Whether a person should look at it first"},
+    }
+    return _closed(fields)
+
+
+def _closed(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def read_decision(arguments: object, allowed_labels: Sequence[str]) -> ModelDecision:
+    """The decision in the arguments of the tool call. Raises BadModelAnswer that says what was wrong."""
+    if not isinstance(arguments, Mapping):
+        raise BadModelAnswer("the arguments are no object")
+    given = cast("Mapping[object, object]", arguments)
+    _only(given, _FIELDS, "the answer")
+    action = given.get("action")
+    offered = offered_actions(allowed_labels)
+    if not isinstance(action, str) or action not in offered:
+        raise BadModelAnswer(f"action: is not one of {', '.join(offered)}")
+    return ModelDecision(
+        action,
+        _parameters(action, given.get("parameters"), allowed_labels),
+        _confidence(given.get("confidence")),
+        _rationale(given.get("rationale")),
+        _yes_or_no(given.get("needs_approval")),
+    )
+
+
+def _only(given: Mapping[object, object], known: frozenset[str], where: str) -> None:
+    if any(name not in known for name in given):
+        raise BadModelAnswer(f"{where} has fields that do not exist; there are {', '.join(sorted(known))}")
+
+
+def _parameters(action: str, given: object, allowed_labels: Sequence[str]) -> dict[str, Any]:
+    """Those of the action. What else the form has room for is left out; what it has no room for is refused."""
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise BadModelAnswer("parameters: are no object")
+    values = cast("Mapping[object, object]", given)
+    _only(values, _PARAMETER_NAMES, "parameters")
+    wanted = {name: values.get(name) for name in PARAMETERS.get(action, ())}
+    match action:
+        case "apply_label" | "remove_label":
+            if not isinstance(wanted["label"], str) or wanted["label"] not in allowed_labels:
+                raise BadModelAnswer("parameters.label: is not one of the allowed labels")
+        case "snooze":
+            _snooze(wanted)
+        case "auto_reply":
+            wanted["text"] = _reply(wanted["text"])
+        case _:
+            pass
+    return wanted
+
+
+def _snooze(wanted: Mapping[str, Any]) -> None:
+    try:
+        check_snooze(wanted)
+    except BadInput as error:
+        raise BadModelAnswer(f"{error.field}: {error.remedy}") from None
+
+
+def _reply(text: object) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise BadModelAnswer("parameters.text: is missing or empty; say what is to be answered")
+    if len(text) > LONGEST_REPLY:
+        raise BadModelAnswer(f"parameters.text: has more than {LONGEST_REPLY} characters")
+    return storable(text)
+
+
+def _confidence(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise BadModelAnswer("confidence: is no number; use one from 0 to 1")
+    if not 0 <= given <= 1:  # which is false for NaN as well
+        raise BadModelAnswer("confidence: is not from 0 to 1")
+    return float(given)
+
+
+def _rationale(given: object) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise BadModelAnswer("rationale: is missing or empty; say why in a sentence")
+    return storable(" ".join(given[: 2 * LONGEST_RATIONALE].split()))[:LONGEST_RATIONALE]
+
+
+def _yes_or_no(given: object) -> bool:
+    """Left out, it means no: many small models leave it out, and the safety rules do not rely on it."""
+    if given is None:
+        return False
+    if not isinstance(given, bool):
+        raise BadModelAnswer("needs_approval: is neither true nor false")
+    return given

@@ -1,0 +1,170 @@
+"""Deterministic rules: who they are for, in which order they are tried, what they do.
+
+The conditions are a tree (core/rules/conditions.py). A rule that makes no sense is broken, whatever the message: the
+caller disables it with the reason and goes on with the others. core/rules/rulebook.py decides by many rules at once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from postroom.core.mail.addresses import canonical, canonical_domain
+from postroom.core.rules.conditions import (
+    DEEPEST,
+    KINDS,
+    BrokenRule,
+    Key,
+    Seen,
+    Subject,
+    Test,
+    as_test,
+    read_conditions,
+    recipients,
+    suggestion,
+)
+
+__all__ = [
+    "KINDS",
+    "SCOPES",
+    "BrokenRule",
+    "Outcome",
+    "Rule",
+    "Scope",
+    "Subject",
+    "kinds_used",
+    "labels_looked_at",
+    "labels_used",
+    "matches",
+    "read_scope",
+    "recipients",
+]
+
+SCOPES = ("global", "account", "domain", "sender")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule, as the engine needs it."""
+
+    id: UUID
+    name: str
+    scope: str
+    scope_ref: str | None
+    priority: int
+    conditions: Mapping[str, Any]
+    action_type: str
+    parameters: Mapping[str, Any]
+    shadow: bool = False
+    needs_approval: bool = False
+
+    @property
+    def order(self) -> tuple[int, UUID]:
+        """Lower priority first; rules of equal priority in the order they were made (their ids sort by time)."""
+        return self.priority, self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the rules say about a message.
+
+    `matched` is the first rule in use that matched; `shadowed` are the rules in shadow that match and come before it.
+    `broken` are all rules that make no sense, with why: that does not depend on the message.
+    """
+
+    matched: Rule | None
+    broken: tuple[tuple[Rule, str], ...] = ()
+    shadowed: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose mail a rule is for, and the key that such mail has, if it is not for all."""
+
+    test: "ScopeTest | None"
+    key: Key | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeTest:
+    """Whether a message to an account is in the scope."""
+
+    scope: str
+    wanted: str
+
+    def __call__(self, account_id: str, seen: Seen) -> bool:
+        match self.scope:
+            case "account":
+                return account_id == self.wanted
+            case "domain":
+                return seen.domain == self.wanted
+            case _:
+                return seen.sender == self.wanted
+
+
+def read_scope(scope: str, scope_ref: str | None) -> Scope:
+    """The scope, understood. Raises BrokenRule."""
+    if scope not in SCOPES:
+        raise BrokenRule("scope", f"{scope!r} is unknown", suggestion(scope, SCOPES))
+    if scope == "global":
+        if scope_ref is not None:
+            raise BrokenRule("scope_ref", "is given for a rule for all mail", "leave it out, or give a scope")
+        return Scope(None, None)
+    wanted = _scope_ref(scope, scope_ref or "")
+    if not wanted:
+        example = {"account": "the id of an account", "domain": "shop.example", "sender": "ida@shop.example"}[scope]
+        raise BrokenRule("scope_ref", f"does not name what the scope {scope} is about", f"give {example}")
+    return Scope(ScopeTest(scope, wanted), (scope, wanted))
+
+
+def _scope_ref(scope: str, given: str) -> str | None:
+    match scope:
+        case "account":
+            try:
+                return str(UUID(given))
+            except ValueError:
+                return None
+        case "domain":
+            return canonical_domain(given.strip().removeprefix("@")) if "@" not in given[1:] else None
+        case _:
+            return canonical(given)
+
+
+def matches(conditions: object, message: Subject, now: datetime | None = None) -> bool:
+    """Whether the tree holds for the message. Raises BrokenRule."""
+    test: Test = as_test(read_conditions(conditions))
+    return test(Seen(message, now))
+
+
+def labels_used(conditions: object, parameters: Mapping[str, Any]) -> frozenset[str]:
+    """The labels, by name or id, that a rule looks at or acts with. What makes no sense names none."""
+    return labels_looked_at(conditions) | frozenset(
+        label for label in (parameters.get("label"),) if isinstance(label, str)
+    )
+
+
+def labels_looked_at(conditions: object) -> frozenset[str]:
+    """The labels, by name or id, that a rule looks at."""
+    looked_at = [argument for kind, argument in _inside(conditions) if kind == "label_present"]
+    return frozenset(label for label in looked_at if isinstance(label, str))
+
+
+def kinds_used(conditions: object) -> frozenset[str]:
+    """What a rule looks at. What makes no sense looks at nothing."""
+    return frozenset(kind for kind, _ in _inside(conditions) if isinstance(kind, str) and kind in KINDS)
+
+
+def _inside(conditions: object) -> Iterator[tuple[object, object]]:
+    """Every condition in the tree, with what it is given: level by level, to the depth that is evaluated."""
+    level: list[object] = [conditions]
+    for _ in range(DEEPEST + 1):
+        deeper: list[object] = []
+        for each in level:
+            if isinstance(each, Mapping):
+                found = cast("Mapping[object, object]", each)
+                yield from found.items()
+                deeper += found.values()
+            elif isinstance(each, list):
+                deeper += cast("list[object]", each)
+        level = deeper

@@ -1,0 +1,1 @@
+"""What people may do and ask: every command, page and tool calls this, and decides nothing itself."""

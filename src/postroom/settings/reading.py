@@ -1,0 +1,359 @@
+"""Every setting of Postroom, as one frozen object, and the reading of it from where users write settings.
+
+Highest first: explicit overrides (command line), environment `POSTROOM_*`, the file `postroom.toml`, defaults.
+A section of the file is a part of the name: `[worker] concurrency = 32` is `POSTROOM_WORKER_CONCURRENCY=32`.
+Nothing is guessed: an unknown name is refused with the nearest known one, a wrong value with what is allowed.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, cast, get_args, get_origin
+
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
+
+from postroom.core.errors import SettingsError
+from postroom.settings.approvals import ApprovalsSettings, DiscordSettings
+from postroom.settings.queues import QueueTables, RouteTables, queues_of
+from postroom.settings.sections import (
+    AccountSettings,
+    ConnectorSettings,
+    GmailSettings,
+    GoogleSettings,
+    InboxSettings,
+    JobsSettings,
+    LogSettings,
+    ModelSettings,
+    OutboundSettings,
+    RedisSettings,
+    SafetySettings,
+    Section,
+    TelemetrySettings,
+    WebSettings,
+    Whole,
+    WorkerSettings,
+)
+from postroom.vault.keys import read_key
+from postroom.vault.masking import HIDDEN, masked_urls, passwords_in
+
+PREFIX = "POSTROOM_"
+CONFIG = "POSTROOM_CONFIG"
+FILE_NAME = "postroom.toml"
+DEFAULT_DATA_DIR = Path("postroom-data")
+
+# Names with our prefix that are no settings: the file's own place, and what only the tests read.
+NOT_SETTINGS = re.compile(r"POSTROOM_(CONFIG|SAMPLE_MAIL|TEST_\w+)")
+
+
+class Settings(Section):
+    data_dir: Path = Field(
+        DEFAULT_DATA_DIR, description="The folder that holds everything Postroom keeps; created when missing."
+    )
+    database_url: SecretStr | None = Field(
+        None, description="PostgreSQL to use, `postgresql://…`; without it, one SQLite file in the data folder."
+    )
+    allow_unsafe_durability: bool = Field(
+        False, description="Start on a PostgreSQL that may lose what it acknowledged (`fsync` off and the like)."
+    )
+    secret_key: SecretStr | None = Field(
+        None,
+        description="The key that seals the accounts' secrets: 32 random bytes in base64; several with commas between, "
+        "of which the first seals. Without it, a file in the data folder.",
+    )
+    disk_reserve_mib: Whole = Field(
+        512, ge=0, description="Free disk space, in MiB, below which no new mail is accepted; work goes on."
+    )
+    queues: QueueTables = Field(
+        {}, description="Queues by name: what differs from `email` and `gateway` as they come, and queues of your own."
+    )
+    routes: RouteTables = Field(
+        (), description="Sources that go to another queue than the usual one; the first that fits counts."
+    )
+    log: LogSettings = LogSettings.model_validate({})
+    web: WebSettings = WebSettings.model_validate({})
+    worker: WorkerSettings = WorkerSettings.model_validate({})
+    jobs: JobsSettings = JobsSettings.model_validate({})
+    gmail: GmailSettings = GmailSettings.model_validate({})
+    google: GoogleSettings = GoogleSettings.model_validate({})
+    model: ModelSettings = ModelSettings.model_validate({})
+    safety: SafetySettings = SafetySettings.model_validate({})
+    approvals: ApprovalsSettings = ApprovalsSettings.model_validate({})
+    discord: DiscordSettings = DiscordSettings.model_validate({})
+    outbound: OutboundSettings = OutboundSettings.model_validate({})
+    inbox: InboxSettings = InboxSettings.model_validate({})
+    account: AccountSettings = AccountSettings.model_validate({})
+    connector: ConnectorSettings = ConnectorSettings.model_validate({})
+    redis: RedisSettings = RedisSettings.model_validate({})
+    telemetry: TelemetrySettings = TelemetrySettings.model_validate({})
+
+    @field_validator("secret_key")
+    @classmethod
+    def _are_keys(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            for key in value.get_secret_value().split(","):
+                read_key(key)
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not re.match(r"postgres(ql)?://\S", value.get_secret_value()):
+            raise ValueError("an address such as postgresql://user:password@host/database")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as users know it: its key in the file, its name in the environment, what it is for."""
+
+    key: str
+    field: FieldInfo
+
+    @property
+    def env(self) -> str:
+        return PREFIX + self.key.replace(".", "_").upper()
+
+    @property
+    def description(self) -> str:
+        return self.field.description or ""
+
+    @property
+    def secret(self) -> bool:
+        return SecretStr in get_args(self.field.annotation)
+
+    @property
+    def default(self) -> object:
+        return self.field.default
+
+    @property
+    def allowed(self) -> str:
+        """What may be written, in words: for error messages and the reference."""
+        return _allowed(self.field)
+
+
+def known_settings() -> tuple[Setting, ...]:
+    return tuple(_settings_by_key().values())
+
+
+def load_settings(
+    overrides: Mapping[str, object] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Settings:
+    """The effective settings. Overrides are by key (`web.port`); those that are None do not count."""
+    return trace_settings(overrides, environ=environ, cwd=cwd)[0]
+
+
+def trace_settings(
+    overrides: Mapping[str, object] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> tuple[Settings, dict[str, str]]:
+    """The effective settings, and for each key where its value came from."""
+    environ = os.environ if environ is None else environ
+    cwd = Path.cwd() if cwd is None else cwd
+    given = _from_overrides(overrides or {})
+    named = _from_environment(environ)
+    chosen = {**named, **given}
+    file = _find_file(environ, cwd, chosen)
+    sources = {**(_from_file(file) if file else {}), **chosen}
+    settings = _validated(sources)
+    queues_of(settings.queues, settings.routes)
+    folder = file.parent if file and sources.get("data_dir", _NOT_GIVEN).origin == str(file) else cwd
+    settings = settings.model_copy(update={"data_dir": folder / settings.data_dir.expanduser()})
+    return settings, {key: sources.get(key, _NOT_GIVEN).origin for key in _settings_by_key()}
+
+
+def shown(settings: Settings) -> dict[str, object]:
+    """Every setting by key, fit for any eye: secrets hidden, the password of the database masked."""
+    return {setting.key: _shown(setting.key, _value(settings, setting.key)) for setting in known_settings()}
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """The secret texts themselves, for those who must recognise them in order to hide them."""
+    values = (_value(settings, setting.key) for setting in known_settings())
+    texts = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+    passwords = [password for text in texts for password in passwords_in(text)]
+    keys = [] if settings.secret_key is None else settings.secret_key.get_secret_value().split(",")
+    return [text for text in texts + passwords + [key.strip() for key in keys] if text]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    value: object
+    origin: str
+
+
+_NOT_GIVEN = _Given(None, "default")
+
+
+def _from_overrides(overrides: Mapping[str, object]) -> dict[str, _Given]:
+    for key in overrides:
+        if key not in _settings_by_key():
+            raise _unknown(key, "override", _settings_by_key())
+    return {key: _Given(value, "command line") for key, value in overrides.items() if value is not None}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
+    """An empty variable counts as not set: that is how compose files leave one out."""
+    keys = {setting.env: setting.key for setting in known_settings()}
+    given: dict[str, _Given] = {}
+    for name in sorted(environ):
+        if not name.startswith(PREFIX) or NOT_SETTINGS.fullmatch(name):
+            continue
+        if name not in keys:
+            raise _unknown(name, "environment", keys)
+        if environ[name]:
+            given[keys[name]] = _Given(environ[name], name)
+    return given
+
+
+def _find_file(environ: Mapping[str, str], cwd: Path, chosen: Mapping[str, _Given]) -> Path | None:
+    if named := environ.get(CONFIG):
+        file = cwd / Path(named).expanduser()
+        if not file.is_file():
+            raise SettingsError(f"{CONFIG}: there is no file {file}; name an existing file or unset the variable")
+        return file
+    data_dir = chosen.get("data_dir", _Given(DEFAULT_DATA_DIR, "default")).value
+    places = (cwd / Path(str(data_dir)).expanduser() / FILE_NAME, cwd / FILE_NAME)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _from_file(file: Path) -> dict[str, _Given]:
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file}: this is no TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}: cannot be read: {error}") from None
+    known = _settings_by_key()
+    given: dict[str, _Given] = {}
+    for key, value in _flattened(document):
+        if key in Settings.model_fields and key not in known:
+            raise SettingsError(f"{file}: {key} is a section; write [{key}] and its settings below")
+        if key not in known:
+            raise _unknown(key, str(file), known)
+        given[key] = _Given(value, str(file))
+    return given
+
+
+def _flattened(document: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in document.items():
+        if isinstance(value, dict) and above + name not in _settings_by_key():
+            yield from _flattened(cast("dict[str, object]", value), f"{above}{name}.")
+        else:
+            yield above + name, value
+
+
+def _validated(sources: Mapping[str, _Given]) -> Settings:
+    nested: dict[str, Any] = {}
+    for key, given in sources.items():
+        section, _, name = key.rpartition(".")
+        (nested.setdefault(section, {}) if section else nested)[name] = given.value
+    try:
+        return Settings.model_validate(nested)
+    except ValidationError as error:
+        problems = [_problem(detail["loc"], detail["type"], detail["msg"], sources) for detail in error.errors()]
+        raise SettingsError("; and ".join(problems)) from None
+
+
+def _problem(place: Iterable[int | str], kind: str, message: str, sources: Mapping[str, _Given]) -> str:
+    parts = [str(part) for part in place]
+    key = next(key for key in (".".join(parts[:end]) for end in (2, 1)) if key in _settings_by_key())
+    within = ".".join(parts[key.count(".") + 1 :])
+    setting = _settings_by_key()[key]
+    given = sources.get(key, _Given(setting.default, "default"))
+    value = HIDDEN if setting.secret else masked_urls(repr(given.value))
+    allowed = setting.allowed
+    if kind == "value_error" and "no numbers" not in message:
+        allowed = message.removeprefix("Value error, ")
+    if within and isinstance(given.value, dict | list | str) and key in ("queues", "routes"):
+        said = "there is no such setting" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
+        return f"{key}.{within} (from {given.origin}): {said}; see docs/reference/queues.md"
+    return f"{key}: {value} (from {given.origin}) is refused; use {allowed}"
+
+
+def _unknown(name: str, origin: str, known: Iterable[str]) -> SettingsError:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else "`postroom settings` lists those that exist"
+    return SettingsError(f"{name} (from {origin}): there is no such setting; {hint}")
+
+
+@cache
+def _settings_by_key() -> dict[str, Setting]:
+    return {key: Setting(key, field) for key, field in _fields(Settings)}
+
+
+def _fields(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, Section):
+            yield from _fields(kind, f"{name}.")
+        else:
+            yield above + name, field
+
+
+def _value(settings: Settings, key: str) -> object:
+    value: object = settings
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _shown(key: str, value: object) -> object:
+    match value:
+        case SecretStr():
+            return masked_urls(value.get_secret_value()) if key == "database_url" else HIDDEN
+        case Path():
+            return str(value)
+        case dict():
+            return {name: _shown(name, each) for name, each in cast("dict[str, object]", value).items()}
+        case tuple():
+            return [_shown(key, each) for each in cast("tuple[object, ...]", value)]
+        case BaseModel():
+            return value.model_dump(mode="json", exclude_unset=True)
+        case _:
+            return value
+
+
+def _allowed(field: FieldInfo) -> str:
+    kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not NoneType]
+    if get_origin(field.annotation) is Literal:
+        return "one of " + ", ".join(map(str, kinds))
+    if get_origin(field.annotation) is dict:
+        return "tables, or as text their JSON"
+    if get_origin(field.annotation) is tuple:
+        return "names, at least one" if kinds[0] is str else "a list of tables, or as text its JSON"
+    words: dict[object, str] = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        Path: "a path",
+        str: "a text",
+        SecretStr: "a secret text",
+    }
+    return words[kinds[0]] + _bounds(field)
+
+
+def _bounds(field: FieldInfo) -> str:
+    names = ("ge", "gt", "le")
+    limits = {name: getattr(mark, name) for mark in field.metadata for name in names if hasattr(mark, name)}
+    match limits:
+        case {"ge": low, "le": high}:
+            return f" from {low} to {high}"
+        case {"ge": low}:
+            return f", {low} or more"
+        case {"gt": low}:
+            return f" above {low}"
+        case _:
+            return ""

@@ -1,0 +1,455 @@
+"""The parts of the settings: what each holds, its default, and what it allows. `settings.py` reads them."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import unquote
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
+
+from postroom.core.actions.action import ACTION_TYPES, instead_of_label
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("true and false are no numbers")
+    return value
+
+
+def from_json(value: object) -> object:
+    """In the environment, a table is written as JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError("a table, or as text its JSON") from None
+
+
+def _split_commas(value: object) -> object:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Whole = Annotated[int, BeforeValidator(_no_bool)]
+Seconds = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
+Share = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, le=1, allow_inf_nan=False)]
+Cents = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False, le=10_000_000)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
+
+
+class Section(BaseModel):
+    """What all parts of the settings share: frozen, nothing unknown, defaults checked like everything else."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
+
+
+class LogSettings(Section):
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="The least severe event logged.")
+    format: Literal["auto", "json", "console"] = Field(
+        "auto", description="`json` for machines, `console` for people; `auto` is `console` on a terminal, else `json`."
+    )
+
+
+class WebSettings(Section):
+    host: str = Field("127.0.0.1", min_length=1, description="The address the pages are served on.")
+    port: Whole = Field(8025, ge=0, le=65535, description="The port the pages are served on; 0 takes any free one.")
+    allowed_hosts: Names = Field(
+        ("127.0.0.1", "localhost", "[::1]"),
+        min_length=1,
+        description="Host names the pages answer to; a request for any other name is refused.",
+    )
+    allow_unprotected_bind: bool = Field(
+        False,
+        description="Serve on an address that other machines reach, without a sign-in: they can read your mail.",
+    )
+    max_connections: Whole = Field(
+        512, ge=4, le=65_536, description="Connections at the same time; fewer where the process may open few files."
+    )
+    max_connections_per_address: Whole = Field(
+        256, ge=2, le=65_536, description="Of these, connections from one address (of IPv6, one /64)."
+    )
+    max_headers: Whole = Field(100, ge=10, le=1000, description="Headers one request may have.")
+    max_header_kib: Whole = Field(
+        32, ge=4, le=1024, description="Size of a request's address and headers together, in KiB."
+    )
+    first_byte_s: Seconds = Field(
+        10.0, gt=0, le=3600, description="Seconds until a new connection has sent its first byte."
+    )
+    headers_s: Seconds = Field(
+        10.0, gt=0, le=3600, description="Seconds from the first byte of a request to the end of its headers."
+    )
+    body_s: Seconds = Field(60.0, gt=0, le=3600, description="Seconds from there to the end of the request's body.")
+    keep_alive_s: Seconds = Field(
+        15.0, gt=0, le=3600, description="Seconds a connection may be idle between two requests."
+    )
+    answer_s: Seconds = Field(
+        60.0,
+        gt=0,
+        le=3600,
+        description="Seconds a client may leave what was sent to it unread, event streams included.",
+    )
+
+
+class WorkerSettings(Section):
+    concurrency: Whole = Field(32, ge=1, le=1000, description="Jobs one worker process runs at the same time.")
+    prefetch_ms: Whole = Field(
+        50, ge=0, le=1000, description="Claim ahead at most this many milliseconds of work; 0 claims nothing ahead."
+    )
+
+
+class JobsSettings(Section):
+    lease_s: Seconds = Field(60.0, gt=0, description="Seconds a claimed job is its worker's own without a heartbeat.")
+    heartbeat_s: Seconds = Field(
+        20.0, gt=0, description="Seconds between two heartbeats of a running job; at most half of `jobs.lease_s`."
+    )
+    drain_s: Seconds = Field(30.0, ge=0, description="Seconds a stopping worker lets its running jobs finish.")
+    poll_s: Seconds = Field(1.0, gt=0, description="Seconds between two looks for work when no signal came.")
+    keep_completed_days: Whole = Field(7, ge=0, description="Days a completed job is kept.")
+    keep_failed_days: Whole = Field(90, ge=0, description="Days a failed job is kept.")
+    keep_canceled_days: Whole = Field(30, ge=0, description="Days a canceled job is kept.")
+
+    @field_validator("heartbeat_s")
+    @classmethod
+    def _well_inside_the_lease(cls, value: float, info: ValidationInfo) -> float:
+        lease = info.data.get("lease_s")
+        if lease is not None and value > lease / 2:
+            raise ValueError(f"at most half of jobs.lease_s, which is {lease:g}")
+        return value
+
+
+class GmailSettings(Section):
+    base_url: str = Field("https://gmail.googleapis.com", description="Where Gmail's API answers.")
+    token: SecretStr | None = Field(None, description="Access token for the sandbox mailbox.")
+    poll_s: Seconds = Field(5.0, gt=0, description="Seconds between two looks at the mailbox.")
+    snooze_label: str = Field(
+        "Postroom/Snoozed", min_length=1, max_length=225, description="The label of snoozed mail, created on demand."
+    )
+    units_per_minute: Whole = Field(
+        6_000, ge=1, description="Google's quota units a minute for one user; 15,000 for projects from before May 2026."
+    )
+    reserve_units: Whole = Field(
+        1_200, ge=0, description="Of these, the units a minute that reading old mail leaves untouched for live mail."
+    )
+    prices: Annotated[dict[str, Whole], BeforeValidator(from_json)] = Field(
+        {}, description='Units of single methods that differ from Google\'s table, such as `{"messages.get": 5}`.'
+    )
+    pubsub_topic: str | None = Field(
+        None,
+        pattern=r"^projects/[^/\s]+/topics/[^/\s]+$",
+        description="The Pub/Sub topic through which Gmail tells of new mail, `projects/…/topics/…`; renewed daily.",
+    )
+    pubsub_subscription: str | None = Field(
+        None,
+        pattern=r"^projects/[^/\s]+/subscriptions/[^/\s]+$",
+        description="The subscription that the connector pulls for hints, `projects/…/subscriptions/…`.",
+    )
+    pubsub_key_file: Path | None = Field(
+        None,
+        description="The key file of a service account that may pull the subscription; without it, the account's own "
+        "consent has to include Pub/Sub.",
+    )
+    push_audience: str | None = Field(
+        None, description="Take Pub/Sub pushes at `/hooks/gmail` whose token is for this audience; without it, none."
+    )
+    push_account: str | None = Field(
+        None, description="The service account that signs the pushes; without it, any of Google's for the audience."
+    )
+    push_keys_url: str = Field(
+        "https://www.googleapis.com/oauth2/v3/certs", description="Where Google publishes the keys of its signatures."
+    )
+    pubsub_url: str = Field("https://pubsub.googleapis.com", description="Where Google's Pub/Sub answers.")
+
+    @field_validator("snooze_label")
+    @classmethod
+    def _is_a_label_of_ones_own(cls, value: str) -> str:
+        if (instead := instead_of_label(value)) is not None:
+            raise ValueError(f"a label of your own, not one that Gmail has or that looks like it; {instead}")
+        return value
+
+    @field_validator("base_url", "pubsub_url", "push_keys_url")
+    @classmethod
+    def _speaks_http(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^\s/@]+[^\s@]*", value):
+            raise ValueError("an address such as https://gmail.googleapis.com, without user or password")
+        return value.rstrip("/")
+
+
+class GoogleSettings(Section):
+    client_id: str | None = Field(
+        None, min_length=1, description="The client id of your own app at Google, `….apps.googleusercontent.com`."
+    )
+    client_secret: SecretStr | None = Field(None, description="The client secret of that app.")
+    auth_url: str = Field(
+        "https://accounts.google.com/o/oauth2/v2/auth", description="Where Google asks the user for consent."
+    )
+    token_url: str = Field("https://oauth2.googleapis.com/token", description="Where Google hands out tokens.")
+    revoke_url: str = Field("https://oauth2.googleapis.com/revoke", description="Where Google ends a consent.")
+
+    @field_validator("auth_url", "token_url", "revoke_url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
+            raise ValueError("an address such as https://oauth2.googleapis.com/token, without user or password")
+        return value
+
+
+class ModelSettings(Section):
+    provider: Literal["none", "openai", "anthropic"] = Field(
+        "none",
+        description="Whose interface the language model speaks: `openai` also for servers of your own; with `none`, "
+        "rules alone decide.",
+    )
+    name: str | None = Field(None, min_length=1, max_length=200, description="The model's name at its provider.")
+    base_url: str | None = Field(
+        None,
+        description="Where the model answers, if not at the provider itself, such as `http://127.0.0.1:11434/v1`.",
+    )
+    api_key: SecretStr | None = Field(
+        None, description="The key for the provider; a server of your own at `model.base_url` may need none."
+    )
+    mode: Literal["full", "headers", "redacted"] = Field(
+        "full",
+        description="What the model is shown of a mail: `full`, its `headers` without the text, or all of it "
+        "`redacted`: without addresses, numbers that identify, and what follows the path in links.",
+    )
+    temperature: Share = Field(0.2, description="How freely the model chooses its words; some models ignore it.")
+    max_output_tokens: Whole = Field(
+        1_000, ge=100, le=32_000, description="Tokens the model may answer with, its thinking included."
+    )
+    timeout_s: Seconds = Field(
+        60.0, gt=0, le=600, description="Seconds until a call without a whole answer is given up."
+    )
+    max_cents_per_day: Cents = Field(
+        100.0,
+        ge=0,
+        description="US cents that all calls of a day (UTC) may cost; then the model waits for the next.",
+    )
+    max_cents_per_message: Cents = Field(5.0, ge=0, description="US cents that all calls about one message may cost.")
+    input_cents_per_million: float | None = Field(
+        None,
+        ge=0,
+        le=10_000_000,
+        allow_inf_nan=False,
+        description="Price of a million tokens sent, in US cents; needed where it is not known.",
+    )
+    output_cents_per_million: float | None = Field(
+        None,
+        ge=0,
+        le=10_000_000,
+        allow_inf_nan=False,
+        description="Price of a million tokens answered, in US cents; 0 for a model of your own.",
+    )
+
+    @field_validator("input_cents_per_million", "output_cents_per_million", mode="before")
+    @classmethod
+    def _is_a_price(cls, value: object) -> object:
+        return _no_bool(value)
+
+    @field_validator("name")
+    @classmethod
+    def _is_named(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None and info.data.get("provider", "none") != "none":
+            raise ValueError(f"the name of a model, since model.provider is {info.data['provider']}")
+        return value
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
+            raise ValueError("an address such as http://127.0.0.1:11434/v1, without user or password")
+        return value.rstrip("/") if value is not None else None
+
+    @field_validator("api_key")
+    @classmethod
+    def _is_a_key(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if value is None:
+            if info.data.get("provider", "none") != "none" and info.data.get("base_url") is None:
+                raise ValueError("the key that the provider gave you, or set model.base_url for a server of your own")
+        elif not re.fullmatch(r"[!-~]+", value.get_secret_value()):
+            raise ValueError("the key as the provider gave it, without spaces and line breaks")
+        return value
+
+
+class SafetySettings(Section):
+    confidence: Share = Field(0.7, description="A model that is less sure than this needs your approval.")
+    trash_confidence: Share = Field(0.9, description="The same for moving a message to the trash.")
+    always_approve: Names = Field((), description="Actions that always need your approval, such as `trash,snooze`.")
+    trust_rules: bool = Field(
+        False, description="Let your own rules forward mail and answer it without asking you each time."
+    )
+    trust_agents: bool = Field(
+        False, description="Let agents do what can be undone without asking you; anything else they only propose."
+    )
+    hourly_cap: Whole = Field(
+        20, ge=0, description="Messages an hour, for each account, that are deleted, forwarded or answered at most."
+    )
+    agent_hourly_cap: Whole = Field(
+        20,
+        ge=0,
+        description="Actions an hour that one agent may do, and as many that it may undo, without your yes where "
+        "`safety.trust_agents` is set; what is beyond waits for it.",
+    )
+    approval_notices_per_hour: Whole = Field(
+        20,
+        ge=0,
+        description="Notices an hour that ask you about single actions; what is beyond is told in one digest.",
+    )
+    approval_hours: Whole = Field(24, ge=1, le=720, description="Hours after which what nobody approved is rejected.")
+
+    @field_validator("always_approve")
+    @classmethod
+    def _are_actions(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := sorted(set(value) - set(ACTION_TYPES)):
+            raise ValueError(f"actions, and {unknown[0]!r} is none: {', '.join(ACTION_TYPES)}")
+        return value
+
+
+class OutboundSettings(Section):
+    auto_reply_days: Whole = Field(
+        7, ge=1, le=365, description="Days in which one sender is answered automatically only once."
+    )
+    expire_days: Whole = Field(
+        5, ge=1, le=30, description="Days after which mail that could not be sent is given up, and its action fails."
+    )
+    concurrency: Whole = Field(4, ge=1, le=100, description="Mails one process sends at the same time.")
+    restore_settle_s: Whole = Field(
+        30,
+        ge=0,
+        le=3600,
+        description="Seconds after a restore before sent mail is compared with the database: as long as a request of a "
+        "process that has ended may still have its effect.",
+    )
+
+
+class InboxSettings(Section):
+    keep_days: Whole = Field(
+        30, ge=1, description="Days an ended message is kept, to be looked at and replayed; its key is kept for good."
+    )
+    rollup_days: Whole = Field(400, ge=1, description="Days the hourly counts are kept.")
+
+
+class AccountSettings(Section):
+    email: str | None = Field(None, description="The mail address of the mailbox's owner.")
+
+    @field_validator("email")
+    @classmethod
+    def _has_both_sides(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[^\s@]+@[^\s@]+", value):
+            raise ValueError("an address such as ada@example.com")
+        return value
+
+
+class ConnectorSettings(Section):
+    token: SecretStr | None = Field(
+        None, description="The token a connector shows the switchboard, from `postroom token create --role connector`."
+    )
+    switchboard_url: str = Field(
+        "http://127.0.0.1:8025/mcp", description="Where a connector that runs by itself finds the switchboard."
+    )
+    contacts_refresh_s: float = Field(
+        900.0, ge=1, le=86_400, description="Seconds after which a connector fetches the contacts again."
+    )
+    contacts_stale_s: float = Field(
+        3600.0,
+        ge=1,
+        le=604_800,
+        description="Seconds after which contacts that could not be fetched again are no longer used; "
+        "more than `contacts_refresh_s`.",
+    )
+    heartbeat_s: float = Field(
+        110.0, ge=1, le=119, description="Seconds between two reports of a connector; after 120 it counts as stale."
+    )
+
+    @field_validator("contacts_stale_s")
+    @classmethod
+    def _leaves_time_to_refresh(cls, value: float, info: ValidationInfo) -> float:
+        if value <= info.data.get("contacts_refresh_s", 0):
+            raise ValueError("more than contacts_refresh_s, or contacts are never used")
+        return value
+
+    @field_validator("switchboard_url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
+            raise ValueError("an address such as http://127.0.0.1:8025/mcp, without user or password")
+        return value
+
+
+class RedisSettings(Section):
+    url: SecretStr | None = Field(
+        None, description="The Redis that `postroom connector redis-stream` reads, such as `redis://127.0.0.1:6379/0`."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_redis(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not re.match(r"(rediss?|unix)://\S", value.get_secret_value()):
+            raise ValueError("an address such as redis://user:password@host:6379/0, rediss://… or unix:///socket")
+        return value
+
+
+class TelemetrySettings(Section):
+    metrics: bool = Field(True, description="Serve the metrics at `/metrics`, as Prometheus reads them.")
+    otlp_endpoint: str | None = Field(
+        None, description="Send metrics and traces to this OTLP/HTTP collector, such as `http://127.0.0.1:4318`."
+    )
+    otlp_headers: SecretStr | None = Field(
+        None, description="Headers for the collector, `name=value,name=value`; a comma in a value is `%2C`."
+    )
+    traces_sample_ratio: Share = Field(
+        1.0, description="Share of the traces begun here that are sent; one that came with a message keeps its own."
+    )
+    service_name: str = Field(
+        "postroom", min_length=1, max_length=255, description="The name of this installation in what is sent."
+    )
+
+    listen: str | None = Field(
+        None,
+        description="Where a worker, or a connector that runs by itself, serves its own `/metrics`, such as "
+        "`127.0.0.1:9464`; each such process needs a port of its own.",
+    )
+
+    @field_validator("listen")
+    @classmethod
+    def _is_host_and_port(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        found = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})", value)
+        if found is None or int(found[2]) > 65_535:
+            raise ValueError("a host and a port, such as 127.0.0.1:9464")
+        return value
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
+            raise ValueError("an address such as http://127.0.0.1:4318, without user or password")
+        return value.rstrip("/") if value is not None else None
+
+    @field_validator("otlp_headers")
+    @classmethod
+    def _are_headers(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            read_headers(value.get_secret_value())
+        return value
+
+
+def read_headers(text: str) -> dict[str, str]:
+    """The headers in `name=value,name=value`. Raises ValueError, which quotes nothing: a value may be a secret."""
+    headers: dict[str, str] = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        name, equals, value = pair.partition("=")
+        name, value = name.strip(), unquote(value.strip())
+        if not equals or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or not re.fullmatch("[ -~]*", value):
+            raise ValueError("name=value,name=value, in printable ASCII")
+        headers[name] = value.strip()
+    return headers

@@ -1,0 +1,1 @@
+"""The databases: connections, transactions, statements and migrations."""

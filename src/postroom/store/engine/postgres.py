@@ -1,0 +1,419 @@
+"""The PostgreSQL runner: real transactions over asyncpg, and no guessing when the server goes away.
+
+**A write whose outcome is unknown.** The connection may die after COMMIT was sent and before its answer came. Every
+writing transaction therefore begins by inserting a receipt, a row with a token of its own (it travels in the same
+message as BEGIN and costs no round trip). To settle the doubt we insert the same token ourselves, marked void: while
+the old transaction is still open on the server our insert waits for it; if it committed, ours meets its receipt, and
+the answer we already hold is given; if it did not, ours takes the token, so that it never can, and the transaction is
+run again. The mark tells our own insert from the other, should the doubt arise about that one too. (`pg_xact_status`
+would not do: after a crash of the server a transaction id may be used again.)
+
+**Round trips.** `BEGIN; INSERT receipt`, the statements, `NOTIFY; COMMIT`: two messages more than the statements.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from functools import cache
+from random import Random
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import asyncpg
+
+from postroom.core import errors
+from postroom.store.engine.clock import ServerClock
+from postroom.store.engine.database import Course, Dialect, Notify, Rows, Single, Statement, Step, Text, Transaction
+from postroom.store.engine.listeners import Listener, Listeners
+from postroom.store.engine.statements import blocks
+from postroom.store.restore_lock import RESTORE_LOCK
+
+T = TypeVar("T")
+
+MOST_CONNECTIONS = 10
+PATIENCE_S = 30.0
+CHANNEL = "postroom"
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 1.0
+MOST_DEADLOCKS = 20
+COMMAND_TIMEOUT_S = 10.0
+MIGRATION_TIMEOUT_S = 30 * 24 * 3600.0  # as good as none: one that gives up would be begun anew at every start
+_SESSION = {
+    "application_name": "postroom",
+    "search_path": "postroom,switchboard",
+    "timezone": "UTC",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",  # a plan made while a table was small is kept: it must be right when it has grown
+    "idle_in_transaction_session_timeout": "10s",  # a frozen process must not hold its locks, and with them the rescuer
+}
+# A process that is frozen in the middle of a transaction must not hold its locks for ever. (PostgreSQL 17 and later;
+# before that, only while it is idle between two statements.)
+_BOUND_TRANSACTIONS = """
+    SELECT set_config('transaction_timeout', '30s', false)
+    WHERE current_setting('server_version_num')::integer >= 170000"""
+# Each session settles by itself that a commit waits for the disk, so that nothing that is changed at the server later
+# (for the role, the database, the whole of it) changes that. What asks for more than `on` is left as it is.
+_WAIT_FOR_DISK = """
+    SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+        ELSE current_setting('synchronous_commit') END, false)"""
+# Each connection shares the lock that a restore holds alone: nothing is written to what is about to be replaced.
+_SHARE = f"SELECT pg_try_advisory_lock_shared({RESTORE_LOCK})"
+_UNBOUND_TRANSACTION = """
+    SET LOCAL statement_timeout = 0;
+    SELECT set_config('transaction_timeout', '0', true)
+    WHERE current_setting('server_version_num')::integer >= 170000"""
+_GONE = (
+    OSError,
+    EOFError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.InternalClientError,  # the server's last word came between two statements
+)
+# Idle in a transaction, or in one for too long: the server has hung up on us, and nothing was committed.
+_TIMED_OUT = frozenset({"25P03", "25P04"})
+_COLLIDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
+
+class _InDoubtError(Exception):
+    """COMMIT was sent; its answer never came."""
+
+    def __init__(self, token: UUID, result: object) -> None:
+        super().__init__()
+        self.token = token
+        self.result = result
+
+
+class PostgresDatabase:
+    """One PostgreSQL database, through a handful of connections."""
+
+    dialect: Dialect = "postgres"
+
+    def __init__(
+        self,
+        url: str,
+        most_connections: int = MOST_CONNECTIONS,
+        patience_s: float = PATIENCE_S,
+        *,
+        allow_unsafe: bool = False,
+        restoring: bool = False,
+    ) -> None:
+        """With `restoring`, whoever opens it holds the lock of a restore."""
+        self._url = url
+        self._restoring = restoring
+        self._opening = _BOUND_TRANSACTIONS if allow_unsafe else f"{_BOUND_TRANSACTIONS}; {_WAIT_FOR_DISK}"
+        self._patience_s = patience_s
+        self._blocks = blocks("postgres")
+        self._idle: list[asyncpg.Connection] = []
+        self._places = asyncio.Semaphore(most_connections)
+        self._listeners = Listeners()
+        self._listening: asyncio.Task[None] | None = None
+        self._rng = Random()  # noqa: S311 - jitter, not a secret
+        self._closed = False
+        self.clock = ServerClock()
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        """Runs it once for good, however often the server goes away within our patience."""
+        deadline = asyncio.get_running_loop().time() + self._patience_s
+        collisions, tries = 0, 0
+        while True:
+            try:
+                async with self._connection() as connection:
+                    match transaction.kind:
+                        case "read":
+                            return await self._read(connection, transaction)
+                        case "write":
+                            return await self._write(connection, transaction)
+                        case "schema":
+                            return await self._change_schema(connection, transaction)
+            except _COLLIDED as error:
+                collisions += 1
+                if collisions > MOST_DEADLOCKS:
+                    raise errors.StoreError(f"{transaction.name} collided {collisions} times: {error}") from error
+            except _InDoubtError as doubt:
+                self._drop_idle()
+                if await self._settle(doubt.token, deadline):
+                    return doubt.result  # type: ignore[return-value]
+            except _GONE as error:
+                tries += 1
+                await self._pause(tries, deadline, error)
+            except asyncpg.PostgresError as error:
+                if error.sqlstate not in _TIMED_OUT:
+                    raise _translate(error) from error
+                tries += 1
+                await self._pause(tries, deadline, error)
+            except asyncpg.InterfaceError as error:
+                raise errors.StoreError(f"asyncpg: {type(error).__name__}: {error}") from error
+
+    def subscribe(self, channel: str, callback: Callable[[str], None]) -> Listener:
+        if self._listening is None:
+            self._listening = asyncio.create_task(self._listen_forever(), name="postroom-listen")
+        return self._listeners.add(channel, callback)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await _hang_up(connection)
+        await asyncio.sleep(0)  # connections that were cut off close in the next round of the loop
+
+    async def _read(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
+        await connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_bound(transaction.limit_s)}")
+        course = Course(transaction.begin())
+        await self._drive(connection, course)
+        await connection.execute("COMMIT")
+        return course.result  # type: ignore[return-value]
+
+    async def _write(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
+        token = uuid4()
+        course = Course(transaction.begin())
+        if isinstance(course.step, Single):
+            return await self._write_at_once(connection, course, course.step, token)
+        await connection.execute(
+            f"BEGIN; INSERT INTO postroom.receipts (token, written_at) VALUES ('{token}', now())"  # noqa: S608
+        )
+        notices = await self._drive(connection, course)
+        wake = "".join(f"SELECT pg_notify('{CHANNEL}', '{_plain(each)}'); " for each in notices)
+        try:
+            await connection.execute(f"{wake}COMMIT")
+        except (*_GONE, asyncpg.InterfaceError) as error:
+            raise _InDoubtError(token, course.result) from error
+        return course.result  # type: ignore[return-value]
+
+    async def _write_at_once(self, connection: asyncpg.Connection, course: Course[T], step: Single, token: UUID) -> T:
+        """One statement that is its own transaction: receipt and notice travel inside it."""
+        (part,) = self._blocks[step.statement.name]
+        arguments = part.arguments(step.statement.parameters)
+        text = _with_receipt(part.text, len(arguments))
+        course.send(())
+        if course.step is not None:
+            raise AssertionError(f"nothing may follow {step.statement.name}, which was to stand alone")
+        try:
+            await connection.fetch(text, *arguments, token, _plain(step.notice))
+        except (*_GONE, asyncpg.InterfaceError) as error:
+            raise _InDoubtError(token, course.result) from error
+        return course.result  # type: ignore[return-value]
+
+    async def _change_schema(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
+        """Without a receipt, whose table may not exist yet: a schema change finds out by itself if it was made."""
+        await connection.execute(f"BEGIN; {_UNBOUND_TRANSACTION}")
+        course = Course(transaction.begin())
+        await self._drive(connection, course)
+        await connection.execute("COMMIT")
+        return course.result  # type: ignore[return-value]
+
+    async def _drive(self, connection: asyncpg.Connection, course: Course[Any]) -> set[Notify]:
+        """Runs a script to its end and returns whom it wants woken."""
+        notices: set[Notify] = set()
+        try:
+            while course.step is not None:
+                if isinstance(course.step, Notify):
+                    notices.add(course.step)
+                    course.send(())
+                else:
+                    course.send(await self._execute(connection, course.step))
+        finally:
+            course.close()
+        return notices
+
+    async def _execute(self, connection: asyncpg.Connection, step: Step) -> Rows:
+        match step:
+            case Statement(name, parameters):
+                rows: list[Any] = []
+                for part in self._blocks[name]:
+                    rows += await connection.fetch(part.text, *part.arguments(parameters))
+                return rows
+            case Text(text):
+                await connection.execute(text, timeout=MIGRATION_TIMEOUT_S)
+                return ()
+            case Notify() | Single():
+                raise AssertionError(f"{step} cannot be carried out alone")
+
+    async def _settle(self, token: UUID, deadline: float) -> bool:
+        """Whether the transaction with this receipt committed; after False it never can."""
+        tries = 0
+        while True:
+            try:
+                async with self._connection() as connection:
+                    await connection.fetch(
+                        "INSERT INTO postroom.receipts (token, written_at, void) VALUES ($1, now(), true) "
+                        "ON CONFLICT DO NOTHING",
+                        token,
+                    )
+                    return not await connection.fetchval("SELECT void FROM postroom.receipts WHERE token = $1", token)
+            except (*_GONE, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                tries += 1
+                await self._pause(tries, deadline, error)
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[asyncpg.Connection]:
+        """A connection of the pool; back when its transaction ended well, thrown away otherwise."""
+        if self._closed:
+            raise errors.DatabaseUnavailable("the database is closed; open it again")
+        async with self._place():
+            connection = self._idle.pop() if self._idle else await self._connect()
+            try:
+                if self.clock.is_due:
+                    await self._ask_the_time(connection)
+                yield connection
+            except asyncpg.InterfaceError as error:
+                lost = connection.is_closed()
+                connection.terminate()
+                if lost:
+                    raise ConnectionResetError(str(error)) from error
+                raise
+            except BaseException as error:
+                await self._give_back(connection, error)
+                raise
+            if self._closed:
+                await _hang_up(connection)
+            else:
+                self._idle.append(connection)
+
+    async def _ask_the_time(self, connection: asyncpg.Connection) -> None:
+        asked_at = self.clock.asking()
+        self.clock.learn(await connection.fetchval("SELECT clock_timestamp()"), asked_at)
+
+    @contextlib.asynccontextmanager
+    async def _place(self) -> AsyncGenerator[None]:
+        """One of the places there are for connections; waiting for it has an end, as everything here."""
+        async with asyncio.timeout(self._patience_s):
+            await self._places.acquire()
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    async def _give_back(self, connection: asyncpg.Connection, error: BaseException) -> None:
+        """After an error the transaction is rolled back; a connection that may be in any state is dropped."""
+        if isinstance(error, asyncio.CancelledError | _InDoubtError | OSError):
+            connection.terminate()
+            return
+        try:
+            await connection.execute("ROLLBACK")
+        except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError):
+            connection.terminate()
+        except BaseException:
+            connection.terminate()
+            raise
+        else:
+            self._idle.append(connection)
+
+    async def _connect(self) -> asyncpg.Connection:
+        try:
+            connection = await asyncpg.connect(
+                self._url,
+                server_settings=_SESSION,
+                statement_cache_size=512,
+                timeout=10,
+                command_timeout=COMMAND_TIMEOUT_S,
+            )
+            try:
+                await connection.execute(self._opening)
+                if not self._restoring and not await connection.fetchval(_SHARE):
+                    raise errors.DatabaseInUse("a restore of this database is under way; start again when it has ended")
+            except BaseException:
+                connection.terminate()
+                raise
+            return connection
+        except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+            raise errors.DatabaseUnavailable(f"PostgreSQL refused us: {error}; check POSTROOM_DATABASE_URL") from error
+
+    async def _pause(self, tries: int, deadline: float, error: BaseException) -> None:
+        """Waits before the next try, or gives up when our patience is at its end."""
+        self._drop_idle()
+        if self._closed or asyncio.get_running_loop().time() >= deadline:
+            raise errors.DatabaseUnavailable(
+                f"PostgreSQL could not be reached for {self._patience_s:g} s ({type(error).__name__}); "
+                "check that it runs and that POSTROOM_DATABASE_URL is right"
+            ) from error
+        pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries - 1, 8))
+        await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
+
+    def _drop_idle(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.terminate()
+
+    async def _listen_forever(self) -> None:
+        """Keeps one connection that hears notices. What is missed while it is away, polling finds."""
+        tries = 0
+        while True:
+            connection: asyncpg.Connection | None = None
+            try:
+                connection = await self._connect()
+                gone = asyncio.Event()
+                connection.add_termination_listener(lambda _connection, gone=gone: gone.set())
+                await connection.add_listener(CHANNEL, self._hear)
+                for channel in self._listeners.channels():
+                    self._listeners.call(channel, "")
+                tries = 0
+                await gone.wait()
+            except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError, errors.StoreError):
+                tries += 1
+            finally:
+                if connection is not None:
+                    connection.terminate()
+            await asyncio.sleep(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries, 8)))
+
+    def _hear(self, _connection: object, _pid: int, _channel: str, notice: object) -> None:
+        channel, _, message = str(notice).partition(" ")
+        self._listeners.call(channel, message)
+
+
+def _bound(limit_s: float | None) -> str:
+    return "" if limit_s is None else f"; SET LOCAL statement_timeout = {max(1, round(limit_s * 1000))}"
+
+
+async def _hang_up(connection: asyncpg.Connection) -> None:
+    try:
+        await connection.close(timeout=2)
+    except (*_GONE, asyncpg.InterfaceError, asyncpg.PostgresError):
+        connection.terminate()
+
+
+@cache
+def _with_receipt(text: str, parameters: int) -> str:
+    """The statement with two parts more: its receipt, and the notice that is sent when it commits."""
+    if not text.startswith("WITH "):
+        raise ValueError(f"a statement that stands alone must begin with WITH: {text[:60]}")
+    receipt = (
+        f"INSERT INTO postroom.receipts (token, written_at) SELECT ${parameters + 1}::uuid, now() "  # noqa: S608
+        f"FROM (SELECT pg_notify('{CHANNEL}', ${parameters + 2}::text)) AS woken"
+    )
+    return f"WITH receipt AS ({receipt}), {text.removeprefix('WITH ')}"
+
+
+def _plain(notice: Notify) -> str:
+    """A notice as part of the commit message. Ours are plain words and numbers; anything else is a bug."""
+    if not all(part.replace("_", "").replace("-", "").isalnum() for part in notice):
+        raise ValueError(f"{notice} cannot be sent as a notice")
+    return f"{notice.channel} {notice.message}"
+
+
+def _translate(error: asyncpg.PostgresError) -> errors.StoreError:
+    match error:
+        case asyncpg.DiskFullError():
+            return errors.DatabaseFull(f"PostgreSQL says its disk is full ({error}); free some space there")
+        case asyncpg.ReadOnlySQLTransactionError():
+            return errors.DatabaseReadOnly(
+                "PostgreSQL is read-only (a standby?); point POSTROOM_DATABASE_URL at the primary"
+            )
+        case asyncpg.IntegrityConstraintViolationError():
+            return errors.ConstraintBroken(str(error))
+        case _ if (error.sqlstate or "")[:2] in ("22", "54"):  # a value, or a row of them, that does not fit
+            return errors.ConstraintBroken(f"PostgreSQL: {type(error).__name__}: {error}")
+        case asyncpg.QueryCanceledError():
+            return errors.TookTooLong("PostgreSQL was not done in the time there is; ask for less")
+        case asyncpg.UndefinedTableError():
+            return errors.SchemaMismatch(f"{error}; run `postroom migrate`")
+        case asyncpg.InsufficientPrivilegeError():
+            return errors.StoreError(f"PostgreSQL: {error}; grant it to the user of POSTROOM_DATABASE_URL")
+        case _:
+            return errors.StoreError(f"PostgreSQL: {type(error).__name__}: {error}")

@@ -1,0 +1,228 @@
+"""The SQLite runner: one writer thread, one fsync for everyone who waits.
+
+**Group commit.** The writer thread owns the only writing connection. It takes every transaction that is waiting,
+runs them one after another as savepoints of one outer transaction, commits once, and only then answers them all.
+A transaction that fails is rolled back to its own savepoint and hurts nobody else. While a commit waits for the
+disk, the next group gathers: under load the cost of the fsync is shared by hundreds.
+
+**When the whole group is void.** A full disk or an I/O error may make SQLite roll back the outer transaction. Then
+nothing of the group was committed, so each of its transactions is run again, alone: the innocent succeed, the guilty
+gets its own error. When the disk is full the ballast file is given up first, so that work can drain.
+
+Readers have connections of their own and see the last commit; they never wait for the writer (`sqlite_readers.py`). The
+write-ahead log is kept short between two groups (`write_ahead_log.py`).
+"""
+
+import asyncio
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import apsw
+
+from postroom.core import errors
+from postroom.store.engine.ballast import Ballast
+from postroom.store.engine.database import Dialect, Notify, Transaction
+from postroom.store.engine.listeners import Listener, Listeners
+from postroom.store.engine.sqlite_connection import BUSY_TIMEOUT_MS, Executor, connect, drive, translated
+from postroom.store.engine.sqlite_file import SqliteFile
+from postroom.store.engine.sqlite_readers import SqliteReaders
+from postroom.store.engine.statements import blocks
+from postroom.store.engine.write_ahead_log import TRY_AGAIN_S, WriteAheadLog
+
+T = TypeVar("T")
+
+LARGEST_GROUP = 1024
+
+
+class _Waiting(Generic[T]):
+    """A transaction in the writer's hands, and who waits for its answer."""
+
+    __slots__ = ("answer", "error", "loop", "result", "transaction")
+
+    def __init__(self, transaction: Transaction[T], loop: asyncio.AbstractEventLoop) -> None:
+        self.transaction = transaction
+        self.loop = loop
+        self.answer: asyncio.Future[T] = loop.create_future()
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def resolve(self) -> None:
+        if self.answer.done():
+            return
+        if self.error is not None:
+            self.answer.set_exception(self.error)
+        else:
+            self.answer.set_result(self.result)  # type: ignore[arg-type]
+
+
+class SqliteDatabase:
+    """One SQLite file, opened for writing by one thread and for reading by a few."""
+
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, path: Path, ballast: Ballast | None = None, lock: int | None = None) -> None:
+        """`lock` is the descriptor of a lock that is held as long as the database is open."""
+        self.path = path
+        self._ballast = ballast
+        self._lock = lock
+        self._blocks = blocks("sqlite")
+        self._listeners = Listeners()
+        self._inbox: queue.SimpleQueue[_Waiting[Any] | None] = queue.SimpleQueue()
+        self._connection = connect(path)
+        self._closed = False
+        self._log = WriteAheadLog(path, lambda: connect(path), BUSY_TIMEOUT_MS)
+        self._log.attach(self._connection)
+        with translated(path):
+            self._file = SqliteFile(path, self._connection)
+        self._readers = SqliteReaders(path, self._blocks, self._log)
+        self._writer = threading.Thread(target=self._write_forever, name="postroom-write", daemon=True)
+        self._writer.start()
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        if self._closed:
+            raise errors.DatabaseUnavailable("the database is closed; open it again")
+        loop = asyncio.get_running_loop()
+        if transaction.kind == "read":
+            return await loop.run_in_executor(self._readers.threads, self._readers.read, transaction)
+        waiting = _Waiting(transaction, loop)
+        self._inbox.put(waiting)
+        return await waiting.answer
+
+    def subscribe(self, channel: str, callback: Callable[[str], None]) -> Listener:
+        return self._listeners.add(channel, callback)
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._inbox.put(None)
+            await asyncio.to_thread(self._writer.join)
+            self._readers.close()
+            self._log.close()
+            self._connection.close()
+            if self._lock is not None:
+                os.close(self._lock)
+
+    def _write_forever(self) -> None:
+        ending = False
+        while not ending:
+            group, ending = self._next_group()
+            if group:
+                self._answer(group, self._commit_safely(group))
+            self._keep_log_short()
+
+    def _keep_log_short(self) -> None:
+        """Between two groups, after the answers: only the next group waits for it."""
+        if self._file.is_lost:
+            return
+        with contextlib.suppress(apsw.Error):  # what is wrong with the disk, the next commit tells someone
+            self._log.keep_short(self._connection)
+
+    def _commit_safely(self, group: list[_Waiting[Any]]) -> list[Notify]:
+        """Whatever goes wrong, everyone who waits gets an answer and the thread lives on."""
+        try:
+            return self._commit_group(group)
+        except Exception as error:
+            self._roll_back()
+            for waiting in group:
+                waiting.error = errors.StoreError(f"the write could not be made ({type(error).__name__}: {error})")
+            return []
+
+    def _next_group(self) -> tuple[list[_Waiting[Any]], bool]:
+        """Everyone who waits now (nobody only while the log is long); and whether the database is being closed."""
+        group: list[_Waiting[Any]] = []
+        try:
+            waiting = self._inbox.get(timeout=TRY_AGAIN_S if self._log.is_long else None)
+        except queue.Empty:
+            return group, False
+        while waiting is not None:
+            group.append(waiting)
+            if len(group) == LARGEST_GROUP or self._inbox.empty():
+                return group, False
+            waiting = self._inbox.get()
+        return group, True
+
+    def _commit_group(self, group: list[_Waiting[Any]]) -> list[Notify]:
+        """Runs the group and commits it; sets the result or the error of each. Returns who is to be woken."""
+        executor = Executor(self._connection, self._blocks)
+        try:
+            self._file.check()
+            with translated(self.path):
+                self._connection.execute("BEGIN IMMEDIATE")
+                for waiting in group:
+                    self._run_in_savepoint(waiting, executor, alone=len(group) == 1)
+                self._connection.execute("COMMIT")
+            self._file.check()
+            return executor.notices
+        except errors.StoreError as error:
+            self._roll_back()
+            return self._after_void_group(group, self._replaced() or error)
+
+    def _replaced(self) -> errors.DatabaseReplaced | None:
+        """What is found in a file that was overwritten may look like any error; this one is told."""
+        try:
+            self._file.check()
+        except errors.DatabaseReplaced as error:
+            # Our log must not be copied into a file that somebody has put there.
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            return error
+        return None
+
+    def _run_in_savepoint(self, waiting: _Waiting[Any], executor: "Executor", alone: bool) -> None:
+        """One transaction of the group. Raises only when the outer transaction itself is gone."""
+        waiting.error = None
+        noticed = len(executor.notices)
+        if not alone:
+            self._connection.execute("SAVEPOINT one")
+        try:
+            with translated(self.path):
+                waiting.result = drive(waiting.transaction.begin(), executor)
+        except Exception as error:
+            if not self._connection.in_transaction or _voids_group(error):
+                raise
+            waiting.error = error
+            del executor.notices[noticed:]
+            self._connection.execute("ROLLBACK" if alone else "ROLLBACK TO one")
+            if alone:
+                self._connection.execute("BEGIN IMMEDIATE")
+        if not alone:
+            self._connection.execute("RELEASE one")
+
+    def _after_void_group(self, group: list[_Waiting[Any]], error: errors.StoreError) -> list[Notify]:
+        freed = isinstance(error, errors.DatabaseFull) and self._ballast is not None and self._ballast.give_up()
+        locked_out = isinstance(error, errors.DatabaseUnavailable | errors.DatabaseReplaced)
+        if locked_out or (len(group) == 1 and not freed):
+            for waiting in group:
+                waiting.error = error
+            return []
+        notices: list[Notify] = []
+        for waiting in group:
+            notices += self._commit_group([waiting])
+        return notices
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            with contextlib.suppress(apsw.Error):
+                self._connection.execute("ROLLBACK")
+
+    def _answer(self, group: list[_Waiting[Any]], notices: list[Notify]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting[Any]]] = {}
+        for waiting in group:
+            by_loop.setdefault(waiting.loop, []).append(waiting)
+        for loop, waitings in by_loop.items():
+            with contextlib.suppress(RuntimeError):  # the loop that asked is gone, and nobody waits there any more
+                loop.call_soon_threadsafe(self._resolve, waitings, notices)
+
+    def _resolve(self, waitings: Iterable[_Waiting[Any]], notices: list[Notify]) -> None:
+        for waiting in waitings:
+            waiting.resolve()
+        for notice in notices:
+            self._listeners.call(notice.channel, notice.message)
+
+
+def _voids_group(error: Exception) -> bool:
+    return isinstance(error, errors.DatabaseFull | errors.DatabaseReadOnly | errors.DatabaseCorrupt)

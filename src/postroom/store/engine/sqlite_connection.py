@@ -1,0 +1,121 @@
+"""A connection to a SQLite file: how it is set up, how a script runs on it, and its errors in our own words."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from postroom.core import errors
+from postroom.store.engine.codecs import sqlite_value
+from postroom.store.engine.database import Course, Notify, Rows, Script, Single, Statement, Step, Text
+from postroom.store.engine.statements import Block
+from postroom.store.engine.write_ahead_log import KEPT_BYTES
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_MS = 10_000
+_SETTINGS = f"""
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = FULL;
+    PRAGMA foreign_keys = ON;
+    PRAGMA trusted_schema = OFF;
+    PRAGMA cache_size = -65536;
+    PRAGMA wal_autocheckpoint = 4096;
+    PRAGMA journal_size_limit = {KEPT_BYTES};
+"""
+
+
+class Executor:
+    """Carries out the steps of a script on one connection."""
+
+    def __init__(self, connection: apsw.Connection, blocks: dict[str, Block]) -> None:
+        self._cursor = connection.cursor()
+        self._blocks = blocks
+        self.notices: list[Notify] = []
+
+    def __call__(self, step: Step) -> Rows:
+        match step:
+            case Statement(name, parameters):
+                rows: list[Any] = []
+                for part in self._blocks[name]:
+                    rows += self._cursor.execute(part.text, part.arguments(parameters)).fetchall()
+                return rows
+            case Single(statement, notice):
+                self.notices.append(notice)
+                return self(statement)
+            case Notify():
+                self.notices.append(step)
+                return ()
+            case Text(text):
+                self._cursor.execute(text).fetchall()
+                return ()
+
+
+def drive(script: Script[T], execute: Callable[[Step], Rows]) -> T:
+    """Runs a script to its end and returns what it returns."""
+    course = Course(script)
+    try:
+        while course.step is not None:
+            course.send(execute(course.step))
+    finally:
+        course.close()
+    return course.result  # type: ignore[return-value] - a script that has ended has a result
+
+
+def connect(path: Path, read_only: bool = False) -> apsw.Connection:
+    """A connection with the settings that durability rests on."""
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    with translated(path):
+        connection = apsw.Connection(str(path), flags=flags, statementcachesize=512)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.convert_binding = lambda _cursor, _number, value: sqlite_value(value)
+        if read_only:
+            connection.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")
+        else:
+            connection.create_scalar_function("sha256_hex", _sha256_hex, 1, deterministic=True)
+            connection.execute(_SETTINGS).fetchall()  # to the end: it stops at each PRAGMA that answers
+    return connection
+
+
+def _sha256_hex(text: str) -> str:
+    """For migrations: SQLite has no digest of its own, and PostgreSQL has."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def translated(path: Path) -> Any:
+    """SQLite's errors as ours, each with what to do about it."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise errors.DatabaseFull(f"the disk that holds {path} is full; free some space") from error
+    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise errors.DatabaseReadOnly(
+            f"{path} cannot be written; check the permissions of the file and its folder, and that the disk is "
+            "not mounted read-only"
+        ) from error
+    except apsw.CantOpenError as error:
+        raise errors.DatabaseUnavailable(
+            f"{path} cannot be opened; check that its folder exists and is yours"
+        ) from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise errors.DatabaseCorrupt(
+            f"{path} is damaged or no SQLite database ({error}); restore it from a backup, or name another --data-dir"
+        ) from error
+    except apsw.BusyError as error:
+        raise errors.DatabaseUnavailable(
+            f"{path} is locked by another process for over {BUSY_TIMEOUT_MS // 1000} s; end it, or try again"
+        ) from error
+    except apsw.InterruptError as error:
+        raise errors.TookTooLong("SQLite was not done in the time there is; ask for less") from error
+    except apsw.ConstraintError as error:
+        raise errors.ConstraintBroken(str(error)) from error
+    except apsw.SQLError as error:
+        if "no such table" not in str(error):
+            raise errors.StoreError(f"SQLite: {error}; see `postroom doctor`") from error
+        raise errors.SchemaMismatch(f"{path} is not up to date ({error}); run `postroom migrate`") from error
+    except apsw.Error as error:
+        raise errors.StoreError(f"SQLite: {error}; see `postroom doctor`") from error

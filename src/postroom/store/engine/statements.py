@@ -1,0 +1,82 @@
+"""Named SQL in files: `queries/common` for both databases, `queries/sqlite` and `queries/postgres` for one.
+
+A block begins with its name and its parameters, which the text uses as `:name`:
+
+    -- name: select_job(id)
+    SELECT seq, state FROM jobs WHERE id = :id
+
+A block may hold several statements, each ended by a semicolon at the end of its line; their rows are joined.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from postroom.store.engine.database import Dialect
+
+_HEADER = re.compile(r"^-- name: (\w+)\(([\w, ]*)\)\s*$", re.MULTILINE)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+_COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One statement of a block: its text with numbered placeholders, and which parameters fill them."""
+
+    text: str
+    picks: tuple[int, ...] | None
+
+    def arguments(self, parameters: tuple[object, ...]) -> tuple[object, ...]:
+        return parameters if self.picks is None else tuple(parameters[pick] for pick in self.picks)
+
+
+Block = tuple[Compiled, ...]
+
+
+@cache
+def blocks(dialect: Dialect) -> dict[str, Block]:
+    """Every named block of one dialect. A name that stands twice, or an unknown parameter, is a bug: it raises."""
+    found: dict[str, Block] = {}
+    for folder in ("common", dialect):
+        for entry in sorted((files("postroom.store") / "queries" / folder).iterdir(), key=lambda each: each.name):
+            if entry.name.endswith(".sql"):
+                for name, block in _parse(entry.read_text("utf-8"), dialect):
+                    if name in found:
+                        raise ValueError(f"the statement {name} is defined twice for {dialect}")
+                    found[name] = block
+    return found
+
+
+def _parse(text: str, dialect: Dialect) -> list[tuple[str, Block]]:
+    headers = list(_HEADER.finditer(text))
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    return [
+        (header[1], _compile(header[1], header[2].replace(",", " ").split(), text[header.end() : end], dialect))
+        for header, end in zip(headers, ends, strict=True)
+    ]
+
+
+def _compile(name: str, declared: list[str], body: str, dialect: Dialect) -> Block:
+    parts = [part.strip() for part in re.split(r";\s*$", _COMMENT.sub("", body), flags=re.MULTILINE)]
+    compiled = tuple(_number(name, declared, part, dialect) for part in parts if part)
+    used = {found for part in parts for found in _PARAMETER.findall(part)}
+    if used != set(declared):
+        raise ValueError(f"the statement {name} declares {sorted(declared)} and uses {sorted(used)}")
+    return compiled
+
+
+def _number(name: str, declared: list[str], text: str, dialect: Dialect) -> Compiled:
+    order: list[str] = []
+
+    def placeholder(match: re.Match[str]) -> str:
+        parameter = match[1]
+        if parameter not in declared:
+            raise ValueError(f"the statement {name} uses :{parameter}, which its header does not declare")
+        if parameter not in order:
+            order.append(parameter)
+        return f"{'?' if dialect == 'sqlite' else '$'}{order.index(parameter) + 1}"
+
+    numbered = _PARAMETER.sub(placeholder, text)
+    picks = tuple(declared.index(parameter) for parameter in order)
+    return Compiled(numbered, None if picks == tuple(range(len(declared))) else picks)

@@ -1,0 +1,250 @@
+"""SQLite's write-ahead log, kept short whatever readers do.
+
+**Why it grows.** A commit appends to the log. A checkpoint copies the log into the database, but only up to the oldest
+snapshot that somebody still reads, and the log starts again at its beginning only at a moment when all of it is copied
+and nobody reads from it. While readers overlap, that moment never comes by itself.
+
+**How it is kept short.** Three steps, each taken by the one that can take it without holding up the others:
+
+1. From `PASS_BYTES` on, a thread of its own copies (passive checkpoints: they wait for nobody, and nobody for them).
+2. From `RESTART_BYTES` on, readers that are older than `SNAPSHOT_S` end their snapshot by themselves, in every process:
+   each looks at the size of the file now and then. The read is begun anew once the log is short again.
+3. The writer then restarts the log between two commits. It waits at most `PATIENCE_S` for the readers that are left,
+   and little is left to copy, so no write is held up for long. If it fails it tries again, a few MiB later.
+
+From `CROWDED_BYTES` on the writer also gives the copying thread a head start before each commit, in case it writes
+faster than the disk can copy.
+
+**What cannot be mended here** is a snapshot in a process that does not look: a frozen one, or another program. The log
+then grows with every write. From `INTAKE_LIMIT_BYTES` on nothing new is taken in; what is here is worked off. It is
+known by this: for `STUCK_S` nothing more could be copied, though none of our own readers stands in the way. Our readers
+are then left alone, until copying goes on.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from postroom.core.errors import StoreError
+from postroom.store.engine.sqlite_file import descriptor_of, identity_of
+
+MIB = 1024 * 1024
+PASS_BYTES = 16 * MIB
+RESTART_BYTES = 64 * MIB
+CROWDED_BYTES = 88 * MIB
+INTAKE_LIMIT_BYTES = 112 * MIB
+# What the file is cut back to when SQLite restarts the log: the size of the file then tells the length of the log.
+KEPT_BYTES = 32 * MIB
+
+FIRST_SNAPSHOT_LOCK, LAST_SNAPSHOT_LOCK = 123, 127
+
+STEP_BYTES = 4 * MIB
+LITTLE_BYTES = 1 * MIB
+SNAPSHOT_S = 0.02
+PATIENCE_S = 0.05
+HEAD_START_S = 0.04
+GIVE_WAY_S = 0.02
+TRY_AGAIN_S = 1.0
+STUCK_S = 1.0
+
+
+def log_bytes(database: Path) -> int:
+    """The size of the log beside this database; 0 while there is none."""
+    try:
+        return database.with_name(f"{database.name}-wal").stat().st_size
+    except OSError:
+        return 0
+
+
+def snapshot_holders(database: Path) -> list[int]:
+    """The processes that hold a snapshot now, as Linux tells; none where it does not.
+
+    SQLite marks a snapshot by a read lock on one of five bytes of the -shm file, the first for one that needs no log.
+    """
+    found: set[int] = set()
+    with contextlib.suppress(OSError, ValueError):
+        inode = database.with_name(f"{database.name}-shm").stat().st_ino
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if len(words) == 8 and words[1] == "POSIX" and words[5].rpartition(":")[2] == str(inode):
+                first, last = int(words[6]), int(words[7])
+                if words[3] == "READ" and first <= LAST_SNAPSHOT_LOCK and last >= FIRST_SNAPSHOT_LOCK:
+                    found.add(int(words[4]))
+    return sorted(found)
+
+
+class WriteAheadLog:
+    """The log of one database, as one process keeps it."""
+
+    def __init__(self, database: Path, connect: Callable[[], apsw.Connection], busy_timeout_ms: int) -> None:
+        self.snapshots = Snapshots()
+        self._database = database
+        self._connect = connect
+        self._busy_timeout_ms = busy_timeout_ms
+        self._page = 4096
+        self._length = 0
+        self._copied = 0
+        self._next_pass = PASS_BYTES
+        self._next_restart = RESTART_BYTES
+        self._restart_at = 0.0
+        self._advanced_at = time.monotonic()
+        self._held_elsewhere = False
+        self._wanted = threading.Event()
+        self._passed = threading.Event()
+        self._turn = threading.Lock()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def size(self) -> int:
+        return log_bytes(self._database)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the log waits to be restarted, as far as this process has seen by its own commits."""
+        return self._length >= RESTART_BYTES
+
+    @property
+    def held_elsewhere(self) -> bool:
+        """Whether the log cannot be restarted for a reason outside of this process."""
+        return self._held_elsewhere
+
+    def attach(self, connection: apsw.Connection) -> None:
+        """Listens to the commits of the writer. SQLite itself then makes no checkpoints in the middle of a commit."""
+        self._page = connection.execute("PRAGMA page_size").fetchall()[0][0]
+        connection.set_wal_hook(self._committed)
+
+    def keep_short(self, writer: apsw.Connection) -> None:
+        """The writer's part, between two commits."""
+        if self._length >= self._next_pass or (self.is_long and self._behind > LITTLE_BYTES):
+            self._next_pass = self._length + STEP_BYTES
+            self._ask_for_pass()
+        if self._length >= CROWDED_BYTES:
+            self._ask_for_pass()
+            self._passed.wait(HEAD_START_S)
+        if self.is_long and self._is_time_to_restart():
+            self._restart(writer)
+
+    def close(self) -> None:
+        self._closing = True
+        self._wanted.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def _behind(self) -> int:
+        return self._length - self._copied
+
+    def _committed(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        length = pages * self._page
+        if length < self._length:
+            self._restarted()
+        self._length = length
+        return 0
+
+    def _restarted(self) -> None:
+        self._length = 0
+        self._next_pass, self._next_restart, self._restart_at = PASS_BYTES, RESTART_BYTES, 0.0
+        self._has_copied(0)
+
+    def _is_time_to_restart(self) -> bool:
+        if self._length < self._next_restart and time.monotonic() < self._restart_at:
+            return False
+        # What is left to copy is copied while the writer waits: better that it is little.
+        return self._behind <= LITTLE_BYTES or self._length >= INTAKE_LIMIT_BYTES
+
+    def _restart(self, writer: apsw.Connection) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        asked = False
+
+        def busy(_times: int) -> bool:
+            nonlocal asked
+            asked = True
+            time.sleep(0.001)
+            return time.monotonic() < deadline
+
+        if not self._turn.acquire(timeout=PATIENCE_S):
+            return
+        try:
+            writer.set_busy_handler(busy)
+            writer.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._restarted()
+        except apsw.BusyError:
+            self._next_restart = self._length + STEP_BYTES
+            self._restart_at = time.monotonic() + TRY_AGAIN_S
+            self._judge_standstill(ours=self.snapshots.standing)
+            if not asked:  # another process is at it: it needs the writer's lock, which we would only take again
+                time.sleep(GIVE_WAY_S)
+        finally:
+            writer.set_busy_timeout(self._busy_timeout_ms)
+            self._turn.release()
+
+    def _ask_for_pass(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._copy_forever, name="postroom-checkpoint", daemon=True)
+            self._thread.start()
+        self._passed.clear()
+        self._wanted.set()
+
+    def _copy_forever(self) -> None:
+        connection: apsw.Connection | None = None
+        while self._wanted.wait() and not self._closing:
+            self._wanted.clear()
+            with contextlib.suppress(apsw.Error, StoreError, OSError):  # the writer meets it too, and can tell someone
+                connection = connection or self._connect()
+                with self._turn:
+                    self._copy(connection)
+            self._passed.set()
+        if connection is not None:
+            connection.close()
+
+    def _copy(self, connection: apsw.Connection) -> None:
+        ours = self.snapshots.standing
+        length, copied = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
+        if copied * self._page > self._copied:
+            # SQLite leaves that to the last pass, which the writer has to wait for.
+            _sync(self._database)
+            self._has_copied(copied * self._page)
+        elif copied < length:
+            self._judge_standstill(ours)
+
+    def _has_copied(self, copied: int) -> None:
+        self._copied = copied
+        self._advanced_at = time.monotonic()
+        self._held_elsewhere = False
+
+    def _judge_standstill(self, ours: int) -> None:
+        """Nothing more could be copied, or the log not be restarted, with so many of our own readers at work."""
+        if ours == 0 and self.is_long and time.monotonic() - self._advanced_at >= STUCK_S:
+            self._held_elsewhere = True
+
+
+class Snapshots:
+    """How many snapshots stand in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.standing = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.standing += 1
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self.standing -= 1
+
+
+def _sync(file: Path) -> None:
+    """Brings what was written to this file to the disk, through a descriptor that SQLite itself has open.
+
+    With one of our own it would not do: when that is closed, POSIX drops every lock that this process has on the file.
+    Where there is no /proc nothing is done, and the last pass takes longer.
+    """
+    with contextlib.suppress(OSError):
+        os.fsync(descriptor_of(identity_of(file)))

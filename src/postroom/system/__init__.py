@@ -1,0 +1,1 @@
+"""What Postroom asks of the operating system."""

@@ -1,0 +1,1 @@
+"""The HTTP application: its doors, what guards them, and what it answers."""

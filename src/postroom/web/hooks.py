@@ -1,0 +1,165 @@
+"""`POST /hooks/gmail`: Google tells that a mailbox has changed. Only a hint: the mailbox is then looked at.
+
+Whoever can reach this address could send hints, so Google signs them: the token must be from Google's own issuer, for
+our audience and, when one is set, from our service account. The keys are Google's published ones, asked for once an
+hour, and once a minute at most when a token names a key that is not known yet.
+"""
+
+import asyncio
+import base64
+import binascii
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import httpx2
+import orjson
+import structlog
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from postroom.core.errors import PostroomError, Refused
+from postroom.store import accounts
+from postroom.store.connector_requests import NewRequest, ask_connector
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+
+log = structlog.get_logger()
+
+ISSUERS = ("https://accounts.google.com", "accounts.google.com")
+KEYS_LIVE_S = 3600.0
+ASK_AGAIN_S = 60.0
+LARGEST_BODY = 64 * 1024
+LARGEST_KEYS = 256 * 1024
+LEEWAY = timedelta(seconds=60)
+WORTH_IT_FOR = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class PushTerms:
+    """Whose tokens are believed: for which audience, from which service account (None is any)."""
+
+    audience: str
+    email: str | None
+
+
+class GoogleKeys:
+    """Google's public keys, as published."""
+
+    def __init__(self, http: httpx2.AsyncClient, url: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._http = http
+        self._url = url
+        self._monotonic = monotonic
+        self._keys: dict[str, Mapping[str, Any]] = {}
+        self._asked_at = float("-inf")
+        self._asking = asyncio.Lock()
+
+    async def key(self, key_id: str) -> Mapping[str, Any]:
+        """The key of this id. Raises Refused when there is none."""
+        async with self._asking:
+            age = self._monotonic() - self._asked_at
+            if age > KEYS_LIVE_S or (key_id not in self._keys and age > ASK_AGAIN_S):
+                await self._ask()
+        try:
+            return self._keys[key_id]
+        except KeyError:
+            raise Refused("the token is signed with a key that Google does not publish") from None
+
+    async def _ask(self) -> None:
+        self._asked_at = self._monotonic()
+        try:
+            answer = await self._http.get(self._url, follow_redirects=False)
+            answer.raise_for_status()
+            if len(answer.content) > LARGEST_KEYS:
+                raise ValueError("more keys than anyone needs")
+            found = orjson.loads(answer.content)["keys"]
+            self._keys = {str(each["kid"]): each for each in found}
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
+            log.warning("hook.keys_unavailable", error=type(error).__name__)
+
+
+class GmailHook:
+    """Checks who calls, and asks for a look at the mailbox."""
+
+    def __init__(self, database: Database, terms: PushTerms, keys: GoogleKeys, clock: Clock = wall_clock) -> None:
+        self._database = database
+        self._terms = terms
+        self._keys = keys
+        self._clock = clock
+
+    async def take(self, request: Request) -> Response:
+        """Answers the POST: 204 when it was taken, 401 when it is not Google's, 503 when it is to come again."""
+        try:
+            await self._check(request.headers.get("authorization", ""))
+        except Refused as refused:
+            return JSONResponse({"error": str(refused)}, 401, {"WWW-Authenticate": "Bearer"})
+        email = _mailbox_in(await _body(request))
+        try:
+            if email is not None:
+                await self._ask_for_sync(email)
+        except PostroomError as error:
+            log.warning("hook.not_taken", error=type(error).__name__)
+            return JSONResponse({"error": "try again later"}, 503, {"Retry-After": "10"})
+        return Response(status_code=204)
+
+    async def _check(self, authorization: str) -> None:
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise Refused("a token signed by Google is needed; turn on authentication of the push subscription")
+        claims = await asyncio.to_thread(self._claims, token, await self._keys.key(_key_id(token)))
+        if claims.get("iss") not in ISSUERS or claims.get("aud") != self._terms.audience:
+            raise Refused("the token is not from Google, or not for this address; check gmail.push_audience")
+        if self._terms.email is not None and (
+            claims.get("email") != self._terms.email or claims.get("email_verified") is not True
+        ):
+            raise Refused("the token is from another service account; check gmail.push_account")
+
+    def _claims(self, token: str, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        from joserfc import jwt
+        from joserfc.errors import JoseError
+        from joserfc.jwk import RSAKey
+
+        try:
+            told = jwt.decode(token, RSAKey.import_key(dict(key)), ["RS256"])
+            now = int(self._clock().timestamp())
+            jwt.JWTClaimsRegistry(now, int(LEEWAY.total_seconds()), exp={"essential": True}).validate(told.claims)
+            return told.claims
+        except (JoseError, ValueError, TypeError) as error:
+            raise Refused(f"the token is not valid ({type(error).__name__})") from None
+
+    async def _ask_for_sync(self, email: str) -> None:
+        """The connector is asked, wherever it runs. One look that is still to come is enough for many hints."""
+        now = self._clock()
+        for account in await self._database.run(accounts.list_accounts()):
+            if account.email.lower() == email.lower() and account.state == "active":
+                asked = NewRequest(new_id(), account.endpoint_identity, "sync_now", {}, now + WORTH_IT_FOR)
+                await self._database.run(ask_connector(asked, now))
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            return b""
+    return bytes(body)
+
+
+def _key_id(token: str) -> str:
+    try:
+        head = token.split(".", maxsplit=1)[0]
+        return str(orjson.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))["kid"])
+    except (ValueError, KeyError, TypeError, binascii.Error):
+        raise Refused("the token is no JWT") from None
+
+
+def _mailbox_in(body: bytes) -> str | None:
+    """The mailbox that a Pub/Sub push speaks of; None when it makes no sense, which is no reason to be told again."""
+    try:
+        data = base64.b64decode(orjson.loads(body)["message"]["data"])
+        return str(orjson.loads(data)["emailAddress"])
+    except (ValueError, KeyError, TypeError, binascii.Error):
+        return None

@@ -1,0 +1,155 @@
+"""Failures that a test or a demo orders from the emulator: the calls that match fail as they would at Google.
+
+Some faults change the answer of a call (`refuse`, `revoke`, `loop_pages`, `missing_fields`); they also reach the parts
+of a batch. The others spoil the connection (`delay`, `reset`, `drop_reply`, `truncate`, `gzip_bomb`) of a request.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Literal, get_args
+
+from postroom_sandbox.refusal import Refusal
+
+Kind = Literal[
+    "refuse", "revoke", "loop_pages", "missing_fields", "delay", "reset", "drop_reply", "truncate", "gzip_bomb"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+ANSWERS: frozenset[Kind] = frozenset({"refuse", "revoke", "loop_pages", "missing_fields"})
+SEED = 20261115
+# Over how many calls chance makes good what it has drawn too often or too rarely.
+CORRECTED_OVER = 10
+
+STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    408: "DEADLINE_EXCEEDED",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    502: "UNAVAILABLE",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to calls whose path contains `path`: to `times` of them, or while `seconds` last.
+
+    Of those that match, a `share` is struck, by chance but evenly: of any number of calls, as good as exactly so many.
+    `method` narrows to one of Google's methods, `user` to one mailbox.
+    Without `times`, it is one call, or with `seconds` or a `share` any number of them.
+    """
+
+    code: int = 0
+    reason: str = "backendError"
+    path: str = "/gmail/"
+    times: int | None = None
+    retry_after: int | None = None
+    kind: Kind = "refuse"
+    method: str = ""
+    user: str = ""
+    share: float = 1.0
+    seconds: float | None = None
+    delay_s: float = 0.0
+    fields: tuple[str, ...] = ()
+    size: int = 256 << 20
+
+    def refusal(self) -> Refusal:
+        message = f"Fault ordered from the sandbox: {self.reason}"
+        domain = "usageLimits" if self.reason.endswith("LimitExceeded") else "global"
+        return Refusal(self.code, STATUSES[self.code], self.reason, message, self.retry_after, domain=domain)
+
+
+@dataclass
+class _Ordered:
+    fault: Fault
+    ends_at: datetime | None
+    left: int | None
+    owed: float = 0.0
+    """How many more of the calls so far should have been struck for the share to be exact."""
+
+    def is_drawn(self, rng: Random) -> bool:
+        """Whether chance takes this call: likelier where the share is behind, so that it never is far behind."""
+        share = self.fault.share
+        if share >= 1:
+            return True
+        drawn = rng.random() < share + self.owed / CORRECTED_OVER
+        self.owed += share - drawn
+        return drawn
+
+
+class Faults:
+    """The faults that are still to come, oldest first. Shares are drawn from a seed."""
+
+    def __init__(self, clock: Callable[[], datetime], seed: int = SEED) -> None:
+        self.seed = seed
+        self.struck: list[Kind] = []
+        self._clock = clock
+        self._rng = Random(seed)  # noqa: S311 - which calls fail is no secret
+        self._waiting: list[_Ordered] = []
+
+    def __iter__(self) -> Iterator[Fault]:
+        self._forget_ended()
+        return iter([replace(each.fault, times=each.left) for each in self._waiting])
+
+    def order(self, fault: Fault) -> None:
+        ends_at = None if fault.seconds is None else self._clock() + timedelta(seconds=fault.seconds)
+        once = fault.seconds is None and fault.share >= 1
+        self._waiting.append(_Ordered(fault, ends_at, 1 if fault.times is None and once else fault.times))
+
+    def clear(self) -> None:
+        self._waiting.clear()
+
+    def answer_fault(self, path: str, method: str, user: str) -> Fault | None:
+        """What happens to this call's answer."""
+        return self._strike(lambda fault: fault.kind in ANSWERS and _meant(fault, path, method, user))
+
+    def connection_fault(self, path: str) -> Fault | None:
+        """What happens to the connection on which this request came."""
+        return self._strike(lambda fault: fault.kind not in ANSWERS and fault.path in path)
+
+    def _strike(self, meant: Callable[[Fault], bool]) -> Fault | None:
+        self._forget_ended()
+        for ordered in self._waiting:
+            fault = ordered.fault
+            if not meant(fault) or not ordered.is_drawn(self._rng):
+                continue
+            if ordered.left is not None:
+                ordered.left -= 1
+                if ordered.left == 0:
+                    self._waiting.remove(ordered)
+            self.struck.append(fault.kind)
+            return fault
+        return None
+
+    def _forget_ended(self) -> None:
+        if any(each.ends_at is not None for each in self._waiting):
+            now = self._clock()
+            self._waiting = [each for each in self._waiting if each.ends_at is None or now < each.ends_at]
+
+
+def _meant(fault: Fault, path: str, method: str, user: str) -> bool:
+    return fault.path in path and fault.method in ("", method) and fault.user in ("", user)
+
+
+def without_fields(answer: Any, fields: tuple[str, ...]) -> Any:
+    """The answer with these names left out, wherever they stand; all but lists are gone when none is named."""
+    if isinstance(answer, list):
+        return [without_fields(each, fields) for each in _listed(answer)]
+    if isinstance(answer, dict):
+        kept = {name: value for name, value in _named(answer).items() if name not in fields}
+        return {name: without_fields(value, fields) for name, value in kept.items()} if fields else {}
+    return answer
+
+
+def _listed(answer: Any) -> list[Any]:
+    return answer
+
+
+def _named(answer: Any) -> dict[str, Any]:
+    return answer

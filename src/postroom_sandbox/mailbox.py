@@ -1,0 +1,265 @@
+"""A mailbox in memory that behaves like one at Gmail: ids, threads, labels with their side effects, history, search."""
+
+import re
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from random import Random
+from typing import Any
+
+from postroom_sandbox.history import REMEMBERED, Change, History, Kind
+from postroom_sandbox.labels import Label, Labels, after_change
+from postroom_sandbox.message import Message
+from postroom_sandbox.mime import Mail
+from postroom_sandbox.query import Query, parse_query
+from postroom_sandbox.refusal import invalid, missing
+
+__all__ = ["ARRIVING", "Mailbox", "Message", "utc_now"]
+
+Json = dict[str, Any]
+
+ARRIVING = frozenset({"INBOX", "UNREAD"})
+
+# Gmail estimates how many messages a search finds, and stops counting here.
+ESTIMATE_UP_TO = 201
+
+_ID = re.compile(r"[0-9a-f]{1,16}")
+_MESSAGE_ID = re.compile(r"<[^<>\s]+>")
+_REPLY_MARKS = re.compile(r"^(\s*(re|fwd?|aw|wg|sv|antw)\s*(\[\d+\])?\s*:)+", re.IGNORECASE)
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Mailbox:
+    """One person's mailbox. Lists find a message at once, searches only when it is indexed: `search_lag` after it came.
+
+    `search_gaps` is the share of messages that no search finds, wherever they stand among those that are found.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        rng: Random,
+        clock: Callable[[], datetime] = utc_now,
+        remembered: int = REMEMBERED,
+        search_lag: timedelta = timedelta(0),
+        search_gaps: float = 0.0,
+    ) -> None:
+        self.owner = owner
+        self.labels = Labels()
+        self.history = History(remembered)
+        self.history_id = rng.randrange(1_000, 100_000)
+        self.clock = clock
+        self.rng = rng
+        self.search_lag = search_lag
+        self.search_gaps = search_gaps
+        self.observers: list[Callable[[Change], None]] = []
+        self._messages: dict[str, Message] = {}
+        self._order: list[tuple[int, str]] = []
+        self._threads: dict[str, list[str]] = {}
+        self._by_message_id: dict[str, Message] = {}
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._messages
+
+    @property
+    def threads(self) -> int:
+        return len(self._threads)
+
+    def get(self, message_id: str) -> Message:
+        if not _ID.fullmatch(message_id):
+            raise invalid("Invalid id value")
+        if message_id not in self._messages:
+            raise missing()
+        return self._messages[message_id]
+
+    def thread(self, thread_id: str) -> list[Message]:
+        """The messages of a thread, oldest first."""
+        if not _ID.fullmatch(thread_id):
+            raise invalid("Invalid id value")
+        if thread_id not in self._threads:
+            raise missing()
+        return sorted((self._messages[id] for id in self._threads[thread_id]), key=lambda message: message.place)
+
+    def deliver(
+        self,
+        raw: bytes,
+        labels: Collection[str] = ARRIVING,
+        received_at: datetime | None = None,
+        thread_id: str | None = None,
+        staying: bool = False,
+    ) -> Message:
+        """Puts a mail into the mailbox, as one that has just come, or as one that came at `received_at`.
+
+        It joins `thread_id` if it answers something there, or is `staying` there; else the thread of what it answers.
+        """
+        wanted = frozenset(labels)
+        self.labels.check_known(wanted)
+        mail = Mail(raw)
+        received_at = received_at or self.clock()
+        message_id = self._new_id(received_at)
+        thread = (thread_id if staying else self._thread_of(mail, thread_id)) or message_id
+        message = Message(message_id, thread, mail, received_at, wanted, 0)
+        self._messages[message_id] = message
+        self._threads.setdefault(thread, []).append(message_id)
+        insort(self._order, message.place)
+        for key in _MESSAGE_ID.findall(mail.header("Message-ID")):
+            self._by_message_id.setdefault(key, message)
+        self._record("messageAdded", message)
+        return message
+
+    def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Message:
+        message = self.get(message_id)
+        adding, removing = frozenset(add), frozenset(remove)
+        self.labels.check_change(adding, removing)
+        before = message.labels
+        message.labels = after_change(before, adding, removing)
+        if gained := message.labels - before:
+            self._record("labelAdded", message, gained)
+        if lost := before - message.labels:
+            self._record("labelRemoved", message, lost)
+        return message
+
+    def delete(self, message_id: str) -> None:
+        message = self.get(message_id)
+        del self._messages[message_id]
+        del self._order[bisect_left(self._order, message.place)]
+        self._threads[message.thread_id].remove(message_id)
+        if not self._threads[message.thread_id]:
+            del self._threads[message.thread_id]
+        for key in _MESSAGE_ID.findall(message.mail.header("Message-ID")):
+            if self._by_message_id.get(key) is message:
+                del self._by_message_id[key]
+        self._record("messageDeleted", message)
+
+    def delete_label(self, label_id: str) -> None:
+        """The label goes, and with it goes from every message."""
+        self.labels.delete(label_id)
+        for message in self._messages.values():
+            if label_id in message.labels:
+                message.labels -= {label_id}
+                self._record("labelRemoved", message, frozenset({label_id}))
+
+    def clear(self) -> None:
+        """An empty mailbox. History ids go on rising, so that whoever kept one learns that it has expired."""
+        self.history_id += 1
+        self.history.forget(self.history_id)
+        self.labels = Labels()
+        self._messages.clear()
+        self._order.clear()
+        self._threads.clear()
+        self._by_message_id.clear()
+
+    def expire_history(self, up_to: int | None = None) -> None:
+        """Forgets what changed up to an id, or all of it: whoever asks from an older id is told 404."""
+        self.history.forget(self.history_id if up_to is None else up_to)
+
+    def search(
+        self,
+        q: str = "",
+        label_ids: Collection[str] = (),
+        include_spam_trash: bool = False,
+        before: tuple[int, str] | None = None,
+    ) -> Iterator[Message]:
+        """What matches, newest first, from `before` on: a place in the order, not a number, so that new mail which
+        arrives between two pages does not shift them."""
+        wanted = frozenset(label_ids)
+        self.labels.check_known(wanted)
+        query = parse_query(q, self._label_named, self.clock()) if q else Query()
+        everywhere = include_spam_trash or query.everywhere or bool(wanted & {"SPAM", "TRASH"})
+        is_indexed = self._index() if q else None
+        end = len(self._order) if before is None else bisect_left(self._order, before)
+        for position in range(end - 1, -1, -1):
+            message = self._messages[self._order[position][1]]
+            if not wanted <= message.labels or (not everywhere and message.labels & {"SPAM", "TRASH"}):
+                continue
+            if is_indexed is not None and not is_indexed(message):
+                continue
+            if query.matches(message):
+                yield message
+
+    def page(
+        self,
+        size: int,
+        q: str = "",
+        label_ids: Collection[str] = (),
+        include_spam_trash: bool = False,
+        before: tuple[int, str] | None = None,
+    ) -> tuple[list[Message], tuple[int, str] | None, int]:
+        """One page of a search, the place where the next begins, and the estimate of how many there are."""
+        counted = list(islice(self.search(q, label_ids, include_spam_trash, before), max(ESTIMATE_UP_TO, size + 1)))
+        shown = counted[:size]
+        following = shown[-1].place if len(counted) > size else None
+        return shown, following, min(len(counted), ESTIMATE_UP_TO)
+
+    def changes_since(
+        self, start: int, kinds: frozenset[str] = frozenset(), label_id: str | None = None
+    ) -> Iterator[Change]:
+        if start > self.history_id:
+            raise missing()
+        return self.history.since(start, kinds, label_id)
+
+    def count(self, label: Label) -> Json:
+        """A label with how much it is on, as labels.get shows it."""
+        labelled = [message for message in self._messages.values() if label.id in message.labels]
+        unread = [message for message in labelled if "UNREAD" in message.labels]
+        return {
+            **label.as_json(),
+            "messagesTotal": len(labelled),
+            "messagesUnread": len(unread),
+            "threadsTotal": len({message.thread_id for message in labelled}),
+            "threadsUnread": len({message.thread_id for message in unread}),
+        }
+
+    def _index(self) -> Callable[[Message], bool]:
+        """Whether searches find a message by now. Which ones fall into a gap follows from their ids alone."""
+        lag, now, gaps = self.search_lag, self.clock(), int(self.search_gaps * 1000)
+
+        def is_indexed(message: Message) -> bool:
+            return (not lag or message.received_at <= now - lag) and int(message.id[-5:], 16) % 1000 >= gaps
+
+        return is_indexed
+
+    def _record(self, kind: Kind, message: Message, changed: frozenset[str] = frozenset()) -> None:
+        # Gmail's ids rise by leaps; whoever takes them for consecutive shall notice here.
+        self.history_id += self.rng.randrange(1, 40)
+        message.history_id = self.history_id
+        change = Change(self.history_id, kind, message.id, message.thread_id, message.labels, changed)
+        self.history.record(change)
+        for observe in self.observers:
+            observe(change)
+
+    def _new_id(self, received_at: datetime) -> str:
+        """Sixteen hexadecimal digits that begin with the time, as Gmail's do."""
+        milliseconds = max(int(received_at.timestamp() * 1000), 0)
+        while True:
+            message_id = f"{(milliseconds << 20 | self.rng.getrandbits(20)) & (2**64 - 1):016x}"
+            if message_id not in self._messages and message_id not in self._threads:
+                return message_id
+
+    def _thread_of(self, mail: Mail, wanted: str | None) -> str | None:
+        """The thread of a message that this one answers. Gmail begins a new one when the subject has changed."""
+        if wanted is not None:
+            self.thread(wanted)
+        joined: str | None = None
+        for key in _MESSAGE_ID.findall(f"{mail.header('In-Reply-To')} {mail.header('References')}"):
+            answered = self._by_message_id.get(key)
+            if answered and _topic(answered.mail) == _topic(mail):
+                if wanted in (None, answered.thread_id):
+                    return answered.thread_id
+                joined = joined or answered.thread_id
+        return joined
+
+    def _label_named(self, name: str) -> str | None:
+        label = self.labels.named(name)
+        return label.id if label else None
+
+
+def _topic(mail: Mail) -> str:
+    return _REPLY_MARKS.sub("", mail.header("Subject")).strip().casefold()

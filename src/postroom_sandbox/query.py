@@ -1,0 +1,261 @@
+"""Gmail's search language, as much of it as the sandbox understands.
+
+    all = either+    either = term ("OR" term)*    term = "-"? (operator ":")? (word | "(" all ")" | "{" term* "}")
+
+Terms beside each other must all be met; OR binds more tightly than that: `a OR b c` is `(a or b) and c`. Braces are an
+OR of what is in them; parentheses group, also behind an operator: `subject:(dinner movie)`. A leading minus negates,
+quotes hold words together. An operator that is not known here is refused instead of ignored: a search that silently
+finds too much proves nothing.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from postroom_sandbox.mime import Mail
+from postroom_sandbox.refusal import invalid
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<minus>-)(?=[^\s)}])|(?P<mark>[(){}])|(?P<operator>[a-z_0-9]+):(?=[^\s)}])
+    |"(?P<quoted>[^"]*)"?|(?P<bare>[^\s(){}"]+))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_AGE = re.compile(r"(\d{1,6})([dmy])")
+_SIZE = re.compile(r"(\d{1,12})([km]?)b?")
+_DAYS = {"d": 1, "m": 30, "y": 365}
+_STATES = {"starred": "STARRED", "important": "IMPORTANT", "unread": "UNREAD", "sent": "SENT", "draft": "DRAFT"}
+_OUT_OF_SIGHT = frozenset({"anywhere", "spam", "trash"})
+_PLACES = {"drafts": "DRAFT", "chats": "CHAT"}
+_CATEGORIES = {"primary": "CATEGORY_PERSONAL"}
+_HEADERS = {
+    "from": ("from",),
+    "to": ("to", "cc", "bcc"),
+    "cc": ("cc",),
+    "bcc": ("bcc",),
+    "subject": ("subject",),
+    "list": ("list-id",),
+    "deliveredto": ("delivered-to",),
+}
+DEEPEST_GROUP = 50
+
+
+class Found(Protocol):
+    """What a search looks at in a message."""
+
+    @property
+    def mail(self) -> Mail: ...
+    @property
+    def labels(self) -> frozenset[str]: ...
+    @property
+    def received_at(self) -> datetime: ...
+
+
+Test = Callable[[Found], bool]
+LabelNamed = Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A search, ready to be put to messages. `everywhere` is set when it asks for spam or trash by name."""
+
+    test: Test = lambda _message: True
+    everywhere: bool = False
+
+    def matches(self, message: Found) -> bool:
+        return self.test(message)
+
+
+def parse_query(text: str, label_named: LabelNamed, now: datetime) -> Query:
+    """`label_named` gives the id of the label that a search names."""
+    reader = _Reader(text, label_named, now)
+    test = reader.all_until("")
+    return Query(test, reader.everywhere)
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+
+
+class _Reader:
+    """Reads a search from left to right."""
+
+    def __init__(self, text: str, label_named: LabelNamed, now: datetime) -> None:
+        self.everywhere = False
+        self._tokens = [_token(found) for found in _TOKEN.finditer(text)]
+        self._next = 0
+        self._depth = 0
+        self._label_named = label_named
+        self._now = now
+
+    def all_until(self, end: str, operator: str = "") -> Test:
+        """Everything up to a closing mark; each of it must be met, alternatives being joined by OR."""
+        groups: list[list[Test]] = []
+        joined = False
+        while (token := self._take()) is not None and not (token.kind == "mark" and token.text == end):
+            if token.kind == "bare" and token.text == "OR":
+                joined = bool(groups)
+            elif token.kind == "bare" and token.text == "AND":
+                joined = False
+            else:
+                test = self._term(token, operator)
+                if joined:
+                    groups[-1].append(test)
+                else:
+                    groups.append([test])
+                joined = False
+        return _every([_any(group) for group in groups])
+
+    def _any_until(self, end: str, operator: str) -> Test:
+        tests: list[Test] = []
+        while (token := self._take()) is not None and not (token.kind == "mark" and token.text == end):
+            if not (token.kind == "bare" and token.text in ("OR", "AND")):
+                tests.append(self._term(token, operator))
+        return _any(tests)
+
+    def _term(self, token: _Token, operator: str, negated: bool = False) -> Test:
+        match token.kind, token.text:
+            case "minus", _:
+                return _negated(self._term(self._value(), operator, negated=not negated))
+            case "operator", name:
+                return self._term(self._value(), name.lower(), negated)
+            case "mark", "(" | "{" as mark:
+                return self._group(mark, operator)
+            case "mark", mark:
+                raise invalid(f"Invalid search: unexpected {mark}")
+            case _, value:
+                self.everywhere |= not negated and operator in ("in", "label") and value.lower() in _OUT_OF_SIGHT
+                return _test(operator, value, self._label_named, self._now)
+
+    def _group(self, mark: str, operator: str) -> Test:
+        self._depth += 1
+        if self._depth > DEEPEST_GROUP:
+            raise invalid("Invalid search: nested too deeply")
+        test = self.all_until(")", operator) if mark == "(" else self._any_until("}", operator)
+        self._depth -= 1
+        return test
+
+    def _value(self) -> _Token:
+        token = self._take()
+        if token is None:
+            raise invalid("Invalid search: something is missing at the end")
+        return token
+
+    def _take(self) -> _Token | None:
+        if self._next >= len(self._tokens):
+            return None
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+
+def _token(found: re.Match[str]) -> _Token:
+    kind = found.lastgroup or "bare"
+    return _Token(kind, found[kind])
+
+
+def _test(operator: str, value: str, label_named: LabelNamed, now: datetime) -> Test:
+    wanted = value.lower()
+    match operator:
+        case "in" if wanted == "anywhere":
+            return lambda _message: True
+        case "in" | "label":
+            return _labelled(_PLACES.get(wanted) or label_named(wanted))
+        case "category":
+            return _labelled(_CATEGORIES.get(wanted, f"CATEGORY_{wanted.upper()}"))
+        case "is" if wanted == "read":
+            return _negated(_labelled("UNREAD"))
+        case "is" if wanted in _STATES:
+            return _labelled(_STATES[wanted])
+        case name if name in _HEADERS:
+            return lambda message: any(wanted in header.lower() for header in message.mail.all_headers(*_HEADERS[name]))
+        case "rfc822msgid":
+            return lambda message: message.mail.header("Message-ID").strip("<> ") == value.strip("<> ")
+        case "has" if wanted == "attachment":
+            return lambda message: message.mail.has_attachment
+        case "has" if wanted == "userlabels":
+            return lambda message: any(label.startswith("Label_") for label in message.labels)
+        case "has" if wanted == "nouserlabels":
+            return lambda message: not any(label.startswith("Label_") for label in message.labels)
+        case "filename":
+            return lambda message: any(wanted in name.lower() for name in message.mail.filenames)
+        case "larger" | "size":
+            least = _bytes(wanted)
+            return lambda message: len(message.mail.raw) >= least
+        case "smaller":
+            most = _bytes(wanted)
+            return lambda message: len(message.mail.raw) < most
+        case "":
+            return lambda message: _mentions(message.mail, wanted)
+        case _:
+            return _in_time(operator, wanted, now)
+
+
+def _in_time(operator: str, wanted: str, now: datetime) -> Test:
+    match operator:
+        case "newer_than":
+            since = _ago(wanted, now)
+            return lambda message: message.received_at >= since
+        case "older_than":
+            until = _ago(wanted, now)
+            return lambda message: message.received_at < until
+        case "after" | "newer":
+            first = _day(wanted)
+            return lambda message: message.received_at >= first
+        case "before" | "older":
+            last = _day(wanted)
+            return lambda message: message.received_at < last
+        case _:
+            raise invalid(f"The sandbox does not know the search term {operator}:{wanted}")
+
+
+def _mentions(mail: Mail, wanted: str) -> bool:
+    places = mail.all_headers("subject", "from", "to", "cc")
+    return any(wanted in place.lower() for place in places) or wanted in mail.text.lower()
+
+
+def _every(tests: Sequence[Test]) -> Test:
+    return lambda message: all(test(message) for test in tests)
+
+
+def _any(tests: Sequence[Test]) -> Test:
+    return tests[0] if len(tests) == 1 else lambda message: any(test(message) for test in tests)
+
+
+def _labelled(label_id: str | None) -> Test:
+    return lambda message: label_id in message.labels
+
+
+def _negated(test: Test) -> Test:
+    return lambda message: not test(message)
+
+
+def _bytes(size: str) -> int:
+    found = _SIZE.fullmatch(size)
+    if not found:
+        raise invalid(f"Invalid size in search: {size}")
+    return int(found[1]) * {"": 1, "k": 1 << 10, "m": 1 << 20}[found[2]]
+
+
+def _ago(age: str, now: datetime) -> datetime:
+    """The moment that lies an age such as 7d, 2m or 1y before now."""
+    found = _AGE.fullmatch(age)
+    if not found:
+        raise invalid(f"Invalid age in search: {age}")
+    try:
+        return now - timedelta(days=int(found[1]) * _DAYS[found[2]])
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _day(text: str) -> datetime:
+    """A date such as 2026/11/15, or seconds since 1970."""
+    try:
+        if text.isascii() and text.isdigit():
+            return datetime.fromtimestamp(int(text), UTC)
+        year, month, day = (int(number) for number in re.split(r"[/-]", text))
+        return datetime(year, month, day, tzinfo=UTC)
+    except (ValueError, OverflowError, OSError):
+        raise invalid(f"Invalid date in search: {text}") from None
