@@ -24,7 +24,7 @@ from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.runtime import Vitals
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.roles import Principal, Role
 from postroom.gmail.client import GmailClient
 from postroom.gmail.quota import Quota
@@ -77,7 +77,7 @@ class _Progress:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self.vitals: list[Vitals] = []
+        self.vitals: list[ConnectorHealth] = []
         self.all_in = asyncio.Event()
 
     def look(self) -> None:
@@ -85,7 +85,7 @@ class _Progress:
             self.all_in.set()
 
 
-class _ToldVitals(Vitals):
+class _ToldVitals(ConnectorHealth):
     def __init__(self, progress: _Progress) -> None:
         super().__init__(wall_clock)
         self._progress = progress

@@ -27,7 +27,7 @@ from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.runtime import Vitals
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.queue.queues import Queues
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Tally
@@ -82,7 +82,7 @@ async def emulate(count: int) -> None:
         await stop.wait()
 
 
-class _Gauge(Vitals):
+class _Gauge(ConnectorHealth):
     """Notes how much memory there is when half of the messages are in, and at the end."""
 
     def __init__(self, count: int) -> None:

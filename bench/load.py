@@ -92,7 +92,7 @@ def _accepted(order: Order, request: _Request, answer: bytes) -> int:
     return accepted
 
 
-async def hand_in(order: Order) -> Outcome:
+async def ingest(order: Order) -> Outcome:
     """`producers` connections share `count` messages; each asks again as soon as it is answered."""
     requests = _requests(order)
     free = lines = await _connected(order.address, order.producers)
@@ -153,4 +153,4 @@ async def arrive(order: Order) -> Outcome:
     return Outcome(seconds=seconds, handled=handled, latencies=latencies)
 
 
-VERBS: dict[Verb, VerbFunction] = {"hand_in": hand_in, "arrive": arrive}
+VERBS: dict[Verb, VerbFunction] = {"hand_in": ingest, "arrive": arrive}

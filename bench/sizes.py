@@ -24,7 +24,7 @@ class Sizes:
     consumers: tuple[int, ...]
     leases: int
     lease_batch: int
-    hand_in: dict[Door, int]  # messages
+    ingest: dict[Door, int]  # messages
     arrive_s: float
     live_mail: int
     accounts_s: int
@@ -52,7 +52,7 @@ FULL = Sizes(
     consumers=(1, 2, 4),
     leases=50,
     lease_batch=100,
-    hand_in={"ingest.batch": 40_000, "ingest": 4_000, "http": 30_000},
+    ingest={"ingest.batch": 40_000, "ingest": 4_000, "http": 30_000},
     arrive_s=10.0,
     live_mail=50_000,
     accounts_s=30,
@@ -79,7 +79,7 @@ QUICK = Sizes(
     consumers=(1, 2, 4),
     leases=10,
     lease_batch=100,
-    hand_in={"ingest.batch": 2_000, "ingest": 200, "http": 1_000},
+    ingest={"ingest.batch": 2_000, "ingest": 200, "http": 1_000},
     arrive_s=2.0,
     live_mail=2_000,
     accounts_s=3,

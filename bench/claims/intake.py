@@ -70,7 +70,7 @@ def _rates(run: Run, kind: Database, name: str) -> list[Line]:
 
 
 def _measure_rate(run: Run, kind: Database, subject: Subject, line: Line, load: Load) -> None:
-    count = run.sizes.hand_in[load.door]
+    count = run.sizes.ingest[load.door]
     outcome = _measure(run, kind, subject, load, "hand_in", count)
     line.samples.append(count / outcome.seconds)
     line.add_latencies(outcome.latencies)

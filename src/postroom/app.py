@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from postroom.compose.gmail import Watching
-    from postroom.compose.redis import Reading
+    from postroom.compose.gmail import WatchedMailbox
+    from postroom.compose.redis import RedisReading
     from postroom.core.mail.mailbox import Mailbox
     from postroom.settings.reading import Settings
     from postroom.store.engine.database import Database
@@ -99,14 +99,14 @@ class PostroomApplication:
         async with _stoppable() as stop, _open(settings) as database:
             await run_worker(settings, database, stop, concurrency)
 
-    async def connector_redis_stream(self, settings: Settings, **reading: Unpack[Reading]) -> None:
+    async def connector_redis_stream(self, settings: Settings, **reading: Unpack[RedisReading]) -> None:
         """Only the connector of one Redis stream."""
         from postroom.compose.redis import run_redis_source
 
         async with _stoppable() as stop:
             await run_redis_source(settings, stop, **reading)
 
-    async def connector_gmail(self, settings: Settings, **watching: Unpack[Watching]) -> None:
+    async def connector_gmail(self, settings: Settings, **watching: Unpack[WatchedMailbox]) -> None:
         """Only the connector of one mailbox at Gmail."""
         from postroom.compose.gmail import run_gmail_source
 

@@ -12,11 +12,11 @@ from typing import Any, Literal, get_args
 
 from postroom_sandbox.refusal import Refusal
 
-Kind = Literal[
+FaultKind = Literal[
     "refuse", "revoke", "loop_pages", "missing_fields", "delay", "reset", "drop_reply", "truncate", "gzip_bomb"
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-ANSWERS: frozenset[Kind] = frozenset({"refuse", "revoke", "loop_pages", "missing_fields"})
+KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+ANSWERS: frozenset[FaultKind] = frozenset({"refuse", "revoke", "loop_pages", "missing_fields"})
 SEED = 20261115
 # Over how many calls chance makes good what it has drawn too often or too rarely.
 CORRECTED_OVER = 10
@@ -50,7 +50,7 @@ class Fault:
     path: str = "/gmail/"
     times: int | None = None
     retry_after: int | None = None
-    kind: Kind = "refuse"
+    kind: FaultKind = "refuse"
     method: str = ""
     user: str = ""
     share: float = 1.0
@@ -88,7 +88,7 @@ class Faults:
 
     def __init__(self, clock: Callable[[], datetime], seed: int = SEED) -> None:
         self.seed = seed
-        self.struck: list[Kind] = []
+        self.struck: list[FaultKind] = []
         self._clock = clock
         self._rng = Random(seed)  # noqa: S311 - which calls fail is no secret
         self._waiting: list[_Ordered] = []

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from postroom_sandbox.refusal import missing
 
-Kind = Literal["messageAdded", "messageDeleted", "labelAdded", "labelRemoved"]
+HistoryKind = Literal["messageAdded", "messageDeleted", "labelAdded", "labelRemoved"]
 
 # Gmail remembers a week or so. A count bounds what a sandbox that runs for months keeps in memory.
 REMEMBERED = 50_000
@@ -19,7 +19,7 @@ class Change:
     """One change of one message. `labels` is what it had afterwards, `changed` what was added or removed."""
 
     id: int
-    kind: Kind
+    kind: HistoryKind
     message_id: str
     thread_id: str
     labels: frozenset[str]

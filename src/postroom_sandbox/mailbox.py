@@ -8,7 +8,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from postroom_sandbox.history import REMEMBERED, Change, History, Kind
+from postroom_sandbox.history import REMEMBERED, Change, History, HistoryKind
 from postroom_sandbox.labels import Label, Labels, after_change
 from postroom_sandbox.message import Message
 from postroom_sandbox.mime import Mail
@@ -226,7 +226,7 @@ class Mailbox:
 
         return is_indexed
 
-    def _record(self, kind: Kind, message: Message, changed: frozenset[str] = frozenset()) -> None:
+    def _record(self, kind: HistoryKind, message: Message, changed: frozenset[str] = frozenset()) -> None:
         # Gmail's ids rise by leaps; whoever takes them for consecutive shall notice here.
         self.history_id += self.rng.randrange(1, 40)
         message.history_id = self.history_id

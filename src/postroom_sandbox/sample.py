@@ -163,10 +163,10 @@ class Pen:
         return self._rng.randrange(100_000, 1_000_000)
 
 
-Kind = Callable[[Pen, datetime], Letter]
+Template = Callable[[Pen, datetime], Letter]
 
 # How many of each kind are in the sample; new mail arrives in the same proportions.
-KINDS: dict[Kind, int] = {
+KINDS: dict[Template, int] = {
     Pen.newsletter: 12,
     Pen.receipt: 7,
     Pen.shipping: 6,

@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
+from postroom.dashboard.feed import AccountLine, ControlState, MessageLine, Totals
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
-def line(seq: int, **changes: object) -> Line:
-    plain = Line(
+def line(seq: int, **changes: object) -> MessageLine:
+    plain = MessageLine(
         inbox_id=UUID(int=seq),
         seq=seq,
         accepted_at=NOON + timedelta(seconds=seq),
@@ -26,17 +26,19 @@ def line(seq: int, **changes: object) -> Line:
 
 
 class ScriptedFeed:
-    def __init__(self, *lines: Line, totals: Totals | None = None, accounts: tuple[AccountLine, ...] = ()) -> None:
+    def __init__(
+        self, *lines: MessageLine, totals: Totals | None = None, accounts: tuple[AccountLine, ...] = ()
+    ) -> None:
         self._lines = {each.inbox_id: each for each in lines}
         self._totals = totals or Totals()
         self._accounts = accounts
         self._followers: set[asyncio.Event] = set()
         self._moved = asyncio.Event()
         self.reads = 0
-        self.now = Standing()
+        self.now = ControlState()
         self.failure: Exception | None = None
 
-    async def lines(self, limit: int) -> list[Line]:
+    async def lines(self, limit: int) -> list[MessageLine]:
         self.reads += 1
         self._move()
         await asyncio.sleep(0)
@@ -47,7 +49,7 @@ class ScriptedFeed:
     async def totals(self) -> Totals:
         return self._totals
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> ControlState:
         return self.now
 
     async def accounts(self) -> list[AccountLine]:
@@ -82,7 +84,7 @@ class ScriptedFeed:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
-    def put(self, *lines: Line, totals: Totals | None = None) -> None:
+    def put(self, *lines: MessageLine, totals: Totals | None = None) -> None:
         """Add or replace messages by their id, and say so."""
         self.put_silently(*lines)
         self._totals = totals or self._totals
@@ -92,7 +94,7 @@ class ScriptedFeed:
         self._accounts = accounts
         self.announce()
 
-    def put_silently(self, *lines: Line) -> None:
+    def put_silently(self, *lines: MessageLine) -> None:
         self._lines |= {each.inbox_id: each for each in lines}
 
     def announce(self) -> None:

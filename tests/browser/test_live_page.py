@@ -10,8 +10,8 @@ from playwright.async_api import Browser, Locator, Page, Route, expect
 from browser.axe import grave_violations
 from browser.chromium import Complaints
 from browser.scripted_feed import NOON, ScriptedFeed, line
-from postroom.dashboard.broadcast import Rhythm
-from postroom.dashboard.feed import AccountLine, Feed, Standing, Totals
+from postroom.dashboard.broadcast import UpdateIntervals
+from postroom.dashboard.feed import AccountLine, ControlState, Feed, Totals
 from postroom.dashboard.switch import Switch
 from postroom.web.application import create_dashboard
 from postroom.web.serve import serving
@@ -33,14 +33,14 @@ ATTACKS = (
 
 @asynccontextmanager
 async def dashboard(
-    feed: Feed, port: int = 0, rhythm: Rhythm | None = None, switch: Switch | None = None
+    feed: Feed, port: int = 0, rhythm: UpdateIntervals | None = None, switch: Switch | None = None
 ) -> AsyncGenerator[str]:
     app = create_dashboard(
         feed,
         allowed_hosts=["127.0.0.1"],
         account="owner@example.org",
         started_at=NOON,
-        rhythm=rhythm or Rhythm(between_updates=0.01, reread=3600),
+        rhythm=rhythm or UpdateIntervals(between_updates=0.01, reread=3600),
         switch=switch,
         may_resume=True,
     )
@@ -248,7 +248,7 @@ async def test_the_order_in_which_scripts_arrive_does_not_matter(page: Page, com
 
 async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complaints: Complaints) -> None:
     feed = ScriptedFeed(line(1, subject="Before"))
-    async with dashboard(feed, rhythm=Rhythm(between_updates=0.01, after_failure=0.01)) as address:
+    async with dashboard(feed, rhythm=UpdateIntervals(between_updates=0.01, after_failure=0.01)) as address:
         await open_live(page, address)
         feed.failure = OSError("disk on fire at /var/lib")
         feed.announce()
@@ -261,7 +261,7 @@ async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complai
 
 async def test_a_connection_that_died_silently_is_noticed_and_opened_anew(page: Page) -> None:
     feed = ScriptedFeed(line(1))
-    async with dashboard(feed, rhythm=Rhythm(pulse=3600, reread=3600)) as address:
+    async with dashboard(feed, rhythm=UpdateIntervals(pulse=3600, reread=3600)) as address:
         await page.clock.install()
         await open_live(page, address)
         async with page.expect_request("**/events"):
@@ -306,10 +306,10 @@ async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page
 
 async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, complaints: Complaints) -> None:
     feed = ScriptedFeed(line(1, subject="Dinner?"), totals=Totals(approvals=3))
-    feed.now = Standing(model="a-model")
+    feed.now = ControlState(model="a-model")
     async with dashboard(feed, switch=ScriptedSwitch(feed)) as address:
         await open_live(page, address)
-        standing = page.get_by_label("Standing")
+        standing = page.get_by_label("ControlState")
         await expect(standing).to_contain_text("then the model a-model")
         await expect(standing).to_contain_text("3 actions wait for your yes")
         await page.get_by_role("button", name="Pause everything").click()
@@ -324,7 +324,7 @@ class ScriptedSwitch:
         self._feed = feed
 
     async def pause(self) -> None:
-        self._feed.now = Standing(NOON, "on the page", may_resume=True)
+        self._feed.now = ControlState(NOON, "on the page", may_resume=True)
 
     async def resume(self) -> None:
-        self._feed.now = Standing()
+        self._feed.now = ControlState()

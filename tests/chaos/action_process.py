@@ -20,9 +20,9 @@ import httpx2
 from chaos.action_cases import SNOOZED_FOR, Case
 from chaos.action_steps import Death, MortalDatabase, MortalTransport, Step
 from chaos.nursery import run_as_child
+from postroom.act.action_requests import ActionRequests
 from postroom.act.executor import DEFAULT_SNOOZE_LABEL, Executor
-from postroom.act.undo import Undoing, undo_job
-from postroom.act.wishes import Wishes
+from postroom.act.undo import UndoService, undo_job
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import JobView
@@ -95,7 +95,7 @@ class Postroom:
         handlers = {
             "classify": Classify(database, self._catalogue, clock),
             "action.gmail": ActionGmail(executor, mailbox.under, CAP),
-            "undo.action": UndoAction(Undoing(database, self._catalogue, clock), mailbox.under),
+            "undo.action": UndoAction(UndoService(database, self._catalogue, clock), mailbox.under),
             "labels.sync.gmail": _asked_for_labels,
             "unsnooze.gmail": UnsnoozeGmail(database, mailbox.under, DEFAULT_SNOOZE_LABEL, clock),
         }
@@ -139,7 +139,7 @@ class Postroom:
 
     async def _act(self, case: Case) -> actions.ActionView:
         if case.kind.asked and not await self._actions(case):
-            wishes = Wishes(self._database, self._catalogue, Policy(), self._clock)
+            wishes = ActionRequests(self._database, self._catalogue, Policy(), self._clock)
             await wishes.ask(
                 case.id, case.kind.action, case.parameters, source="user", asked_by="somebody", why="a wish"
             )

@@ -72,7 +72,7 @@ class Exchange:
         await child.hear("halt")
         await child.kill()
 
-    async def hand_in(self, prefix: str, number: int, now: datetime | None = None) -> None:
+    async def ingest(self, prefix: str, number: int, now: datetime | None = None) -> None:
         """One round, by the producer that lives."""
         intake = Intake(self._database, None, wall_clock if now is None else lambda: now, queues=QUEUES)
         sent = whole_round(prefix, number)
@@ -89,7 +89,7 @@ class Exchange:
         async def feed() -> None:
             number = 0
             while not stopping.is_set():
-                await self.hand_in("feeder", number)
+                await self.ingest("feeder", number)
                 number += 1
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stopping.wait(), PACE_S)
@@ -110,7 +110,7 @@ class Exchange:
         held = await held_by_the_dead(self.place)
         now = await check_comes_back(self.place, self._database, held)
         for number in range(AFTERWARDS):
-            await self.hand_in("after", number, now)
+            await self.ingest("after", number, now)
         picks = await drain_in_order(self.place, self._database, now, self._rng)
         await self._hand_in_again(now)
         states = await check_nothing_vanished(self.place)
@@ -127,7 +127,7 @@ class Exchange:
             last[prefix] = max(number, last.get(prefix, 0))
         for prefix, number in last.items():
             for each in range(number + 2):
-                await self.hand_in(prefix, each, now)
+                await self.ingest(prefix, each, now)
         await check_told(self.place, self.told)
 
 

@@ -20,7 +20,7 @@ from chaos.evidence import Place
 from chaos.nursery import Nursery, nursery
 from conftest import scale
 from postroom.backup.make import Source, make_backup
-from postroom.backup.restore import Place as Target
+from postroom.backup.restore import RestoreTarget as Target
 from postroom.backup.restore import restore_backup
 from postroom.outbound.mime import MARK
 from postroom.store import outbound, outbound_answers

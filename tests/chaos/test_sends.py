@@ -17,7 +17,7 @@ from chaos.evidence import Place
 from chaos.nursery import Nursery, nursery
 from chaos.sends_process import TYPES
 from conftest import scale
-from postroom.act.wishes import Wishes
+from postroom.act.action_requests import ActionRequests
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CLASSIFY, Catalogue
 from postroom.core.lifecycle import DELIVERY
@@ -105,7 +105,7 @@ class Scene:
 
     async def ask(self, count: int) -> dict[UUID, str]:
         """So many wishes: whom the mail of each action is to reach."""
-        wishes = Wishes(self.database, TYPES, Policy(), wall_clock)
+        wishes = ActionRequests(self.database, TYPES, Policy(), wall_clock)
         wanted: dict[UUID, str] = {}
         message_id: UUID | None = None
         for number in range(count):

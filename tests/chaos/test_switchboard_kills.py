@@ -70,7 +70,7 @@ async def test_producers_and_consumers_killed_at_random_moments_break_nothing(
     async with exchange(place, children, rng) as scene:
         # On a busy machine a producer may be killed before it has handed in anything.
         for number in range(5):
-            await scene.hand_in("before", number)
+            await scene.ingest("before", number)
         living = [await scene.start(*kind) for kind in kinds]
         for number in range(kills):
             position = number % len(kinds)

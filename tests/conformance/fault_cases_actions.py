@@ -11,7 +11,9 @@ from conformance.fault_cases_registry import signed
 from postroom.core.actions.action import label_change
 from postroom.core.actions.undo import no_way_back, undo_hint
 from postroom.core.jobs.job import Job
-from postroom.store import actions, decisions, departures, jobs, mail, pauses, protection, undos, wishes
+from postroom.store import action_requests as wishes
+from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
+from postroom.store import mailbox_writers as departures
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 
@@ -139,18 +141,18 @@ async def refuse_action(desk: Desk) -> Transaction[Any]:
 
 
 async def register_departures(desk: Desk) -> Transaction[Any]:
-    return departures.register_departures(new_id(), "here", {"an account": 1}, None, desk.clock())
+    return departures.register_writer(new_id(), "here", {"an account": 1}, None, desk.clock())
 
 
 async def retire_departures(desk: Desk) -> Transaction[Any]:
     process = new_id()
-    await desk.database.run(departures.register_departures(process, "here", {}, None, desk.clock()))
-    return departures.retire_departures(process)
+    await desk.database.run(departures.register_writer(process, "here", {}, None, desk.clock()))
+    return departures.retire_writer(process)
 
 
 async def forget_silent(desk: Desk) -> Transaction[Any]:
     await desk.database.run(await register_departures(desk))
-    return departures.forget_silent(1)
+    return departures.forget_silent_writers(1)
 
 
 CASES: list[Case] = [

@@ -7,9 +7,9 @@ from typing import Any
 from conformance.desk import Desk
 from conformance.fault_cases_jobs import Case
 from postroom.core.mail.message import to_raw
+from postroom.core.queue.content_hash import content_hash
 from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.queue.queues import EMAIL, GATEWAY, Policy
-from postroom.core.queue.sameness import content_hash
 from postroom.store import acceptance, history, inbox, rollups
 from postroom.store import mail as mail_store
 from postroom.store.audit import AuditEntry
@@ -51,10 +51,10 @@ def event(n: int, text: str | None = None, kind: str | None = None) -> Envelope:
     )
 
 
-def incoming(envelope: Envelope, policy: Policy) -> acceptance.Incoming:
+def incoming(envelope: Envelope, policy: Policy) -> acceptance.RoutedEnvelope:
     content = None if policy.same_text_within is None else content_hash(envelope)
     text = envelope_text(envelope)
-    return acceptance.Incoming(new_id(), envelope, text, policy, policy.tier_of(envelope), None, content)
+    return acceptance.RoutedEnvelope(new_id(), envelope, text, policy, policy.tier_of(envelope), None, content)
 
 
 def accepting(desk: Desk, envelopes: Sequence[Envelope], policy: Policy) -> Transaction[Any]:
@@ -89,17 +89,17 @@ async def lease(desk: Desk) -> Transaction[Any]:
     return inbox.lease(GATEWAY, 9, new_id(), desk.clock(), new_id())
 
 
-async def _leased(desk: Desk, policy: Policy) -> list[inbox.Leased]:
+async def _leased(desk: Desk, policy: Policy) -> list[inbox.LeasedMessage]:
     return (await desk.database.run(inbox.lease(policy, 2, new_id(), desk.clock(), new_id()))).messages
 
 
-async def leased_mails(desk: Desk) -> list[inbox.Leased]:
+async def leased_mails(desk: Desk) -> list[inbox.LeasedMessage]:
     await keep_account(desk)
     await desk.database.run(accepting(desk, [mail(1), mail(2)], EMAIL))
     return await _leased(desk, EMAIL)
 
 
-async def leased_mail(desk: Desk) -> inbox.Leased:
+async def leased_mail(desk: Desk) -> inbox.LeasedMessage:
     return (await leased_mails(desk))[0]
 
 

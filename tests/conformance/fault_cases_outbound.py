@@ -14,12 +14,12 @@ from postroom.core.mail.message import read_mail
 from postroom.store import actions, decisions, mail, outbound, outbound_answers
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import Guard, Leased, NewDelivery
+from postroom.store.outbound import LeasedDelivery, NewDelivery, SendGuard
 
 LEASE = timedelta(minutes=10)
 DRAFT = ("r-1", "18c0")
 SENDER = "a@example.com"
-NOBODY = Guard(SENDER, frozenset({"INBOX"}))
+NOBODY = SendGuard(SENDER, frozenset({"INBOX"}))
 
 
 class About(NamedTuple):
@@ -64,18 +64,18 @@ async def admitted(desk: Desk, action: str = "auto_reply", about: About | None =
     return new
 
 
-async def leased_delivery(desk: Desk, action: str = "auto_reply") -> Leased:
+async def leased_delivery(desk: Desk, action: str = "auto_reply") -> LeasedDelivery:
     await admitted(desk, action)
     (leased,) = await lease(desk)
     return leased
 
 
-async def lease(desk: Desk, most: int = 10) -> list[Leased]:
+async def lease(desk: Desk, most: int = 10) -> list[LeasedDelivery]:
     now = desk.clock()
     return await desk.database.run(outbound.lease_deliveries(new_id(), most, now, now + LEASE))
 
 
-async def doubted(desk: Desk) -> Leased:
+async def doubted(desk: Desk) -> LeasedDelivery:
     leased = await leased_delivery(desk)
     await desk.database.run(outbound.hold_delivery(leased.hold, DRAFT, desk.clock(), desk.clock() + LEASE))
     await desk.database.run(outbound.doubt(leased.hold, "who knows", desk.clock()))

@@ -10,7 +10,8 @@ from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_outbound import SENDER, admitted, stored
 from conformance.fault_cases_registry import signed
 from postroom.core.roles import Role
-from postroom.store import pauses, prohibitions, protection, restores, rules, timeline, tokens, wakings
+from postroom.store import pauses, prohibitions, protection, restores, rules, timeline, tokens
+from postroom.store import snooze_wakes as wakings
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 
@@ -118,7 +119,7 @@ async def forbidden(desk: Desk, permitted: Permitted) -> prohibitions.Prohibitio
 
 async def wake_forgotten(desk: Desk) -> Transaction[Any]:
     account_id = (await stored(desk)).account_id
-    return wakings.wake_forgotten(account_id, ["18c0", "18c9"], "Label_1", desk.clock())
+    return wakings.wake_overdue_snoozes(account_id, ["18c0", "18c9"], "Label_1", desk.clock())
 
 
 CASES: list[Case] = [wake_forgotten, begin_paused, observe_timeline, mark_restored, suspect_restore, settle_restored]

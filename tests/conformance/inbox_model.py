@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from postroom.core.queue.content_hash import content_hash
 from postroom.core.queue.envelope import Envelope
 from postroom.core.queue.picker import Head, Pick, after_pick, pick
 from postroom.core.queue.queues import Policy, Queues
-from postroom.core.queue.sameness import content_hash
 
 
 @dataclass

@@ -94,7 +94,7 @@ class Mailroom:
         for letter in letters:
             envelope = letter.envelope(self.endpoint)
             text = envelope_text(envelope)
-            incoming = acceptance.Incoming(new_id(), envelope, text, EMAIL, EMAIL.tier_of(envelope))
+            incoming = acceptance.RoutedEnvelope(new_id(), envelope, text, EMAIL, EMAIL.tier_of(envelope))
             await run(acceptance.accept_many([incoming], now()))
             ((leased,), _) = await run(inbox.lease(EMAIL, 1, new_id(), now(), new_id()))
             ids = (new_id(), self.ids.setdefault(letter.id, new_id()))

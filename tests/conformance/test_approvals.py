@@ -28,7 +28,7 @@ async def shown(desk: Desk, id: UUID) -> approvals.Approval:
     return await desk.database.run(approvals.show_approval(id))
 
 
-async def approve(desk: Desk, id: UUID, by: Signature | None = None) -> approvals.Answered:
+async def approve(desk: Desk, id: UUID, by: Signature | None = None) -> approvals.AnsweredApproval:
     return await answers(desk).approve(id, (await shown(desk, id)).action_hash, by or signed())
 
 
@@ -54,7 +54,7 @@ async def test_what_waits_is_listed_with_what_a_person_needs_to_answer(desk: Des
 
 async def test_an_approved_action_is_queued_with_its_job_and_who_approved_it(desk: Desk) -> None:
     id = await pending(desk)
-    assert await approve(desk, id) == approvals.Answered("queued")
+    assert await approve(desk, id) == approvals.AnsweredApproval("queued")
     found = await shown(desk, id)
     assert (found.state, found.approved_by) == ("queued", "cli:ada")
     jobs = {job.type: job for job in await desk.claim()}
@@ -93,8 +93,8 @@ async def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
     id = await pending(desk)
     given = (approve(desk, id) if n % 2 else answers(desk).reject(id, signed()) for n in range(6))
     became = await asyncio.gather(*given, return_exceptions=True)
-    assert sum(isinstance(each, approvals.Answered) for each in became) == 1
-    assert all(isinstance(each, approvals.Answered | IllegalMove) for each in became)
+    assert sum(isinstance(each, approvals.AnsweredApproval) for each in became) == 1
+    assert all(isinstance(each, approvals.AnsweredApproval | IllegalMove) for each in became)
     assert len(await audited(desk)) == 1
 
 
@@ -170,7 +170,7 @@ async def test_approving_what_happens_to_a_deleted_message_cancels_it(desk: Desk
     gone = mail_changes.Change("m1", frozenset(), frozenset(), deleted=True)
     await desk.database.run(mail_changes.apply_changes(ENDPOINT, [gone], desk.clock()))
     became = await approve(desk, id)
-    assert became == approvals.Answered("canceled", "approved too late: the message was deleted")
+    assert became == approvals.AnsweredApproval("canceled", "approved too late: the message was deleted")
     assert (await shown(desk, id)).state == "canceled"
     assert "action.gmail" not in {job.type for job in await desk.claim()}
     assert await audited(desk) == [("approval.cancel", "cli:ada")]
@@ -180,7 +180,7 @@ async def test_approving_what_was_protected_meanwhile_cancels_it(desk: Desk) -> 
     id = await pending(desk)
     await desk.database.run(protection.protect("sender", "a@example.com", "", signed(), desk.clock()))
     became = await approve(desk, id)
-    assert became == approvals.Answered("canceled", "approved too late: the sender is protected")
+    assert became == approvals.AnsweredApproval("canceled", "approved too late: the sender is protected")
 
 
 async def test_approving_for_an_account_that_was_removed_cancels_it(desk: Desk) -> None:
@@ -188,7 +188,7 @@ async def test_approving_for_an_account_that_was_removed_cancels_it(desk: Desk) 
     account = await desk.database.run(mail.account_of(ENDPOINT))
     await desk.database.run(accounts.remove_account(account.id, signed(), desk.clock()))
     became = await approve(desk, id)
-    assert became == approvals.Answered("canceled", "approved too late: the account was removed")
+    assert became == approvals.AnsweredApproval("canceled", "approved too late: the account was removed")
 
 
 async def test_a_notice_is_kept_once_and_closed_once(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from conformance.fault_cases_outbound import admitted
 from conformance.fault_cases_registry import signed
 from conftest import ManualClock
 from postroom.backup.make import Source, make_backup
-from postroom.backup.restore import Place, restore_backup
+from postroom.backup.restore import RestoreTarget, restore_backup
 from postroom.core.errors import BackupError, BadInput, DatabaseInUse
 from postroom.core.roles import Role
 from postroom.store import pauses
@@ -45,11 +45,11 @@ async def test_a_restored_database_holds_what_the_backup_held(
     await make_backup(Source(folder, database_url, []), file)
     state.write_text('{"history_id":2}')
     with pytest.raises(DatabaseInUse):
-        await restore_backup(file, Place(folder, database_url, replace=True), signed(), clock())
+        await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
     await desk.database.close()
     with pytest.raises(BadInput, match="holds data"):
-        await restore_backup(file, Place(folder, database_url), signed(), clock())
-    restored = await restore_backup(file, Place(folder, database_url, replace=True), signed(), clock())
+        await restore_backup(file, RestoreTarget(folder, database_url), signed(), clock())
+    restored = await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
     assert restored.set_aside
     assert state.read_text() == '{"history_id":1}'
     database = await open_database(folder, database_url)
@@ -75,7 +75,7 @@ async def test_a_damaged_or_cut_off_backup_is_refused_before_anything_is_touched
     for broken in (whole[:middle], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
         file.write_bytes(broken)
         with pytest.raises(BackupError):
-            await restore_backup(file, Place(tmp_path / "new", None), signed(), clock())
+            await restore_backup(file, RestoreTarget(tmp_path / "new", None), signed(), clock())
         assert not (tmp_path / "new").exists()
 
 
@@ -86,7 +86,7 @@ async def test_keys_of_the_backup_join_those_that_are_there(tmp_path: Path, cloc
     await make_backup(Source(folder, None, [key.id], with_keys=True), file)
     await desk.database.close()
     own = KeyFile(other).add(clock())
-    restored = await restore_backup(file, Place(other, None), signed(), clock())
+    restored = await restore_backup(file, RestoreTarget(other, None), signed(), clock())
     assert restored.keys_restored
     assert [each.id for each in KeyFile(other).read()] == [key.id, own.id]
     assert (other / "keys.json").stat().st_mode & 0o777 == 0o600
@@ -104,7 +104,7 @@ async def test_what_was_forbidden_after_the_backup_stays_forbidden_when_it_is_re
     await desk.database.run(protect("sender", "ann@example.org", "", signed(), clock()))
     await desk.database.run(revoke_token(token.id, signed(), clock()))
     await desk.database.close()
-    restored = await restore_backup(file, Place(folder, database_url, replace=True), signed(), clock())
+    restored = await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
     assert restored.carried == Carried(pauses=1, protected=1, tokens=1)
     database = await open_database(folder, database_url)
     try:
@@ -124,7 +124,7 @@ async def test_a_database_that_cannot_be_read_is_replaced_by_one_that_is_paused(
     await make_backup(Source(folder, None, []), file)
     await desk.database.close()
     (folder / DATABASE).write_bytes(b"no database" * 1000)
-    restored = await restore_backup(file, Place(folder, None, replace=True), signed(), clock())
+    restored = await restore_backup(file, RestoreTarget(folder, None, replace=True), signed(), clock())
     assert restored.carried is None
     database = await open_database(folder, None)
     try:

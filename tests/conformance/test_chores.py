@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postroom.act.tending import usual_chores
+from postroom.act.maintenance import maintenance_tasks
 from postroom.store.engine.database import Course, Statement
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.statements import blocks
@@ -29,7 +29,7 @@ def opened(path: Path) -> Generator[sqlite3.Connection]:
 
 def statements_of(chore: str) -> list[Statement]:
     """Those of the chore's transaction, in their order, up to where it finds nothing more to do."""
-    course, found = Course(usual_chores(20)[chore](NOW).begin()), list[Statement]()
+    course, found = Course(maintenance_tasks(20)[chore](NOW).begin()), list[Statement]()
     while course.step is not None:
         step = course.step
         if isinstance(step, Statement):
@@ -46,7 +46,7 @@ def plan(connection: sqlite3.Connection, name: str) -> list[str]:
     return rows
 
 
-@pytest.mark.parametrize("chore", usual_chores(20))
+@pytest.mark.parametrize("chore", maintenance_tasks(20))
 def test_a_chore_reads_no_whole_table(migrated_sqlite: Path, chore: str) -> None:
     names = [each.name for each in statements_of(chore)]
     assert names

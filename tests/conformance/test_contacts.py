@@ -11,7 +11,7 @@ from postroom.store.audit import list_audit
 from postroom.store.contacts import (
     EVERY_MAILBOX,
     MOST_AT_ONCE,
-    Kept,
+    ContactsKept,
     Source,
     export_contacts,
     keep_contacts,
@@ -30,7 +30,7 @@ class Book:
         self.database = database
         self.clock = clock
 
-    async def keep(self, *contacts: tuple[str, str], source: Source = "vcard", of: str = EVERY_MAILBOX) -> Kept:
+    async def keep(self, *contacts: tuple[str, str], source: Source = "vcard", of: str = EVERY_MAILBOX) -> ContactsKept:
         given = [Contact(*each) for each in contacts]
         return await self.database.run(keep_contacts(given, source, of, signed(), self.clock()))
 
@@ -45,8 +45,10 @@ def book(database: Database, clock: ManualClock) -> Book:
 
 
 async def test_an_import_says_what_was_new_what_changed_and_what_was_so_before(book: Book) -> None:
-    assert await book.keep(("mara@x.example", "Mara"), ("ivo@x.example", "")) == Kept(2, 0, 0)
-    assert await book.keep(("mara@x.example", "Mara L."), ("ivo@x.example", ""), ("uta@x.example", "")) == Kept(1, 1, 1)
+    assert await book.keep(("mara@x.example", "Mara"), ("ivo@x.example", "")) == ContactsKept(2, 0, 0)
+    assert await book.keep(("mara@x.example", "Mara L."), ("ivo@x.example", ""), ("uta@x.example", "")) == ContactsKept(
+        1, 1, 1
+    )
     assert await book.rows() == [
         ("ivo@x.example", "", "vcard", ""),
         ("mara@x.example", "Mara L.", "vcard", ""),
@@ -55,19 +57,19 @@ async def test_an_import_says_what_was_new_what_changed_and_what_was_so_before(b
 
 
 async def test_an_address_that_is_there_twice_is_kept_once(book: Book) -> None:
-    assert await book.keep(("mara@x.example", "One"), ("mara@x.example", "Two")) == Kept(1, 0, 0)
+    assert await book.keep(("mara@x.example", "One"), ("mara@x.example", "Two")) == ContactsKept(1, 0, 0)
     assert len(await book.rows()) == 1
 
 
 async def test_a_name_is_never_replaced_by_none(book: Book) -> None:
     await book.keep(("mara@x.example", "Mara"))
-    assert await book.keep(("mara@x.example", ""), source="csv") == Kept(0, 1, 0)
+    assert await book.keep(("mara@x.example", ""), source="csv") == ContactsKept(0, 1, 0)
     assert await book.rows() == [("mara@x.example", "Mara", "csv", "")]
 
 
 async def test_someone_the_user_wrote_to_is_a_contact_in_the_one_form_of_the_address(book: Book) -> None:
     written = ["Mara@X.Example", "mara@x.example", "not an address", "nul\0@x.example", "\ud800@x.example", ""]
-    assert await book.database.run(note_correspondents(written, book.clock())) == Kept(1, 0, 0)
+    assert await book.database.run(note_correspondents(written, book.clock())) == ContactsKept(1, 0, 0)
     assert await book.rows() == [("mara@x.example", "", "sent", "")]
 
 
@@ -75,14 +77,14 @@ async def test_that_the_user_wrote_to_a_contact_leaves_what_the_address_book_say
     await book.keep(("mara@x.example", "Mara"))
     first = book.clock()
     later = book.clock.forward(3600)
-    assert await book.database.run(note_correspondents(["mara@x.example"], later)) == Kept(0, 0, 1)
+    assert await book.database.run(note_correspondents(["mara@x.example"], later)) == ContactsKept(0, 0, 1)
     [found] = await book.database.run(list_contacts(10))
     assert (found.name, found.source, found.first_seen_at, found.last_seen_at) == ("Mara", "vcard", first, later)
 
 
 async def test_an_address_book_takes_over_someone_the_user_wrote_to(book: Book) -> None:
     await book.database.run(note_correspondents(["mara@x.example"], book.clock()))
-    assert await book.keep(("mara@x.example", "Mara")) == Kept(0, 1, 0)
+    assert await book.keep(("mara@x.example", "Mara")) == ContactsKept(0, 1, 0)
     assert await book.rows() == [("mara@x.example", "Mara", "vcard", "")]
 
 
@@ -113,7 +115,7 @@ async def test_pages_hold_every_contact_once_in_one_order_on_both_databases(book
 
 async def test_nobody_new_is_nothing_new(book: Book) -> None:
     before = await dump(book.database)
-    assert await book.database.run(note_correspondents(["nobody"], book.clock())) == Kept(0, 0, 0)
+    assert await book.database.run(note_correspondents(["nobody"], book.clock())) == ContactsKept(0, 0, 0)
     assert await dump(book.database) == before
 
 
@@ -121,7 +123,7 @@ async def test_too_many_at_once_are_refused(book: Book) -> None:
     many = [(f"{number}@x.example", "") for number in range(MOST_AT_ONCE + 1)]
     with pytest.raises(BadInput, match="at most 5,000"):
         await book.keep(*many)
-    assert await book.keep(*many[:-1]) == Kept(MOST_AT_ONCE, 0, 0)
+    assert await book.keep(*many[:-1]) == ContactsKept(MOST_AT_ONCE, 0, 0)
 
 
 async def test_an_import_is_audited_with_its_numbers_and_without_its_addresses(book: Book) -> None:

@@ -16,7 +16,8 @@ from conformance.test_approvals import tamper
 from postroom.core.actions.permits import Hold, Permit
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, ProtectedMail
 from postroom.core.jobs.job import Job
-from postroom.store import accounts, actions, approvals, departures, jobs, labels, mail, pauses, protection
+from postroom.store import accounts, actions, approvals, jobs, labels, mail, pauses, protection
+from postroom.store import mailbox_writers as departures
 from postroom.store.engine.ids import new_id
 from support.gates import LASTING
 from support.patience import PATIENCE_S
@@ -28,13 +29,13 @@ async def permit_of(desk: Desk) -> tuple[Permit, Job, actions.Action]:
     return Permit(action.account_id, LASTING, job.claim, None, id), job, action
 
 
-async def checked(desk: Desk, *permits: Permit, **labels: frozenset[str] | None) -> departures.Checked:
-    return await desk.database.run(departures.check_departures(permits, labels, frozenset()))
+async def checked(desk: Desk, *permits: Permit, **labels: frozenset[str] | None) -> departures.PermitCheck:
+    return await desk.database.run(departures.check_permits(permits, labels, frozenset()))
 
 
 async def test_what_nothing_forbids_may_leave(desk: Desk) -> None:
     permit, _, _ = await permit_of(desk)
-    assert await checked(desk, permit) == departures.Checked(0, {}, {}, frozenset(), protects_labels=False)
+    assert await checked(desk, permit) == departures.PermitCheck(0, {}, {}, frozenset(), protects_labels=False)
 
 
 @pytest.mark.parametrize("of_account", [False, True])
@@ -47,7 +48,7 @@ async def test_a_pause_refuses_each_part_that_it_is_about(desk: Desk, of_account
     assert isinstance(found.refused[0], Parked)
     assert found.refused[0].key == f"pause:{scope}"
     await desk.database.run(pauses.resume(scope, signed(), desk.clock()))
-    assert await checked(desk, permit) == departures.Checked(2, {}, {}, frozenset(), protects_labels=False)
+    assert await checked(desk, permit) == departures.PermitCheck(2, {}, {}, frozenset(), protects_labels=False)
 
 
 async def test_a_claim_that_is_somebody_elses_refuses_that_part_alone(desk: Desk) -> None:
@@ -139,7 +140,7 @@ async def test_a_label_that_nobody_knows_yet_is_looked_up_before_anything_leaves
     await protected_label(desk, permit.account_id)
     held = {action.provider_message_id: frozenset({"Label_8"})}
     assert (await checked(desk, permit, **held)).unknown_labels == {permit.account_id}
-    listed = departures.check_departures([permit], held, frozenset({permit.account_id}))
+    listed = departures.check_permits([permit], held, frozenset({permit.account_id}))
     assert (await desk.database.run(listed)).refused == {}
 
 
@@ -157,35 +158,35 @@ async def test_the_names_of_a_users_labels_are_read_anew_and_gmails_own_need_non
 async def test_whoever_pauses_hears_of_each_process_that_has_read_it_or_has_gone(desk: Desk) -> None:
     heard = await listen(desk.database, departures.CHANNEL)
     process = new_id()
-    await desk.database.run(departures.register_departures(process, "here", {}, None, desk.clock()))
+    await desk.database.run(departures.register_writer(process, "here", {}, None, desk.clock()))
     assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "0"
-    await desk.database.run(departures.retire_departures(process))
+    await desk.database.run(departures.retire_writer(process))
     assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "retired"
-    assert await desk.database.run(departures.registered_departures()) == []
+    assert await desk.database.run(departures.registered_writers()) == []
 
 
 async def test_who_is_registered_under_an_older_generation_is_known_to_whoever_pauses(desk: Desk) -> None:
     process, account = new_id(), new_id()
-    register = departures.register_departures(process, "here", {str(account): 2}, None, desk.clock())
+    register = departures.register_writer(process, "here", {str(account): 2}, None, desk.clock())
     assert await desk.database.run(register) == 0
     await desk.database.run(pauses.pause(pauses.ALL, "to look", signed(), desk.clock()))
-    held = departures.register_departures(process, "here", {}, 0, desk.clock())
+    held = departures.register_writer(process, "here", {}, 0, desk.clock())
     assert await desk.database.run(held) == 1
-    found = departures.Registered(process, 0, {str(account): 2})
-    assert await desk.database.run(departures.registered_departures()) == [found], "it has not stopped yet"
+    found = departures.MailboxWriter(process, 0, {str(account): 2})
+    assert await desk.database.run(departures.registered_writers()) == [found], "it has not stopped yet"
     assert await desk.database.run(register) == 1
-    assert await desk.database.run(departures.registered_departures()) == [found._replace(generation=1)]
+    assert await desk.database.run(departures.registered_writers()) == [found._replace(generation=1)]
 
 
 async def test_to_register_and_to_pause_at_once_never_miss_each_other(desk: Desk) -> None:
     for _ in range(20):
         process = new_id()
-        register = departures.register_departures(process, "here", {}, None, desk.clock())
+        register = departures.register_writer(process, "here", {}, None, desk.clock())
         pause = pauses.pause(pauses.ALL, "to look", signed(), desk.clock())
         before = await desk.database.run(departures.pause_generation())
         read, _ = await asyncio.gather(desk.database.run(register), desk.database.run(pause))
         # Committed before the pause, it is there; after it, it has read the new generation.
-        known = {each.process_id for each in await desk.database.run(departures.registered_departures())}
+        known = {each.process_id for each in await desk.database.run(departures.registered_writers())}
         assert process in known
         assert read in (before, before + 1)
         await desk.database.run(pauses.resume(pauses.ALL, signed(), desk.clock()))
@@ -201,7 +202,7 @@ async def test_a_pause_waits_for_whoever_has_read_the_old_generation_and_is_not_
         hindrance = other.transaction()
         await hindrance.start()
         await other.execute("INSERT INTO departures VALUES ($1, 'there', 0, '{}', now())", process)
-        register = departures.register_departures(process, "here", {}, None, desk.clock())
+        register = departures.register_writer(process, "here", {}, None, desk.clock())
         registering = asyncio.create_task(desk.database.run(register))
         await until(lambda: _waiting(other, 1))
         pause = pauses.pause(pauses.ALL, "to look", signed(), desk.clock())
@@ -210,7 +211,7 @@ async def test_a_pause_waits_for_whoever_has_read_the_old_generation_and_is_not_
         if not pausing.done():
             await hindrance.rollback()
         await pausing
-        known = {each.process_id for each in await desk.database.run(departures.registered_departures())}
+        known = {each.process_id for each in await desk.database.run(departures.registered_writers())}
         assert known == {process}
         await registering
     finally:

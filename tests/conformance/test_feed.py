@@ -15,7 +15,7 @@ async def test_a_message_is_shown_by_its_subject_before_and_after_it_is_stored(d
     room = await Mailroom(desk).opened()
     await room.deliver(Letter("1", subject="Stored"))
     envelope = Letter("2", subject="Accepted").envelope(room.endpoint)
-    waiting = acceptance.Incoming(new_id(), envelope, envelope_text(envelope), EMAIL, EMAIL.tier_of(envelope))
+    waiting = acceptance.RoutedEnvelope(new_id(), envelope, envelope_text(envelope), EMAIL, EMAIL.tier_of(envelope))
     await desk.database.run(acceptance.accept_many([waiting], desk.clock()))
     newest, older = await desk.database.run(feed.recent_messages(9))
     assert (newest.subject, newest.action_type, newest.parameters) == ("Accepted", None, {})

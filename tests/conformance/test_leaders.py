@@ -81,6 +81,6 @@ async def test_of_many_who_ask_at_once_exactly_one_leads(desk: Desk, second_data
 async def test_work_that_a_leader_would_have_seen_to_is_neglected_after_two_minutes(desk: Desk) -> None:
     await desk.retry_later(await desk.claimed(), seconds=60)
     desk.clock.forward(60 + 119)
-    assert await desk.database.run(leaders.neglected(desk.clock())) == leaders.Neglected(0, 0)
+    assert await desk.database.run(leaders.neglected(desk.clock())) == leaders.OverdueWork(0, 0)
     desk.clock.forward(1)
-    assert await desk.database.run(leaders.neglected(desk.clock())) == leaders.Neglected(1, 1)
+    assert await desk.database.run(leaders.neglected(desk.clock())) == leaders.OverdueWork(1, 1)

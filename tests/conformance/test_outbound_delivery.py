@@ -212,7 +212,7 @@ async def test_that_a_mail_was_sent_is_written_down_before_anything_is_tidied(sq
 async def test_whoever_looks_for_long_keeps_the_lease(sqlite_desk: Desk) -> None:
     run = await calm(sqlite_desk, forgetful("send"))
     await run.round()
-    taken: list[outbound.Leased] = []
+    taken: list[outbound.LeasedDelivery] = []
 
     async def find_sent(mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
         now = sqlite_desk.clock.forward(PACE.lease.total_seconds() * 0.6)

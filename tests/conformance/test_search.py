@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import ManualClock, scale
-from postroom.act.tending import usual_chores
+from postroom.act.maintenance import maintenance_tasks
 from postroom.core.errors import BadInput, NotFound, TookTooLong
 from postroom.core.mail.search import read_query
 from postroom.store.engine.database import Database, Script, Text, bounded_query, transaction
@@ -230,7 +230,7 @@ async def test_mail_that_was_stored_before_there_was_a_search_is_found(
     await keep_mail(database, clock, 3, subject="Late and early")
     assert await subjects(database, "early") == ["Late and early"]
     assert await is_indexing(database)
-    chore = usual_chores(hourly_cap=20)["search.older_mail_indexed"]
+    chore = maintenance_tasks(hourly_cap=20)["search.older_mail_indexed"]
     assert await database.run(chore(clock())) == 3
     assert sorted(await subjects(database, "early words")) == ["Early bird", "Late and early"]
     assert await database.run(index_older_mail()) == 0

@@ -6,13 +6,13 @@ from conformance.mailroom import Letter, Mailroom
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide.engine import Advice
-from postroom.decide.shadow import Shadowed, begin, end, in_shadow_now, report_on
+from postroom.decide.shadow import ShadowScope, begin, end, in_shadow_now, report_on
 from postroom.store.mail import StoredMessage
 from postroom.store.shadow_reports import Tally
 
 DARK = RuleDraft("dark", {"sender_domain": "shop.example"}, "archive", shadow=True)
 FLIGHT = "Your flight"
-TRAVEL, MODEL = Shadowed("category", "travel"), Shadowed("model")
+TRAVEL, MODEL = ShadowScope("category", "travel"), ShadowScope("model")
 
 
 class Archiving:
@@ -33,7 +33,7 @@ async def standing(desk: Desk) -> dict[str, Tally]:
     """As it is listed; and as each is reported, which is the same."""
     found = {each.name or each.kind: each.tally for each in await in_shadow_now(desk.database)}
     for name, tally in found.items():
-        what = {"travel": TRAVEL, "model": MODEL}.get(name, Shadowed("rule", name))
+        what = {"travel": TRAVEL, "model": MODEL}.get(name, ShadowScope("rule", name))
         assert (await report_on(desk.database, what)).tally == tally
     return found
 
@@ -49,7 +49,7 @@ async def test_a_rule_is_judged_by_what_it_decided_as_it_stands_now(desk: Desk) 
     await compared(room, Letter("c"))
     await room.decide(Letter("d"))
     assert await standing(desk) == {"dark": Tally(2, 0, 1)}
-    report = await report_on(desk.database, Shadowed("rule", "dark"))
+    report = await report_on(desk.database, ShadowScope("rule", "dark"))
     assert ([each.action for each in report.disagreed], report.agreed) == (["trash"], ())
 
 

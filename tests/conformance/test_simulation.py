@@ -17,14 +17,14 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide import simulate as simulating
 from postroom.decide.engine import Advice
-from postroom.decide.simulate import Foreseen, Pair, World, needed_by, replay, setting_of
+from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, needed_by, replay, setting_of
 from postroom.decide.simulated import ChangeOfRules, Question, Simulated, simulate
 from postroom.store import protection, rules
 from postroom.store.audit import Signature
 from postroom.store.decisions import Decision
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
-from postroom.store.simulation import Past, Wanted
+from postroom.store.simulation import PastMessage, Wanted
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 ALL = Wanted(LONG_AGO, 1_000_000)
@@ -79,16 +79,16 @@ async def lived(room: Mailroom, letters: list[Letter], began: datetime) -> dict[
     return made
 
 
-async def foreseen(desk: Desk, change: ChangeOfRules) -> dict[str, tuple[Foreseen, Foreseen]]:
+async def foreseen(desk: Desk, change: ChangeOfRules) -> dict[str, tuple[ForeseenDecision, ForeseenDecision]]:
     stored = await desk.database.run(rules.list_rules())
     before, after = [view.rule for view in stored if view.enabled], change.applied_to(stored)
     setting = await setting_of(desk.database, POLICY, True, desk.clock())
-    told: dict[str, tuple[Foreseen, Foreseen]] = {}
+    told: dict[str, tuple[ForeseenDecision, ForeseenDecision]] = {}
 
-    def tell(past: Past, one: Foreseen, other: Foreseen) -> None:
+    def tell(past: PastMessage, one: ForeseenDecision, other: ForeseenDecision) -> None:
         told[past.message.provider_message_id] = one, other
 
-    worlds = Pair(World(before, setting), World(after, setting))
+    worlds = SimulatedPair(SimulatedRules(before, setting), SimulatedRules(after, setting))
     await replay(desk.database, worlds, ALL, needed_by(before, after), tell)
     return told
 
@@ -97,7 +97,7 @@ def as_decided(decision: Decision) -> tuple[str, str | None, str, Mapping[str, A
     return decision.source, decision.rule_name, decision.action_type, decision.parameters, decision.safety
 
 
-def as_foreseen(found: Foreseen) -> tuple[str, str | None, str, Mapping[str, Any], Mapping[str, Any]]:
+def as_foreseen(found: ForeseenDecision) -> tuple[str, str | None, str, Mapping[str, Any], Mapping[str, Any]]:
     return found.source, found.rule_name, found.action_type, found.parameters, found.safety
 
 
@@ -240,7 +240,7 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
     seen: list[str] = []
     totals: list[int] = []
     setting = await setting_of(desk.database, POLICY, False, desk.clock())
-    worlds = Pair(World([], setting), World([], setting))
+    worlds = SimulatedPair(SimulatedRules([], setting), SimulatedRules([], setting))
 
     async def replayed(wanted: Wanted) -> list[str]:
         seen.clear()
@@ -270,7 +270,7 @@ async def test_long_mail_is_read_in_short_pages(desk: Desk, monkeypatch: pytest.
 
     async def pages(*sets: Any) -> list[tuple[int, int]]:
         told: list[tuple[int, int]] = []
-        worlds = Pair(World([], setting), World([], setting))
+        worlds = SimulatedPair(SimulatedRules([], setting), SimulatedRules([], setting))
         await replay(
             desk.database,
             worlds,

@@ -14,7 +14,7 @@ from conftest import ManualClock
 from postroom.core.errors import DatabaseFull, DatabaseUnavailable, Refused
 from postroom.core.roles import Principal, Role
 from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
-from postroom.store.tokens import Minted, create_token, list_tokens, mint, revoke_token
+from postroom.store.tokens import NewTokenText, create_token, list_tokens, mint, revoke_token
 from postroom.switchboard.token_check import MOST_KEPT, TokenCheck, TokenRefused
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ async def check(watched: Watched, clock: ManualClock) -> AsyncIterator[TokenChec
     await made.close()
 
 
-async def kept(database: Watched, clock: ManualClock, minted: Minted) -> str:
+async def kept(database: Watched, clock: ManualClock, minted: NewTokenText) -> str:
     await database.run(create_token(minted.token, signed(), clock()))
     return minted.text
 

@@ -16,8 +16,8 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.store.tokens import (
-    Minted,
     NewToken,
+    NewTokenText,
     create_token,
     find_token,
     list_tokens,
@@ -30,7 +30,7 @@ from postroom.store.tokens import (
 ENDPOINT = "gmail:user:me@example.com"
 
 
-async def keep(database: Database, clock: ManualClock, minted: Minted) -> None:
+async def keep(database: Database, clock: ManualClock, minted: NewTokenText) -> None:
     await database.run(create_token(minted.token, signed(), clock()))
 
 

@@ -12,7 +12,7 @@ from conformance.action_desk import ARRIVED, CAP, OTHERS, ActionDesk, Waiting
 from conformance.desk import Desk
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
-from postroom.act.undo import Undoing, undo_job
+from postroom.act.undo import UndoService, undo_job
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.undo import no_way_back
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
@@ -312,7 +312,7 @@ async def test_what_was_done_before_is_undone_all_the_same_when_an_undo_fails_fo
         await undone(office, newer)
     payload = {"account_id": str(newer.account_id), "original_action_id": str(newer.id), "then": [str(older.id)]}
     job = await office.desk.claimed(payload=payload)
-    handler = UndoAction(Undoing(office.desk.database, CATALOGUE, office.desk.clock), _no_mailbox)
+    handler = UndoAction(UndoService(office.desk.database, CATALOGUE, office.desk.clock), _no_mailbox)
     with pytest.raises(Fatal):
         await handler(JobRun(job, office.desk.database, office.desk.clock, LASTING))
     following = await office.desk.claim_one()

@@ -7,8 +7,8 @@ import pytest
 
 from conformance.desk import Desk
 from postroom.act import agents
+from postroom.act.action_requests import ActionRequests, RequestedAction
 from postroom.act.agents import Agents
-from postroom.act.wishes import Asked, Wishes
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import BadInput
 from postroom.core.jobs.types import CATALOGUE
@@ -24,7 +24,7 @@ AGENT = Principal(Role.AGENT, token_id=new_id())
 
 
 def agents_on(database: Database, now: datetime) -> Agents:
-    return Agents(Wishes(database, CATALOGUE, Policy(), lambda: now))
+    return Agents(ActionRequests(database, CATALOGUE, Policy(), lambda: now))
 
 
 def signed() -> Signature:
@@ -56,7 +56,7 @@ async def test_of_many_proposals_at_once_no_more_are_open_than_may_be(
         *(processes[number % 2].propose(id, "star", {}, "x", signed()) for number, id in enumerate(ids)),
         return_exceptions=True,
     )
-    taken = {each.action_id for each in asked if isinstance(each, Asked)}
+    taken = {each.action_id for each in asked if isinstance(each, RequestedAction)}
     assert taken == {each.id for each in await desk.database.run(list_actions(100))}
     assert len(taken) == 2
     assert sum(isinstance(each, BadInput) for each in asked) == AT_ONCE - 2

@@ -18,7 +18,7 @@ from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mail.knowledge import Knowledge, SentIdsInMemory
 from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
-from postroom.connectors.runtime import Vitals
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import PostroomError
 from postroom.core.mail.ingestion import IngestionPolicy
@@ -37,8 +37,8 @@ from support.switchboard import open_account, services_on
 SEED = 7
 
 
-class WatchedVitals(Vitals):
-    """Vitals of which a test can wait to be as it wants them."""
+class WatchedVitals(ConnectorHealth):
+    """ConnectorHealth of which a test can wait to be as it wants them."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock)
@@ -64,14 +64,14 @@ class ListeningSwitchboard(McpSwitchboard):
 
     reports: list[dict[str, Any]]
     people: list[str]
-    handed_in: int
+    ingested: int
     before: Callable[[int], None]
     """Called before a batch is handed in, with how many were before it; may raise."""
 
     async def ingest_batch(self, envelopes: Sequence[Mapping[str, Any]]) -> list[Receipt | PostroomError]:
-        self.before(self.handed_in)
+        self.before(self.ingested)
         results = await super().ingest_batch(envelopes)
-        self.handed_in += len(envelopes)
+        self.ingested += len(envelopes)
         return results
 
     async def changes(self, reports: Sequence[Any]) -> None:
@@ -87,7 +87,7 @@ def listening_within(services: Services) -> ListeningSwitchboard:
     plain = switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT)))
     board = ListeningSwitchboard(plain._connect)  # pyright: ignore[reportPrivateUsage]
     board.reports, board.people = [], []
-    board.handed_in, board.before = 0, lambda _count: None
+    board.ingested, board.before = 0, lambda _count: None
     return board
 
 

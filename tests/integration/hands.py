@@ -15,11 +15,11 @@ import httpx2
 
 from conftest import ManualClock, new_sqlite
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
+from postroom.act.action_requests import ActionRequests
 from postroom.act.agents import Agents
 from postroom.act.approvals import Approvals
 from postroom.act.executor import Executor
-from postroom.act.undo import Undoing, undo_job
-from postroom.act.wishes import Wishes
+from postroom.act.undo import UndoService, undo_job
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Policy
@@ -173,7 +173,7 @@ class Hands:
         label = self.gmail.labels.named(name)
         return "none" if label is None else label.id
 
-    async def protect(self, kind: protection.Kind, value: str) -> None:
+    async def protect(self, kind: protection.ProtectedKind, value: str) -> None:
         signed = Signature(new_id(), "test", "admin")
         await self.database.run(protection.protect(kind, value, "", signed, self.clock()))
 
@@ -321,8 +321,8 @@ async def open_hands(folder: Path, migrated: Path, emulator: Emulator, address: 
         return HandMailbox(gmail_mailbox.under(permit), before_call)
 
     policy = Policy(trust_agents=True, agent_hourly_cap=3)
-    wishes = Wishes(database, CATALOGUE, policy, clock)
-    executor, undoing = Executor(database, CATALOGUE, clock), Undoing(database, CATALOGUE, clock)
+    wishes = ActionRequests(database, CATALOGUE, policy, clock)
+    executor, undoing = Executor(database, CATALOGUE, clock), UndoService(database, CATALOGUE, clock)
     handlers: dict[str, Handler] = {
         "classify": Classify(database, CATALOGUE, policy=policy, clock=clock),
         "action.gmail": ActionGmail(executor, mailbox_of, 20),

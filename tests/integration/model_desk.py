@@ -11,7 +11,7 @@ from conformance.fault_cases_model import new_call
 from conftest import ManualClock
 from postroom.core.rules.rule import Subject
 from postroom.decide.model import Model, ModelAnswer, ModelRequest
-from postroom.decide.prompt import PromptMail, build_prompt
+from postroom.decide.prompt import PromptMessage, build_prompt
 from postroom.settings.sections import ModelSettings
 from postroom.store.directions import Direction
 from postroom.store.engine.database import Database
@@ -61,7 +61,7 @@ class ModelDesk:
 
     def request(self, body: str = "Thanks.", subject: str = "Hello", *, labelled: bool = True) -> ModelRequest:
         headers = (("From", "ann@shop.example"), ("Subject", subject))
-        mail = PromptMail(self.message_id, Subject("ann@shop.example", subject, headers, frozenset(), body))
+        mail = PromptMessage(self.message_id, Subject("ann@shop.example", subject, headers, frozenset(), body))
         wishes = [Direction("Keep my inbox tidy.")]
         prompt = build_prompt(mail, wishes, [], LABELS if labelled else ())
         return ModelRequest(self.account_id, self.message_id, prompt)

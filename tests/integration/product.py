@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.act.executor import Executor
-from postroom.act.undo import Undoing
+from postroom.act.undo import UndoService
 from postroom.compose.gate import MailboxGate
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
@@ -140,7 +140,7 @@ async def running_product(
         handlers = {
             "classify": Classify(database, CATALOGUE, adviser=adviser),
             "action.gmail": ActionGmail(Executor(database, CATALOGUE, wall_clock), gmail.under, 20),
-            "undo.action": UndoAction(Undoing(database, CATALOGUE, wall_clock), gmail.under),
+            "undo.action": UndoAction(UndoService(database, CATALOGUE, wall_clock), gmail.under),
             "unsnooze.gmail": UnsnoozeGmail(database, gmail.under, "Postroom/Snoozed"),
             "outbound.send": OutboundSend(database, lambda _account: client, 20, timedelta(days=7)),
         }

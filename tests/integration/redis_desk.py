@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
 from postroom.connectors.redis_stream.source import RedisSource
 from postroom.connectors.redis_stream.stream import RedisStream, connect
-from postroom.connectors.runtime import State, Vitals
+from postroom.connectors.runtime import ConnectorHealth, State
 from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import PostroomError
 from postroom.core.jobs.retry import RetryPolicy
@@ -97,15 +97,15 @@ class Switchboard:
         told.set()
 
 
-class WatchedVitals(Vitals):
-    """Vitals that tell when they get worse."""
+class WatchedVitals(ConnectorHealth):
+    """ConnectorHealth that tell when they get worse."""
 
     def __init__(self) -> None:
         super().__init__(wall_clock)
         self._worse: dict[State, asyncio.Event] = {"degraded": asyncio.Event(), "error": asyncio.Event()}
 
-    def ail(self, state: State, error: Exception) -> None:
-        super().ail(state, error)
+    def report_problem(self, state: State, error: Exception) -> None:
+        super().report_problem(state, error)
         self._worse[state].set()
 
     async def ailing(self, state: State) -> str:

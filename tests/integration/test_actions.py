@@ -13,9 +13,9 @@ from uuid import UUID
 import pytest
 
 from integration.product import Product, letter, running_product
+from postroom.act.action_requests import ActionRequests
 from postroom.act.undo import undo_job
 from postroom.act.undo_many import MOST, undo_these
-from postroom.act.wishes import Wishes
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import BadInput, Refused
 from postroom.core.jobs.job import JobView
@@ -61,7 +61,7 @@ class Desk:
         return Signature(new_id(), "test", "admin")
 
     async def ask(self, action: str, **parameters: Any) -> UUID:
-        wishes = Wishes(self.database, CATALOGUE, Policy(), wall_clock)
+        wishes = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
         asked = await wishes.ask(
             self.id, action, parameters or PARAMETERS.get(action, {}), source="user", asked_by="test", why="a test"
         )

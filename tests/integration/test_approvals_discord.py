@@ -15,7 +15,7 @@ from conftest import ManualClock
 from integration.approval_desk import ApprovalDesk, Broken, pending
 from postroom.act.discord import DiscordChannel, DiscordTerms
 from postroom.act.discord_bot import DiscordBot
-from postroom.act.discord_buttons import Buttons
+from postroom.act.discord_buttons import ButtonIds
 from postroom.act.discord_library import point_at
 from postroom.core.errors import Fatal, KeyMissing, Retryable
 from postroom.store import approvals
@@ -25,7 +25,7 @@ from postroom_sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusa
 from support.patience import PATIENCE_S
 
 APPROVER, STRANGER = "910000000000000071", "910000000000000072"
-BUTTONS = Buttons(lambda: [b"k" * 32])
+BUTTONS = ButtonIds(lambda: [b"k" * 32])
 
 
 @dataclass
@@ -70,7 +70,7 @@ async def quiet(sqlite: Database, clock: ManualClock) -> AsyncIterator[Room]:
 
 
 @contextlib.asynccontextmanager
-async def listening(quiet: Room, buttons: Buttons) -> AsyncGenerator[Room]:
+async def listening(quiet: Room, buttons: ButtonIds) -> AsyncGenerator[Room]:
     bot = DiscordBot(quiet.discord.token, quiet.desk.answers, buttons, [APPROVER])
     task = asyncio.create_task(bot.run(again_after=timedelta(0)))
     try:
@@ -157,7 +157,7 @@ async def test_whoever_presses_gets_an_answer_whatever_goes_wrong(quiet: Room, e
         raise error
 
     id, message_id = await quiet.asked()
-    async with listening(quiet, Buttons(keys)):
+    async with listening(quiet, ButtonIds(keys)):
         assert await quiet.press(message_id, "Approve") == words
     assert await quiet.desk.state(id) == approvals.WAITING
 
@@ -183,7 +183,7 @@ async def test_a_forged_button_is_refused_and_audited(room: Room) -> None:
     id, message_id = await room.asked()
     real = room.discord.button(message_id, "Reject")["custom_id"]
     other = await pending(room.desk, "delete", actor="rule")
-    foreign = Buttons(lambda: [b"x" * 32]).sign("approve", await room.desk.shown(other))
+    foreign = ButtonIds(lambda: [b"x" * 32]).sign("approve", await room.desk.shown(other))
     content, _, signature = real.rpartition(":")
     changed = f"{content}:{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"
     for forged in (real.replace(":r:", ":a:"), changed, foreign, "postroom:a:x:9999999999:y:z"):

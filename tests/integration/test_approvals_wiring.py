@@ -15,9 +15,9 @@ from integration.approval_desk import pending
 from integration.product import letter, running_product
 from integration.test_actions import Desk as Mail
 from integration.test_actions import message_id_of
+from postroom.act.action_requests import ActionRequests
 from postroom.act.approvals import Approvals
-from postroom.act.wishes import Wishes
-from postroom.compose.approvals import HOOK, ApprovalDesk, approval_routes, run_discord_bot
+from postroom.compose.approvals import HOOK, ApprovalChannels, approval_routes, run_discord_bot
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import SettingsError
 from postroom.core.jobs.types import CATALOGUE
@@ -38,7 +38,7 @@ def settings_with(folder: Path, **more: Any) -> Settings:
 
 async def test_without_settings_nobody_is_asked_and_no_door_is_open(sqlite: Database, tmp_path: Path) -> None:
     settings = settings_with(tmp_path)
-    async with ApprovalDesk(settings, sqlite) as desk:
+    async with ApprovalChannels(settings, sqlite) as desk:
         assert desk.channels == []
     assert approval_routes(settings, sqlite) == []
     assert not (tmp_path / NAME).exists()
@@ -47,7 +47,7 @@ async def test_without_settings_nobody_is_asked_and_no_door_is_open(sqlite: Data
 async def test_a_webhook_alone_opens_no_door_for_answers(sqlite: Database, tmp_path: Path) -> None:
     url, secret = "https://example.com/told", "0123456789abcdef"
     settings = settings_with(tmp_path, approvals__webhook_url=url, approvals__webhook_secret=secret)
-    async with ApprovalDesk(settings, sqlite) as desk:
+    async with ApprovalChannels(settings, sqlite) as desk:
         assert [channel.name for channel in desk.channels] == ["webhook"]
     assert approval_routes(settings, sqlite) == []
     answering = settings_with(tmp_path, approvals__webhook_secret=secret, approvals__webhook_answers=True)
@@ -69,7 +69,7 @@ async def test_a_bot_that_is_set_up_asks_and_takes_the_answer(
             discord__gateway_url=gateway_url,
         )
         id = await pending(at)
-        async with ApprovalDesk(settings, sqlite) as desk:
+        async with ApprovalChannels(settings, sqlite) as desk:
             listening = asyncio.create_task(run_discord_bot(settings, sqlite))
             try:
                 async with asyncio.timeout(PATIENCE_S):
@@ -95,7 +95,7 @@ async def test_a_bot_without_its_library_is_an_error_that_says_what_to_install(
     monkeypatch.setitem(sys.modules, "discord", None)
     settings = settings_with(tmp_path, discord__token="x", discord__channel=CHANNEL_ID)
     with pytest.raises(SettingsError, match=r"pip install 'postroom\[discord\]'"):
-        ApprovalDesk(settings, sqlite)
+        ApprovalChannels(settings, sqlite)
     with pytest.raises(SettingsError):
         importlib.import_module("postroom.act.discord_bot")
 
@@ -131,7 +131,7 @@ async def test_what_an_agent_proposes_is_done_in_the_mailbox_once_a_person_appro
         await product.live.sync()
         await product.settled(1)
         desk = Mail(product, message.id, await message_id_of(sqlite, "Hello"))
-        wishes = Wishes(sqlite, CATALOGUE, Policy(), wall_clock)
+        wishes = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
         asked = await wishes.ask(desk.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
         assert asked.state == "approved_pending"
         approvals = Approvals(sqlite, CATALOGUE, wall_clock)

@@ -9,7 +9,7 @@ import pytest
 from redis.exceptions import RedisError
 
 from integration.redis_desk import IDENTITY, SOON, Desk
-from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
 from postroom.core.errors import IntakeRefused, Refused, SwitchboardUnavailable
 from postroom.store.connectors import list_connectors
 from postroom.store.engine.clock import wall_clock
@@ -22,8 +22,8 @@ async def test_the_heartbeat_tells_how_the_connector_is_doing(desk: Desk, sqlite
     connector = await desk.start()
     await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 1)
     await connector.stop()
-    connector.vitals.ail("degraded", RedisError("cannot reach redis://user:secret@host"))
-    heart = Heart(
+    connector.vitals.report_problem("degraded", RedisError("cannot reach redis://user:secret@host"))
+    heart = Heartbeats(
         desk.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
     )
     await heart.beat()
@@ -56,14 +56,14 @@ class Deaf:
 @pytest.mark.parametrize("error", [SwitchboardUnavailable("gone"), OSError("gone"), IntakeRefused("full", SOON)])
 async def test_a_heartbeat_that_fails_is_tried_again_at_the_next_beat(error: Exception):
     deaf = Deaf(error, enough=3)
-    heart = Heart(deaf, Connector("redis-stream", IDENTITY, "one", "1.0"), Vitals(wall_clock), wall_clock)  # type: ignore[arg-type]
+    heart = Heartbeats(deaf, Connector("redis-stream", IDENTITY, "one", "1.0"), ConnectorHealth(wall_clock), wall_clock)  # type: ignore[arg-type]
     await heart.introduce()
-    async with beating(heart, every=timedelta(milliseconds=1)), asyncio.timeout(PATIENCE_S):
+    async with sending_heartbeats(heart, every=timedelta(milliseconds=1)), asyncio.timeout(PATIENCE_S):
         await deaf.enough.wait()
 
 
 async def test_a_token_that_is_refused_is_told_at_the_start():
     deaf = Deaf(Refused("revoked"), enough=1)
-    heart = Heart(deaf, Connector("redis-stream", IDENTITY, "one", "1.0"), Vitals(wall_clock), wall_clock)  # type: ignore[arg-type]
+    heart = Heartbeats(deaf, Connector("redis-stream", IDENTITY, "one", "1.0"), ConnectorHealth(wall_clock), wall_clock)  # type: ignore[arg-type]
     with pytest.raises(Refused, match="revoked"):
         await heart.introduce()

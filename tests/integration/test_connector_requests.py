@@ -11,7 +11,7 @@ from mcp.client import Client
 from conftest import ManualClock
 from postroom.accounts.mailbox_requests import ConnectorRequests
 from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
-from postroom.connectors.request_desk import RequestDesk
+from postroom.connectors.request_server import RequestServer
 from postroom.core.errors import BadInput, LeaseLost, NotFound
 from postroom.core.roles import Principal, Role
 from postroom.store.connector_requests import Reply, load_request
@@ -192,7 +192,7 @@ async def test_a_dashboard_asks_and_the_connector_answers(
         token = await running.token("connector", ENDPOINT)
         async with switchboard_at(f"{running.address}/mcp", token) as afar:
             within = switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT)))
-            desk = RequestDesk(afar if way == "http" else within, {"sync_now": sync})
+            desk = RequestServer(afar if way == "http" else within, {"sync_now": sync})
             answering = asyncio.create_task(desk.run(stop))
             async with running.client(await running.token("dashboard"), "2026-07-28") as dashboard:
                 asked = await dashboard.call_tool("connector.request", {"endpoint_identity": ENDPOINT, "wait_s": 50})

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from integration.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
-from postroom.act.wishes import Wishes
+from postroom.act.action_requests import ActionRequests
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.actions.safety import Policy
@@ -202,7 +202,7 @@ async def test_a_label_that_was_just_renamed_to_a_protected_name_counts(sqlite: 
         await sqlite.run(protection.protect("label", "Taxes", "", signed(), wall_clock()))
         for id, name in ((taxes, "Old taxes"), (other, "Taxes")):
             product.mailbox.labels.update(id, name, {})
-        wishes = Wishes(sqlite, CATALOGUE, Policy(), wall_clock)
+        wishes = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
         asked = await wishes.ask(view.id, "trash", {}, source="user", asked_by="test", why="a test")
         assert (await ended(product, asked.action_id)).state == "canceled"
         assert "TRASH" not in product.mailbox.get(message.id).labels
@@ -229,7 +229,7 @@ async def test_a_protected_label_that_was_just_put_on_by_hand_counts(
         product.mailbox.modify(message.id, add=[legal])
         before = product.mailbox.get(message.id).labels
         parameters = {"snooze": {"amount": 1, "units": "days"}, "apply_label": {"label": "New"}}.get(action, {})
-        wishes = Wishes(database, CATALOGUE, Policy(), wall_clock)
+        wishes = ActionRequests(database, CATALOGUE, Policy(), wall_clock)
         asked = await wishes.ask(view.id, action, parameters, source="user", asked_by="test", why="a test")
         end = await ended(product, asked.action_id)
         assert end.state == "canceled"

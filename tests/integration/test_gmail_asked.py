@@ -14,8 +14,8 @@ from conftest import ManualClock
 from integration.gmail_desk import GmailDesk, gmail_desk
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.accounts.mailbox_requests import LONGEST_WAIT
-from postroom.connectors.gmail import asked
-from postroom.connectors.gmail.asked import Asked
+from postroom.connectors.gmail import request_handlers as asked
+from postroom.connectors.gmail.request_handlers import RequestHandlers
 from postroom.connectors.mail.refused import refused_in
 from postroom.connectors.mail.set_aside import ROUNDS, set_aside_in
 from postroom.core.errors import BadInput
@@ -41,11 +41,11 @@ async def desk(sqlite: Database, clock: ManualClock, tmp_path: Path) -> AsyncIte
         yield found
 
 
-def office(desk: GmailDesk) -> Asked:
+def office(desk: GmailDesk) -> RequestHandlers:
     async def token() -> str:
         return TOKEN
 
-    return Asked(desk.connector(), GmailClient(desk.http, desk.address, token))
+    return RequestHandlers(desk.connector(), GmailClient(desk.http, desk.address, token))
 
 
 async def ends(desk: GmailDesk, *ids: str) -> dict[str, Any]:
@@ -196,7 +196,7 @@ async def test_counting_and_listing_leave_live_mail_its_share_of_the_quota(desk:
         return TOKEN
 
     quota = Noting()
-    bulk = Asked(desk.connector(), GmailClient(desk.http, desk.address, token, quota=quota))
+    bulk = RequestHandlers(desk.connector(), GmailClient(desk.http, desk.address, token, quota=quota))
     desk.mailbox.deliver(letter("invoice"))
     await bulk.estimate({"query": "subject:invoice"})
     await bulk.search({"query": "subject:invoice"})

@@ -18,8 +18,8 @@ from conftest import ManualClock
 from integration.gmail_desk import gmail_desk
 from integration.product import ENDPOINT, OWNER, TOKEN, decided_action, letter, until_job
 from postroom.act.executor import Executor
-from postroom.connectors.gmail.asked import Asked
-from postroom.connectors.request_desk import RequestDesk
+from postroom.connectors.gmail.request_handlers import RequestHandlers
+from postroom.connectors.request_server import RequestServer
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Parked
 from postroom.core.jobs.job import JobView
@@ -254,7 +254,9 @@ async def test_a_message_is_taken_in_from_end_to_end_by_its_job(
             return TOKEN
 
         client = GmailClient(desk.http, desk.address, token)
-        answering = RequestDesk(desk.board, Asked(desk.connector(), client).handlers(), beside=1).run(asyncio.Event())
+        answering = RequestServer(desk.board, RequestHandlers(desk.connector(), client).handlers(), beside=1).run(
+            asyncio.Event()
+        )
         connector = asyncio.create_task(answering)
         async with working(sqlite, {"ingest.gmail": IngestGmail(sqlite)}):
             (job,) = await sqlite.run(ask_for_messages(account.id, [message.id], wall_clock()))

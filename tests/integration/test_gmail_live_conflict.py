@@ -17,7 +17,7 @@ from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.parse import prepare
 from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.runtime import Vitals
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.mail.tiers import Known
 from postroom.core.queue.envelope import parse_envelope
 from postroom.core.roles import Principal, Role
@@ -39,7 +39,7 @@ class Watch:
 
     mailbox: Mailbox
     live: GmailConnector
-    vitals: Vitals
+    vitals: ConnectorHealth
     services: Services
 
     async def waiting(self) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 @contextlib.asynccontextmanager
 async def watching(database: Database, clock: ManualClock, folder: Path) -> AsyncGenerator[Watch]:
-    mailbox, services, vitals = Mailbox(OWNER, Random(1)), services_on(database, clock), Vitals(clock)
+    mailbox, services, vitals = Mailbox(OWNER, Random(1)), services_on(database, clock), ConnectorHealth(clock)
     await open_account(services, OWNER)
 
     async def token() -> str:

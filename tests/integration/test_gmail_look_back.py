@@ -118,8 +118,8 @@ class Killed(Exception):
 
 
 def kill_after(desk: GmailDesk, count: int) -> None:
-    def before(handed_in: int) -> None:
-        if handed_in >= count:
+    def before(ingested: int) -> None:
+        if ingested >= count:
             desk.board.before = lambda _count: None
             raise Killed
 
@@ -133,10 +133,10 @@ async def test_a_look_back_goes_on_where_it_was_and_its_window_does_not_move(des
         await desk.connector().sync()
     (desk.folder / "handed_in.ids").unlink()
     clock.forward(5 * 86400)
-    taken, read = desk.board.handed_in, desk.calls["messages.get"]
+    taken, read = desk.board.ingested, desk.calls["messages.get"]
     await desk.connector().sync()
     assert await arrived(desk) == delivered
-    assert desk.board.handed_in - taken == 80, "the first page is not read again"
+    assert desk.board.ingested - taken == 80, "the first page is not read again"
     assert desk.calls["messages.get"] - read < 80 + 10
 
 
@@ -160,8 +160,8 @@ async def test_what_arrives_during_a_look_back_is_taken_in_before_its_end(desk: 
     deliver(desk, 150, apart=timedelta(minutes=1))
     late: list[str] = []
 
-    def before(handed_in: int) -> None:
-        if handed_in >= 25 and not late:
+    def before(ingested: int) -> None:
+        if ingested >= 25 and not late:
             late.append(desk.mailbox.deliver(letter("just now")).id)
 
     desk.board.before = before
@@ -175,8 +175,8 @@ async def test_history_that_expires_during_a_look_back_loses_nothing(desk: Gmail
     delivered = deliver(desk, 120, apart=timedelta(minutes=1))
     desk.mailbox.search_lag = NEVER
 
-    def before(handed_in: int) -> None:
-        if handed_in >= 50:
+    def before(ingested: int) -> None:
+        if ingested >= 50:
             desk.board.before = lambda _count: None
             for _ in range(10):
                 delivered.add(desk.mailbox.deliver(letter("in between")).id)
@@ -199,7 +199,7 @@ async def test_any_mailbox_is_taken_in_once_through_kills_expiries_and_a_search_
     desk.mailbox.search_lag, desk.mailbox.search_gaps = timedelta(hours=1), 0.3
     delivered = deliver(desk, 160, apart=timedelta(minutes=60))
     for _ in range(8):
-        kill_after(desk, desk.board.handed_in + rng.randrange(60))
+        kill_after(desk, desk.board.ingested + rng.randrange(60))
         if rng.random() < 0.5:
             desk.mailbox.expire_history()
         with contextlib.suppress(Killed):

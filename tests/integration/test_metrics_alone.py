@@ -13,7 +13,7 @@ from integration.product import ENDPOINT
 from postroom.compose.connector import exporting_alone, heartbeat_every
 from postroom.connectors.contact_cache import ContactCache
 from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.runtime import Connector, Heart, Vitals
+from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats
 from postroom.core.errors import SettingsError
 from postroom.core.metrics import KNOWN_CONTACT_DEGRADED
 from postroom.core.roles import Principal, Role
@@ -89,8 +89,8 @@ async def test_a_port_that_is_taken_is_told():
 async def test_how_fresh_the_contacts_are_is_in_the_heartbeat_and_kept(tmp_path: Path, clock: ManualClock):
     database = await open_database(tmp_path, None)
     board = switchboard_within(build_server(services_on(database, clock), Principal(Role.CONNECTOR, ENDPOINT)))
-    vitals = Vitals(clock)
-    heart = Heart(board, Connector("gmail", ENDPOINT, "host", "1"), vitals, clock)
+    vitals = ConnectorHealth(clock)
+    heart = Heartbeats(board, Connector("gmail", ENDPOINT, "host", "1"), vitals, clock)
     await heart.beat()
     [view] = await database.run(list_connectors())
     assert view.checkpoint is None

@@ -26,7 +26,7 @@ from postroom.decide.prompt import PROMPT_VERSION
 from postroom.settings.sections import ModelSettings
 from postroom.store.engine.database import Database
 from postroom.store.model_calls import LEFT_AFTER, fail_left_calls
-from postroom_sandbox.faults import Fault, Kind
+from postroom_sandbox.faults import Fault, FaultKind
 from postroom_sandbox.model_api import Raw
 from postroom_sandbox.model_moods import Called, Says, decides
 
@@ -177,7 +177,7 @@ async def test_a_provider_may_not_send_us_away_for_longer_than_a_day(desk: Model
 
 
 @pytest.mark.parametrize("kind", ["reset", "truncate", "drop_reply"])
-async def test_a_connection_that_breaks_is_tried_again_later(desk: ModelDesk, kind: Kind) -> None:
+async def test_a_connection_that_breaks_is_tried_again_later(desk: ModelDesk, kind: FaultKind) -> None:
     desk.api.faults.order(Fault(kind=kind, path="/v1/"))
     with pytest.raises(ModelUnavailable, match=r"cannot be reached \(\w+\); check the network"):
         await desk.decide()

@@ -17,7 +17,7 @@ from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, Seal
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import Catalogue, JobType
-from postroom.core.mail.account_care import mending_in
+from postroom.core.mail.account_repair import repair_in
 from postroom.core.mail.accounts import parking_key
 from postroom.core.roles import Principal, Role
 from postroom.gmail import calls
@@ -248,7 +248,7 @@ async def test_an_app_whose_secret_is_wrong_parks_the_account_and_says_what_to_c
     bench.google.emulator.consents.register(bench.google.app.client_id, "another secret")
     with pytest.raises(Parked, match=r"google\.client_secret.*postroom account resume ada@example\.com"):
         await bench.tokens.for_jobs(account.id).token()
-    mending = mending_in((await bench.state(account.id))[1], ADA)
+    mending = repair_in((await bench.state(account.id))[1], ADA)
     assert mending is not None
     assert mending.remedy.startswith("check google.client_id and google.client_secret")
     bench.google.emulator.consents.register(bench.google.app.client_id, bench.google.app.client_secret)
@@ -265,7 +265,7 @@ async def test_where_only_a_new_consent_helps_nothing_is_said_of_resuming(bench:
     bench.oauth.refresh = refuse  # type: ignore[method-assign]
     with pytest.raises(Parked, match=r"connect the account again$"):
         await bench.tokens.for_jobs(account.id).token()
-    assert mending_in((await bench.state(account.id))[1], ADA) is None
+    assert repair_in((await bench.state(account.id))[1], ADA) is None
 
 
 async def test_pause_and_removal_by_another_process_reach_a_kept_token_in_seconds(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 
 from integration.product import OWNER, Product, letter, running_product
-from postroom.act.wishes import APPROVAL_TIME, Wishes, next_of
+from postroom.act.action_requests import APPROVAL_TIME, ActionRequests, next_of
 from postroom.core.actions.safety import Policy, Ruling
 from postroom.core.errors import Refused
 from postroom.core.jobs.types import CATALOGUE
@@ -60,7 +60,7 @@ class Desk:
         return message, await self._until(look)
 
     async def ask(self, message_id: UUID, action: str, **parameters: Any) -> UUID:
-        wishes = Wishes(self.database, CATALOGUE, Policy(), wall_clock)
+        wishes = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
         asked = await wishes.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
         return asked.action_id
 

@@ -182,7 +182,7 @@ def token(folder: Path, *arguments: str, database_url: str | None = None) -> dic
     return json.loads(made.stdout)
 
 
-async def hand_in(http: httpx2.AsyncClient, url: str, secret: str, event: dict[str, Any]) -> httpx2.Response:
+async def ingest(http: httpx2.AsyncClient, url: str, secret: str, event: dict[str, Any]) -> httpx2.Response:
     return await http.post(f"{url}/v1/ingest", json=event, headers={"Authorization": f"Bearer {secret}"})
 
 
@@ -206,7 +206,7 @@ async def test_serve_takes_in_over_http_hands_out_over_mcp_and_forgets_a_revoked
     with running(tmp_path, "serve", "--port", "0", "--json", database_url=database_url) as process:
         url = announced(process)
         async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-            accepted = await hand_in(http, url, made["token"], envelope("first"))
+            accepted = await ingest(http, url, made["token"], envelope("first"))
             assert accepted.status_code == 200, accepted.text
             assert (await http.get(f"{url}/readyz")).json()["status"] == "ready"
             async with agent_at(url, agents["token"]) as agent:
@@ -222,10 +222,10 @@ async def test_serve_takes_in_over_http_hands_out_over_mcp_and_forgets_a_revoked
             revoked = postroom(tmp_path, "token", "revoke", made["id"], database_url=database_url)
             assert revoked.returncode == 0, revoked.stderr
             async with asyncio.timeout(PATIENCE_S):
-                answer = await hand_in(http, url, made["token"], envelope("late"))
+                answer = await ingest(http, url, made["token"], envelope("late"))
                 while answer.status_code == 200:
                     await asyncio.sleep(0.02)
-                    answer = await hand_in(http, url, made["token"], envelope("late"))
+                    answer = await ingest(http, url, made["token"], envelope("late"))
             assert (answer.status_code, answer.json()["error"]["code"]) == (401, "revoked")
         process.send_signal(signal.SIGTERM)
         _, complaints = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)

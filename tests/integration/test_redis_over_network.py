@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from integration.redis_desk import GROUP, IDENTITY, STREAM, Desk, Switchboard, event_ids
 from postroom.connectors.redis_stream.stream import RedisStream, connect
-from postroom.connectors.runtime import Connector, Heart, beating
+from postroom.connectors.runtime import Connector, Heartbeats, sending_heartbeats
 from postroom.core.errors import SettingsError
 from postroom.store.connectors import list_connectors
 from postroom.store.engine.clock import wall_clock
@@ -97,11 +97,11 @@ async def test_a_change_of_health_is_reported_before_the_next_beat_is_due(sqlite
     port = free_port()
     async with network_desk(sqlite, f"redis://127.0.0.1:{port}/0", "--port", str(port)) as desk:
         connector = await desk.start()
-        heart = Heart(
+        heart = Heartbeats(
             desk.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
         )
         await heart.beat()
-        async with beating(heart, every=timedelta(hours=1), shortest=timedelta(milliseconds=1)):
+        async with sending_heartbeats(heart, every=timedelta(hours=1), shortest=timedelta(milliseconds=1)):
             await desk.add(1)
             await desk.switchboard.until(lambda: "healthy" in desk.switchboard.states)
             desk.server.kill()

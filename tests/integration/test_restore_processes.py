@@ -12,7 +12,7 @@ import pytest
 
 from integration.test_processes import POSTROOM, announced, environment, postroom, running
 from postroom.backup import postgres_copy
-from postroom.backup.restore import STAGE, Place, restore_backup
+from postroom.backup.restore import STAGE, RestoreTarget, restore_backup
 from postroom.core.errors import BackupError
 from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
@@ -40,7 +40,7 @@ async def test_nothing_starts_or_writes_while_a_restore_is_under_way(prepared: P
             for words in (("serve", "--port", "0", "--json"), ("worker",), WRITES):
                 refused.append(postroom(prepared, *words, database_url=database_url))
 
-    place = Place(prepared / "data", database_url, replace=True)
+    place = RestoreTarget(prepared / "data", database_url, replace=True)
     signed = Signature(new_id(), "test", "admin")
     await restore_backup(prepared / "one.postroom-backup", place, signed, datetime.now(UTC), meanwhile)
     assert len(refused) == 3
@@ -134,7 +134,7 @@ async def test_a_postgres_that_cannot_take_the_rows_has_what_it_had(
     with pytest.raises(BackupError, match="could not extend file"):
         await restore_backup(
             prepared / "one.postroom-backup",
-            Place(prepared / "data", database_url, replace=True),
+            RestoreTarget(prepared / "data", database_url, replace=True),
             signed,
             datetime.now(UTC),
         )

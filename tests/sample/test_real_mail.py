@@ -17,10 +17,10 @@ from postroom.cli.preview import look_at
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.files import MailFile
-from postroom.core.mail.mime import read_letter
+from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
 from postroom.core.rules.draft import RuleDraft
-from postroom.decide.simulate import Foreseen, Pair, World, needed_by, replay, setting_of
+from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, needed_by, replay, setting_of
 from postroom.decide.simulated import ChangeOfRules
 from postroom.handlers.classify import decide_again
 from postroom.store import decisions, jobs, rules
@@ -29,7 +29,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import account_of
-from postroom.store.simulation import Past, Wanted
+from postroom.store.simulation import PastMessage, Wanted
 from postroom_sandbox.mailbox import Mailbox
 from support.mutations import mutated
 from support.shell import Rehearsal
@@ -51,7 +51,7 @@ def user_and_known(raws: list[bytes]) -> tuple[str, Known]:
     from postroom.core.mail.addresses import addresses
     from postroom.core.mail.tiers import values
 
-    letters = [read_letter(raw).headers for raw in raws]
+    letters = [parse_message(raw).headers for raw in raws]
     to = Counter(address for headers in letters for value in values(headers, "to") for address in addresses(value))
     senders = sorted({sender_address(headers) for headers in letters} - {""})
     user = to.most_common(1)[0][0]
@@ -92,7 +92,7 @@ async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_d
         RuleDraft("away", {"subject_regex": r"^(re|aw):"}, "auto_reply", {"text": "Away."}, priority=50),
         RuleDraft("lists", {"list_id": "."}, "apply_label", {"label": "Lists"}),
     ]
-    foreseen: dict[UUID, Foreseen] = {}
+    foreseen: dict[UUID, ForeseenDecision] = {}
     async with running_product(database, tmp_path, prepare=deliver, patience_s=300) as product:
         await product.rule("lists", {"header_match": {"name": "List-Id"}}, "archive")
         assert await product.live.sync() == len(paths)
@@ -101,9 +101,9 @@ async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_d
         setting = await setting_of(database, Policy(), False, wall_clock())
         before = [view.rule for view in stored]
         after = ChangeOfRules(change).applied_to(stored)
-        worlds = Pair(World(before, setting), World(after, setting))
+        worlds = SimulatedPair(SimulatedRules(before, setting), SimulatedRules(after, setting))
 
-        def tell(past: Past, now: Foreseen, then: Foreseen) -> None:
+        def tell(past: PastMessage, now: ForeseenDecision, then: ForeseenDecision) -> None:
             foreseen[past.message.id] = then
             if now.said != then.said:
                 changed[now.said, then.said] += 1
@@ -152,7 +152,7 @@ def test_raw_bytes_give_every_real_message_the_tier_that_its_headers_give() -> N
     raws = [path.read_bytes() for path in messages()]
     _, known = user_and_known(raws)
     for raw in raws:
-        assert assign_tier_from_raw(raw, known) == assign_tier(read_letter(raw).headers, known)
+        assert assign_tier_from_raw(raw, known) == assign_tier(parse_message(raw).headers, known)
 
 
 def test_every_mutation_of_real_mail_is_accounted_for_in_time() -> None:

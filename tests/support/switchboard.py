@@ -15,8 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
 from postroom.accounts.credentials import AccessTokens
+from postroom.act.action_requests import ActionRequests
 from postroom.act.agents import Agents
-from postroom.act.wishes import Wishes
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import Queues
@@ -59,7 +59,7 @@ def services_on(
         tally=tally,
         clock=clock,
         credentials=credentials,
-        agents=Agents(Wishes(database, CATALOGUE, policy or Policy(), clock)),
+        agents=Agents(ActionRequests(database, CATALOGUE, policy or Policy(), clock)),
     )
 
 

@@ -13,7 +13,7 @@ from postroom.cli import account_checks as checks
 from postroom.cli.account_checks import Known
 from postroom.cli.checks import Check
 from postroom.core.actions.action import ACTION_TYPES
-from postroom.core.mail.account_care import to_be_mended
+from postroom.core.mail.account_repair import repair_for
 from postroom.core.rules.rule import Rule
 from postroom.gmail.oauth import AppRefused
 from postroom.gmail.scopes import LEVELS, Level
@@ -159,7 +159,7 @@ def test_an_account_without_consent_comes_with_the_command_that_renews_it():
 
 
 def test_an_account_whose_app_was_refused_comes_with_what_helps_there():
-    reason = to_be_mended(str(AppRefused("invalid_client")), "mara@lindqvist.example")
+    reason = repair_for(str(AppRefused("invalid_client")), "mara@lindqvist.example")
     [found] = checks.account_checks(known(account("needs_consent", consent(), reason)), NOW)
     assert found == Check(
         "account", "fail", "mara@lindqvist.example: Google does not accept the app (invalid_client)",

@@ -10,7 +10,7 @@ import pytest
 from postroom.connectors.mail.refused import RefusedMail
 from postroom.connectors.mail.set_aside import ROUNDS, SetAside
 from postroom.core.errors import BadInput
-from postroom.core.mail.account_care import to_be_mended
+from postroom.core.mail.account_repair import repair_for
 from postroom.gmail.errors import ServerError
 from postroom.gmail.oauth import AppRefused
 from postroom.store.engine.database import Text, transaction
@@ -148,7 +148,7 @@ def test_a_mailbox_that_is_paused_is_not_looked_at_before_it_is_resumed(shell: S
     [
         ("Google ended it", f"has lost its consent; run `postroom account add gmail --email {ADA}` first"),
         (
-            to_be_mended(str(AppRefused("invalid_client")), ADA),
+            repair_for(str(AppRefused("invalid_client")), ADA),
             "Google does not accept the app (invalid_client); check google.client_id and google.client_secret against "
             f"the app in the Google Cloud console, then run `postroom account resume {ADA}`",
         ),

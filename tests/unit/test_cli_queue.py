@@ -36,15 +36,15 @@ def on_the_database(shell: Shell, use: Callable[[Database], Awaitable[T]]) -> T:
     return found
 
 
-def handed_in(shell: Shell, envelopes: Sequence[dict[str, Any]], ago: timedelta = timedelta(0)) -> list[str]:
+def ingested(shell: Shell, envelopes: Sequence[dict[str, Any]], ago: timedelta = timedelta(0)) -> list[str]:
     """The ids of messages that were accepted so long ago."""
 
-    async def hand_in(database: Database) -> list[str]:
+    async def ingest(database: Database) -> list[str]:
         intake = Intake(database, None, lambda: datetime.now(UTC) - ago)
         await database.run(keep_account(new_id(), "gmail", f"gmail:user:{OWNER}", OWNER, datetime.now(UTC)))
         return [str((await intake.ingest(each)).request_id) for each in envelopes]
 
-    return on_the_database(shell, hand_in)
+    return on_the_database(shell, ingest)
 
 
 def taken(shell: Shell, most: int, *, ack: bool = False) -> list[Delivery]:
@@ -64,7 +64,7 @@ def tiers(shell: Shell) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def test_stats_tell_of_every_tier_of_every_queue_highest_first(shell: Shell):
-    handed_in(shell, [])
+    ingested(shell, [])
     assert shell("queue", "stats", "--json") == 0
     rows = shell.json()
     assert [(row["queue"], row["tier"]) for row in rows] == [
@@ -82,8 +82,8 @@ def test_stats_tell_of_every_tier_of_every_queue_highest_first(shell: Shell):
 
 
 def test_stats_count_what_waits_and_what_is_held(shell: Shell):
-    handed_in(shell, [envelope(number) for number in range(3)], ago=timedelta(minutes=2))
-    handed_in(shell, [mail(1, control={"policy_tier": "interactive"}), mail(2)])
+    ingested(shell, [envelope(number) for number in range(3)], ago=timedelta(minutes=2))
+    ingested(shell, [mail(1, control={"policy_tier": "interactive"}), mail(2)])
     taken(shell, 1)
     found = tiers(shell)
     events = found["gateway", "P2"]
@@ -101,7 +101,7 @@ def test_stats_count_what_waits_and_what_is_held(shell: Shell):
 
 
 def test_stats_of_all_that_is_kept_count_the_ended_too(shell: Shell):
-    handed_in(shell, [envelope(number) for number in range(3)])
+    ingested(shell, [envelope(number) for number in range(3)])
     taken(shell, 2, ack=True)
     assert shell("queue", "stats", "--kept", "--json") == 0
     assert shell.json() == [
@@ -112,14 +112,14 @@ def test_stats_of_all_that_is_kept_count_the_ended_too(shell: Shell):
 
 def test_the_queues_are_those_of_the_settings(shell: Shell):
     (shell.folder / "postroom.toml").write_text('[queues.alarms]\ntiers = ["loud", "quiet"]\notherwise = "quiet"\n')
-    handed_in(shell, [])
+    ingested(shell, [])
     assert [tier for queue, tier in tiers(shell) if queue == "alarms"] == ["loud", "quiet"]
     assert shell("queue", "peek", "alarms", "--json") == 0
     assert shell.json() == []
 
 
 def test_peek_shows_the_first_that_wait_and_takes_nothing(shell: Shell):
-    ids = handed_in(shell, [envelope("p2"), envelope("p1", event={"kind": "deploy.failed"})])
+    ids = ingested(shell, [envelope("p2"), envelope("p1", event={"kind": "deploy.failed"})])
     shown: list[dict[str, Any]] = []
     for _ in range(2):
         assert shell("queue", "peek", "gateway", "--json") == 0
@@ -144,7 +144,7 @@ def test_peek_shows_the_first_that_wait_and_takes_nothing(shell: Shell):
 
 def test_peek_as_a_table_shows_the_beginning_of_the_text_on_one_line(shell: Shell):
     text = "first line\nsecond\x1b[2J line " + "x" * 100
-    (id,) = handed_in(shell, [envelope(1, payload={"normalized_text": text})])
+    (id,) = ingested(shell, [envelope(1, payload={"normalized_text": text})])
     assert shell("queue", "peek", "gateway") == 0
     header, line = shell.out.splitlines()
     assert header.split() == ["MESSAGE", "ID", "TIER", "STATE", "ATTEMPTS", "ACCEPTED", "AT", "CHANNEL", "KIND", "TEXT"]
@@ -157,7 +157,7 @@ def test_peek_as_a_table_shows_the_beginning_of_the_text_on_one_line(shell: Shel
 
 
 def test_peek_of_an_empty_queue_is_an_empty_table(shell: Shell):
-    handed_in(shell, [])
+    ingested(shell, [])
     assert shell("queue", "peek", "gateway") == 0
     assert len(shell.out.splitlines()) == 1
     assert shell("queue", "peek", "gateway", "--json") == 0
@@ -165,7 +165,7 @@ def test_peek_of_an_empty_queue_is_an_empty_table(shell: Shell):
 
 
 def test_replay_queues_copies_and_says_who_asked(shell: Shell):
-    ids = handed_in(shell, [envelope(number) for number in range(3)], ago=timedelta(hours=1))
+    ids = ingested(shell, [envelope(number) for number in range(3)], ago=timedelta(hours=1))
     assert len(taken(shell, 3, ack=True)) == 3
     assert tiers(shell)["gateway", "P2"]["waiting"] == 0
     assert shell("queue", "replay", "gateway", "--since", "2h", "--json") == 0
@@ -182,8 +182,8 @@ def test_replay_queues_copies_and_says_who_asked(shell: Shell):
 
 
 def test_replay_takes_what_is_asked_for_and_no_more(shell: Shell):
-    old = handed_in(shell, [envelope("old", event={"kind": "deploy.failed"})], ago=timedelta(hours=3))
-    new = handed_in(shell, [envelope("new"), envelope("newer", event={"kind": "deploy.failed"})], timedelta(hours=1))
+    old = ingested(shell, [envelope("old", event={"kind": "deploy.failed"})], ago=timedelta(hours=3))
+    new = ingested(shell, [envelope("new"), envelope("newer", event={"kind": "deploy.failed"})], timedelta(hours=1))
     taken(shell, 3, ack=True)
 
     def replayed(*arguments: str) -> list[str]:
@@ -205,7 +205,7 @@ def test_replay_takes_what_is_asked_for_and_no_more(shell: Shell):
 
 
 def test_replay_of_nothing_is_told_and_leaves_no_trace(shell: Shell):
-    handed_in(shell, [envelope(1)])
+    ingested(shell, [envelope(1)])
     assert shell("queue", "replay", "gateway", "--id", NOBODY) == 0
     assert shell.out == "queued once more in gateway: 0\n"
     assert shell("audit", "list", "--json") == 0
@@ -213,7 +213,7 @@ def test_replay_of_nothing_is_told_and_leaves_no_trace(shell: Shell):
 
 
 def test_replay_tells_people_how_many(shell: Shell):
-    handed_in(shell, [envelope(1), envelope(2)], ago=timedelta(minutes=5))
+    ingested(shell, [envelope(1), envelope(2)], ago=timedelta(minutes=5))
     assert len(taken(shell, 2, ack=True)) == 2
     assert shell("queue", "replay", "gateway", "--since", "10m") == 0
     assert shell.out == "queued once more in gateway: 2\n"
@@ -238,7 +238,7 @@ def test_replay_tells_people_how_many(shell: Shell):
     ],
 )
 def test_a_wrong_question_is_answered_with_what_may_be_asked(shell: Shell, arguments: tuple[str, ...], complaint: str):
-    handed_in(shell, [])
+    ingested(shell, [])
     assert shell("queue", *arguments) == 2
     assert complaint in shell.err
     assert shell.out == ""

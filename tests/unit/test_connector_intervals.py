@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from postroom.connectors.refreshing import keep_fresh
-from postroom.connectors.runtime import Connector, Heart, Vitals
+from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats
 from postroom.connectors.switchboard_client import SwitchboardClient
 from postroom.core.errors import SwitchboardUnavailable
 from postroom.core.heartbeat import liveness
@@ -42,7 +42,7 @@ def test_a_connector_that_lives_is_online_all_the_time_and_reports_about_every_t
     async def scenario() -> list[datetime]:
         heard = Heard()
         connector = Connector("webhook", "webhook:ci", "one", "1.0")
-        heart = Heart(cast(SwitchboardClient, heard), connector, Vitals(wall_time), wall_time)
+        heart = Heartbeats(cast(SwitchboardClient, heard), connector, ConnectorHealth(wall_time), wall_time)
         await heart.introduce()
         await _an_hour_of(asyncio.create_task(heart.run()))
         return heard.reports

@@ -8,7 +8,7 @@ import pytest
 from postroom.core.actions.safety import Policy, Protected
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.core.rules.rule import Outcome, Rule, Subject
-from postroom.decide.engine import Advice, Court
+from postroom.decide.engine import Advice, Safeguards
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints
 
@@ -32,26 +32,26 @@ def advice(action: str, confidence: float = 0.95, **parameters: Any) -> Advice:
 
 
 def test_a_rule_that_matches_is_carried_out() -> None:
-    verdict = Court(NOTHING).by_rules(message(), Outcome(rule()))
+    verdict = Safeguards(NOTHING).by_rules(message(), Outcome(rule()))
     assert verdict.has_action
     assert (verdict.decision.source, verdict.decision.confidence) == ("deterministic", 1.0)
     assert verdict.decision.safety == {"verdict": "allow", "reasons": []}
 
 
 def test_what_no_rule_matches_stays_where_it_is() -> None:
-    verdict = Court(NOTHING).by_rules(message(), Outcome(None))
+    verdict = Safeguards(NOTHING).by_rules(message(), Outcome(None))
     assert not verdict.has_action
     assert (verdict.decision.source, verdict.decision.action_type) == ("none", "none")
 
 
 def test_a_rule_that_does_nothing_ends_there() -> None:
-    verdict = Court(NOTHING).by_rules(message(), Outcome(rule("none")))
+    verdict = Safeguards(NOTHING).by_rules(message(), Outcome(rule("none")))
     assert not verdict.has_action
     assert verdict.decision.rule_name == "rule 1"
 
 
 def test_what_is_refused_is_told_with_what_was_wanted() -> None:
-    court = Court(Restraints(Protected(senders=frozenset({"ann@shop.example"})), frozenset(), False, 0))
+    court = Safeguards(Restraints(Protected(senders=frozenset({"ann@shop.example"})), frozenset(), False, 0))
     verdict = court.by_rules(message(), Outcome(rule("apply_label", parameters={"label": "X"})))
     assert not verdict.has_action
     assert (verdict.decision.action_type, verdict.decision.parameters) == ("none", {})
@@ -61,28 +61,28 @@ def test_what_is_refused_is_told_with_what_was_wanted() -> None:
 
 def test_an_automatic_answer_to_a_list_is_refused_also_for_the_users_own_rule() -> None:
     listed = (*LETTER, ("List-Id", "<dev.lists.example>"))
-    court = Court(NOTHING, Policy(trust_rules=True))
+    court = Safeguards(NOTHING, Policy(trust_rules=True))
     answer = rule("auto_reply", parameters={"text": "I am away."})
     assert not court.by_rules(message(listed), Outcome(answer)).has_action
     assert court.by_rules(message(), Outcome(answer)).has_action
 
 
 def test_rules_in_shadow_are_remembered_beside_what_counts() -> None:
-    verdict = Court(NOTHING).by_rules(message(), Outcome(rule(), (), (rule("trash", 2, shadow=True),)))
+    verdict = Safeguards(NOTHING).by_rules(message(), Outcome(rule(), (), (rule("trash", 2, shadow=True),)))
     assert [(each.rule_name, each.action_type, each.shadow) for each in verdict.shadows] == [("rule 2", "trash", True)]
     assert verdict.has_action
 
 
 @pytest.mark.parametrize(("category", "shadowed"), [("finance", True), ("travel", False)])
 def test_mail_of_a_category_in_shadow_is_only_remembered(category: str, shadowed: bool) -> None:
-    court = Court(Restraints(Protected(), frozenset({category}), False, 0))
+    court = Safeguards(Restraints(Protected(), frozenset({category}), False, 0))
     verdict = court.by_rules(message(), Outcome(rule()))
     assert verdict.has_action is not shadowed
     assert [each.action_type for each in verdict.shadows] == (["archive"] if shadowed else [])
 
 
 def test_what_the_model_says_is_judged_like_everything() -> None:
-    court = Court(NOTHING)
+    court = Safeguards(NOTHING)
     sure = court.by_model(message(), advice("archive"), Outcome(None))
     assert (sure.decision.source, sure.decision.model, sure.decision.prompt_version) == ("llm", "a-model", "1")
     assert sure.has_action
@@ -93,7 +93,9 @@ def test_what_the_model_says_is_judged_like_everything() -> None:
 
 
 def test_a_model_in_shadow_is_only_remembered() -> None:
-    court = Court(Restraints(Protected(), frozenset(), model_in_shadow=True, irreversible_this_hour=0), generation=3)
+    court = Safeguards(
+        Restraints(Protected(), frozenset(), model_in_shadow=True, irreversible_this_hour=0), generation=3
+    )
     verdict = court.by_model(message(), advice("archive"), Outcome(None))
     assert not verdict.has_action
     assert [(each.source, each.shadow, each.generation) for each in verdict.shadows] == [("llm", True, 3)]
@@ -102,8 +104,8 @@ def test_a_model_in_shadow_is_only_remembered() -> None:
 
 def test_why_a_decision_is_in_shadow_is_kept_with_it() -> None:
     dark = Outcome(rule(), (), (rule("trash", 2, shadow=True),))
-    in_finance = Court(Restraints(Protected(), frozenset({"finance"}), False, 0)).by_rules(message(), dark)
+    in_finance = Safeguards(Restraints(Protected(), frozenset({"finance"}), False, 0)).by_rules(message(), dark)
     assert [each.safety for each in in_finance.shadows] == [{"shadow": "rule"}, {"shadow": "category:finance"}]
-    in_model = Court(Restraints(Protected(), frozenset({"finance"}), True, 0))
+    in_model = Safeguards(Restraints(Protected(), frozenset({"finance"}), True, 0))
     asked = in_model.by_model(message(), advice("archive"), Outcome(None))
     assert [each.safety for each in asked.shadows] == [{"shadow": "model"}]

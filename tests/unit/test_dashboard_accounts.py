@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ManualClock
 from postroom.core.heartbeat import parse_heartbeat
-from postroom.core.mail.account_care import to_be_mended
+from postroom.core.mail.account_repair import repair_for
 from postroom.dashboard.feed import AccountLine
 from postroom.dashboard.store_feed import StoreFeed
 from postroom.gmail.oauth import AppRefused
@@ -86,7 +86,7 @@ async def test_an_account_whose_app_was_refused_is_shown_with_what_helps_there(
     id, granted_at = new_id(), clock()
     consent = Consent("app", "organise", frozenset(LEVELS["organise"]), granted_at)
     await database.run(connect_account(id, MARA, consent, Sealed("key", "sealed"), signed(), granted_at))
-    reason = to_be_mended(str(AppRefused("invalid_client")), MARA)
+    reason = repair_for(str(AppRefused("invalid_client")), MARA)
     await database.run(lose_consent(id, granted_at, reason, signed(), clock()))
     [shown] = await StoreFeed(database, clock).accounts()
     assert (shown.reason, shown.command) == (

@@ -5,17 +5,17 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from browser.scripted_feed import ScriptedFeed, line
-from postroom.dashboard.broadcast import PULSE, STALLED, Broadcast, Rhythm, as_message
-from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
+from postroom.dashboard.broadcast import PULSE, STALLED, Broadcast, UpdateIntervals, as_message
+from postroom.dashboard.feed import AccountLine, ControlState, MessageLine, Totals
 
-QUIET = Rhythm(between_updates=0, reread=3600, pulse=3600, after_failure=0)
+QUIET = UpdateIntervals(between_updates=0, reread=3600, pulse=3600, after_failure=0)
 
 
-def subjects(lines: list[Line], totals: Totals, accounts: list[AccountLine], standing: Standing) -> str:
+def subjects(lines: list[MessageLine], totals: Totals, accounts: list[AccountLine], standing: ControlState) -> str:
     return "\n".join(each.subject for each in lines)
 
 
-def broadcasting(feed: ScriptedFeed, rhythm: Rhythm = QUIET) -> Broadcast:
+def broadcasting(feed: ScriptedFeed, rhythm: UpdateIntervals = QUIET) -> Broadcast:
     return Broadcast(feed, subjects, rhythm)
 
 
@@ -75,7 +75,7 @@ async def test_a_slow_tab_skips_what_it_missed() -> None:
 
 async def test_changes_that_come_close_together_become_one_update() -> None:
     feed = ScriptedFeed()
-    async with aclosing(broadcasting(feed, Rhythm(between_updates=0.05, reread=3600)).frames()) as tab:
+    async with aclosing(broadcasting(feed, UpdateIntervals(between_updates=0.05, reread=3600)).frames()) as tab:
         await anext(tab)
         for seq in range(100):
             feed.put(line(seq))
@@ -100,14 +100,14 @@ async def test_a_change_that_shows_nothing_new_sends_nothing() -> None:
 
 async def test_a_change_that_nobody_announced_is_found_by_looking_again() -> None:
     feed = ScriptedFeed(line(1))
-    async with aclosing(broadcasting(feed, Rhythm(between_updates=0, reread=0.01)).frames()) as tab:
+    async with aclosing(broadcasting(feed, UpdateIntervals(between_updates=0, reread=0.01)).frames()) as tab:
         await anext(tab)
         feed.put_silently(line(1, subject="Changed elsewhere"))
         assert await anext(tab) == b"data: Changed elsewhere\n\n"
 
 
 async def test_a_quiet_stream_gives_signs_of_life() -> None:
-    async with aclosing(broadcasting(ScriptedFeed(), Rhythm(pulse=0.01, reread=3600)).frames()) as tab:
+    async with aclosing(broadcasting(ScriptedFeed(), UpdateIntervals(pulse=0.01, reread=3600)).frames()) as tab:
         await anext(tab)
         assert [await anext(tab), await anext(tab)] == [PULSE, PULSE]
 

@@ -9,7 +9,7 @@ import pytest
 
 from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.core.errors import SettingsError
-from postroom.dashboard.broadcast import Rhythm
+from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.web.application import create_dashboard
 from postroom.web.serve import serving
 from support.patience import PATIENCE_S
@@ -22,7 +22,7 @@ async def served(feed: ScriptedFeed, port: int = 0) -> AsyncGenerator[str]:
         allowed_hosts=["127.0.0.1"],
         account="owner@example.org",
         started_at=NOON,
-        rhythm=Rhythm(between_updates=0.01, reread=3600, pulse=3600),
+        rhythm=UpdateIntervals(between_updates=0.01, reread=3600, pulse=3600),
     )
     async with serving(app, host="127.0.0.1", port=port) as address:
         yield address

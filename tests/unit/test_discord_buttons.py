@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from postroom.act.approvals import Verdict
-from postroom.act.discord_buttons import LONGEST, PURPOSE, Buttons, named_action
+from postroom.act.discord_buttons import LONGEST, PURPOSE, ButtonIds, named_action
 from postroom.core.errors import KeyMissing, Refused
 from postroom.vault.sealing import Vault
 from support.approvals import WAITING
 
 NOW = datetime(2026, 11, 15, 9, tzinfo=UTC)
-BUTTONS = Buttons(lambda: [b"k" * 32])
+BUTTONS = ButtonIds(lambda: [b"k" * 32])
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
@@ -56,12 +56,12 @@ def test_a_button_expires_with_its_action():
 
 def test_another_installation_signs_other_buttons():
     with pytest.raises(Refused, match="not signed"):
-        BUTTONS.read(Buttons(lambda: [b"x" * 32]).sign("approve", WAITING), NOW)
+        BUTTONS.read(ButtonIds(lambda: [b"x" * 32]).sign("approve", WAITING), NOW)
 
 
 def test_buttons_of_an_older_key_count_until_it_is_dropped(tmp_path: Path):
     vault = Vault(tmp_path)
-    buttons = Buttons(lambda: vault.signing_keys(PURPOSE))
+    buttons = ButtonIds(lambda: vault.signing_keys(PURPOSE))
     with pytest.raises(KeyMissing):
         buttons.sign("approve", WAITING)
     old = vault.prepare([], NOW)

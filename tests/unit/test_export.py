@@ -32,7 +32,7 @@ from postroom.core.metrics import (
 from postroom.core.tally import Gauges, Tally
 from postroom.core.traceparent import parse_traceparent
 from postroom.settings.sections import TelemetrySettings
-from postroom.telemetry.collector import Reachability, Seldom
+from postroom.telemetry.collector import RateLimitedFilter, Reachability
 from postroom.telemetry.exporter import MOST_SPANS_AT_ONCE, MOST_SPANS_WAITING, Exporter, exporting
 from postroom.telemetry.tracing import current_traceparent, span
 from support.otlp import OtlpCollector, attributes, running_collector
@@ -349,11 +349,13 @@ def test_a_collector_that_comes_and_goes_is_told_of_once_a_minute_at_most():
 
 async def test_a_queue_that_stays_full_is_told_of_every_ten_minutes(collector: OtlpCollector):
     now = [0.0]
-    seldom = Seldom(lambda: now[0])
+    seldom = RateLimitedFilter(lambda: now[0])
     record = logging.LogRecord("queue", logging.WARNING, "", 0, "Queue full, dropping Span.", None, None)
     passed = 0
     for now[0] in range(3600):
         passed += seldom.filter(record)
     assert passed == 6
     await Exporter(settings(otlp_endpoint=collector.address), Tally(), Gauges()).close()
-    assert any(isinstance(each, Seldom) for each in logging.getLogger("opentelemetry.sdk._shared_internal").filters)
+    assert any(
+        isinstance(each, RateLimitedFilter) for each in logging.getLogger("opentelemetry.sdk._shared_internal").filters
+    )

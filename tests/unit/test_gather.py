@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from postroom.store.gather import Gatherer
+from postroom.store.engine.batcher import Batcher
 
 
 class Flush:
@@ -30,7 +30,7 @@ class Flush:
 
 async def test_a_call_while_idle_is_flushed_alone_and_at_once() -> None:
     flush = Flush()
-    gather = Gatherer(flush)
+    gather = Batcher(flush)
     assert await gather(1) == 2
     assert await gather(2) == 4
     assert flush.groups == [[1], [2]]
@@ -38,7 +38,7 @@ async def test_a_call_while_idle_is_flushed_alone_and_at_once() -> None:
 
 async def test_calls_during_a_flush_go_together_with_the_next_in_their_order() -> None:
     flush = Flush(gated=True)
-    gather = Gatherer(flush)
+    gather = Batcher(flush)
     first = asyncio.ensure_future(gather(0))
     await flush.begun.wait()
     others = [asyncio.ensure_future(gather(n)) for n in range(1, 6)]
@@ -50,7 +50,7 @@ async def test_calls_during_a_flush_go_together_with_the_next_in_their_order() -
 
 async def test_no_group_is_larger_than_its_most() -> None:
     flush = Flush()
-    gather = Gatherer(flush, most=4)
+    gather = Batcher(flush, most=4)
     assert await asyncio.gather(*(gather(n) for n in range(10))) == [2 * n for n in range(10)]
     assert [len(group) for group in flush.groups] == [4, 4, 2]
 
@@ -58,7 +58,7 @@ async def test_no_group_is_larger_than_its_most() -> None:
 async def test_an_error_reaches_everyone_of_its_group_and_nobody_else() -> None:
     flush = Flush()
     flush.error = OSError("the disk")
-    gather = Gatherer(flush, most=2)
+    gather = Batcher(flush, most=2)
     answers = await asyncio.gather(*(gather(n) for n in range(4)), return_exceptions=True)
     assert [isinstance(answer, OSError) for answer in answers] == [True, True, False, False]
     assert answers[2:] == [4, 6]
@@ -66,7 +66,7 @@ async def test_an_error_reaches_everyone_of_its_group_and_nobody_else() -> None:
 
 async def test_one_who_gives_up_waiting_does_not_disturb_the_others() -> None:
     flush = Flush(gated=True)
-    gather = Gatherer(flush)
+    gather = Batcher(flush)
     impatient, patient = asyncio.ensure_future(gather(1)), asyncio.ensure_future(gather(2))
     await flush.begun.wait()
     impatient.cancel()
@@ -79,7 +79,7 @@ async def test_one_who_gives_up_waiting_does_not_disturb_the_others() -> None:
 async def test_one_who_gives_up_does_not_disturb_a_group_that_fails() -> None:
     flush = Flush(gated=True)
     flush.error = OSError("the disk")
-    gather = Gatherer(flush)
+    gather = Batcher(flush)
     impatient, patient = asyncio.ensure_future(gather(1)), asyncio.ensure_future(gather(2))
     await flush.begun.wait()
     impatient.cancel()
@@ -93,27 +93,27 @@ async def test_a_flush_that_gives_too_few_answers_is_an_error_to_everyone_and_no
     async def forgetful(items: list[int]) -> list[int]:
         return items[1:]
 
-    gather = Gatherer(forgetful)
+    gather = Batcher(forgetful)
     answers = await asyncio.wait_for(asyncio.gather(gather(1), gather(2), return_exceptions=True), 5)
     assert all(isinstance(answer, Exception) for answer in answers)
 
 
 async def test_no_group_is_heavier_than_may_be() -> None:
     flush = Flush()
-    gather = Gatherer(flush, weigh=lambda item: item, heaviest=10)
+    gather = Batcher(flush, weigh=lambda item: item, heaviest=10)
     assert await asyncio.gather(*(gather(n) for n in (4, 4, 2, 1, 9, 5, 5))) == [8, 8, 4, 2, 18, 10, 10]
     assert flush.groups == [[4, 4, 2], [1, 9], [5, 5]]
 
 
 async def test_one_that_is_too_heavy_for_any_group_goes_alone_and_holds_up_nobody() -> None:
     flush = Flush()
-    gather = Gatherer(flush, weigh=lambda item: item, heaviest=10)
+    gather = Batcher(flush, weigh=lambda item: item, heaviest=10)
     assert await asyncio.gather(*(gather(n) for n in (1, 99, 2, 50, 60, 3))) == [2, 198, 4, 100, 120, 6]
     assert flush.groups == [[1], [99], [2], [50], [60], [3]]
 
 
 async def test_number_and_weight_both_bound_a_group() -> None:
     flush = Flush()
-    gather = Gatherer(flush, most=3, weigh=lambda item: item, heaviest=10)
+    gather = Batcher(flush, most=3, weigh=lambda item: item, heaviest=10)
     await asyncio.gather(*(gather(n) for n in (1, 1, 1, 1, 8, 8)))
     assert flush.groups == [[1, 1, 1], [1, 8], [8]]

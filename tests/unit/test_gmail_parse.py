@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.gmail.parse import LONGEST_GIST, MOST_GIST_HEADERS, Prepared, letter_of, prepare
+from postroom.connectors.gmail.parse import LONGEST_GIST, MOST_GIST_HEADERS, PreparedMessage, parsed_from, prepare
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
 from postroom.core.mail.message import read_mail
 from postroom.core.mail.tiers import Known
@@ -35,7 +35,7 @@ def plain(headers: tuple[tuple[str, str], ...] = HEADERS, text: bytes = b"Good m
     return message(part("text/plain", text, headers=headers))
 
 
-def prepared(of: Message, policy: IngestionPolicy | None = None) -> Prepared:
+def prepared(of: Message, policy: IngestionPolicy | None = None) -> PreparedMessage:
     made = prepare(of, ENDPOINT, KNOWN, NOW, policy or IngestionPolicy())
     if made.envelope is not None:
         parse_envelope(made.envelope)
@@ -148,7 +148,7 @@ def test_a_body_that_cannot_be_read_leaves_its_headers(monkeypatch: pytest.Monke
         raise RecursionError
 
     monkeypatch.setattr("postroom.connectors.gmail.parse.read_parts", fail)
-    letter = letter_of(plain())
+    letter = parsed_from(plain())
     assert dict(letter.headers)["Subject"] == "Hello"
     assert letter.problems == ("its body cannot be read (RecursionError)",)
 

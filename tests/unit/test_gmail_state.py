@@ -13,7 +13,7 @@ from postroom.connectors.gmail.changes import changes_in
 from postroom.connectors.gmail.spending import RememberedQuota
 from postroom.connectors.mail import refused as refused_mail
 from postroom.connectors.mail import set_aside
-from postroom.connectors.mail.handed_in import HandedIn
+from postroom.connectors.mail.ingested_ids import IngestedIds
 from postroom.connectors.mail.refused import RefusedMail, refused_in
 from postroom.connectors.mail.set_aside import ROUNDS, SetAside, set_aside_in
 from postroom.connectors.state_file import replace_file
@@ -68,30 +68,30 @@ def test_a_checkpoint_that_makes_no_sense_is_none(tmp_path: Path, content: bytes
 
 
 def test_what_was_handed_in_is_known_in_the_next_life(tmp_path: Path):
-    first = HandedIn(tmp_path / "ids")
+    first = IngestedIds(tmp_path / "ids")
     assert first.add(["a", "b"]) == 2
     assert first.add(["b", "c"]) == 1
-    again = HandedIn(tmp_path / "ids")
+    again = IngestedIds(tmp_path / "ids")
     assert all(id in again for id in "abc")
     assert len(again) == 3
 
 
 def test_a_line_that_a_crash_cut_off_is_not_taken_for_an_id(tmp_path: Path):
     (tmp_path / "ids").write_text("18c0ffee\n18c0")
-    found = HandedIn(tmp_path / "ids")
+    found = IngestedIds(tmp_path / "ids")
     assert "18c0ffee" in found
     assert "18c0" not in found
 
 
 def test_only_the_newest_are_remembered_and_the_file_stays_small(tmp_path: Path):
-    found = HandedIn(tmp_path / "ids", most=10)
+    found = IngestedIds(tmp_path / "ids", most=10)
     for number in range(1000):
         found.add([str(number)])
     assert len(found) == 10
     assert "999" in found
     assert "989" not in found
     assert len((tmp_path / "ids").read_text().splitlines()) <= 20
-    assert "999" in HandedIn(tmp_path / "ids", most=10)
+    assert "999" in IngestedIds(tmp_path / "ids", most=10)
 
 
 def test_a_refusal_is_remembered_without_words_of_the_message(tmp_path: Path, clock: ManualClock):

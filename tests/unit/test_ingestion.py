@@ -6,13 +6,13 @@ import pytest
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import BULK_PACK, DEFAULT_POLICY, Facts, IngestionPolicy, as_data, parse_rule
-from postroom.core.mail.mime import read_letter
+from postroom.core.mail.mime import parse_message
 
 RULE = {"number": 10, "name": "r", "kind": "sender_domain", "value": "shop.example", "tier": "skip"}
 
 
 def facts(head: str) -> Facts:
-    return Facts.of(read_letter(f"{head}\n\nHello".encode()))
+    return Facts.of(parse_message(f"{head}\n\nHello".encode()))
 
 
 def rule(**changes: Any) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from postroom.core.actions.action import ACTION_TYPES, SENDING, LabelChange, label_change
 from postroom.core.actions.undo import undo_hint
-from postroom.core.rules.agreement import Done, Moved, agreement, is_ours, taken_back
+from postroom.core.rules.agreement import OwnerLabelChange, PastAction, agreement, is_ours, taken_back
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
 from postroom.core.rules.learning import (
-    Deed,
-    Handled,
+    HandledMessage,
     Origin,
+    OwnerChange,
     Reversed,
     Suggested,
     exception_for,
@@ -32,8 +32,8 @@ sets = st.frozensets(st.sampled_from(IDS))
 RELABELS = tuple(each for each in ACTION_TYPES if each not in SENDING and each != "delete")
 
 
-def moved_by(before: frozenset[str], after: frozenset[str]) -> Moved:
-    return Moved(after - before, before - after)
+def moved_by(before: frozenset[str], after: frozenset[str]) -> OwnerLabelChange:
+    return OwnerLabelChange(after - before, before - after)
 
 
 @given(sets, st.sampled_from(RELABELS))
@@ -50,7 +50,7 @@ def test_who_does_what_was_decided_agrees(before: frozenset[str], action: str) -
 def test_whatever_the_user_does_there_is_an_answer_or_none(
     action: str, added: frozenset[str], removed: frozenset[str], deleted: bool
 ) -> None:
-    moved = Moved(added - removed, removed - added, deleted)
+    moved = OwnerLabelChange(added - removed, removed - added, deleted)
     judgement = agreement(action, None, moved, OWN)
     assert judgement is None or judgement.what
 
@@ -60,38 +60,43 @@ def test_an_action_reversed_whole_is_taken_back_and_one_that_changed_nothing_is_
     before: frozenset[str], action: str
 ) -> None:
     change = label_change(action, "Label_1").effective(before)
-    done = Done(action, NOW - timedelta(hours=1), undo_hint(action, before, change))
+    done = PastAction(action, NOW - timedelta(hours=1), undo_hint(action, before, change))
     what = taken_back(done, moved_by(change.applied_to(before), before), NOW)
     assert (what is not None) == bool(change)
 
 
 def test_what_is_changed_weeks_later_is_no_answer_to_an_action() -> None:
     hint = undo_hint("archive", frozenset({"INBOX"}), LabelChange(remove=frozenset({"INBOX"})))
-    back = Moved(frozenset({"INBOX"}))
-    assert taken_back(Done("archive", NOW - timedelta(days=13), hint), back, NOW)
-    assert taken_back(Done("archive", NOW - timedelta(days=15), hint), back, NOW) is None
-    assert taken_back(Done("archive", NOW, hint), Moved(frozenset({"UNREAD"})), NOW) is None
+    back = OwnerLabelChange(frozenset({"INBOX"}))
+    assert taken_back(PastAction("archive", NOW - timedelta(days=13), hint), back, NOW)
+    assert taken_back(PastAction("archive", NOW - timedelta(days=15), hint), back, NOW) is None
+    assert taken_back(PastAction("archive", NOW, hint), OwnerLabelChange(frozenset({"UNREAD"})), NOW) is None
 
 
 @pytest.mark.parametrize(("action", "answer"), [("mark_read", "took it back"), ("archive", None)])
 def test_to_have_it_unread_again_answers_only_an_action_that_was_about_that(action: str, answer: str | None) -> None:
     hint = undo_hint(action, frozenset({"INBOX", "UNREAD"}), LabelChange(remove=frozenset({"INBOX", "UNREAD"})))
-    done = Done(action, NOW, hint)
-    assert taken_back(done, Moved(frozenset({"UNREAD"})), NOW + timedelta(hours=1)) == answer
-    assert taken_back(done, Moved(frozenset({"INBOX"})), NOW + timedelta(hours=1)) == "put it back into the inbox"
+    done = PastAction(action, NOW, hint)
+    assert taken_back(done, OwnerLabelChange(frozenset({"UNREAD"})), NOW + timedelta(hours=1)) == answer
+    assert (
+        taken_back(done, OwnerLabelChange(frozenset({"INBOX"})), NOW + timedelta(hours=1))
+        == "put it back into the inbox"
+    )
 
 
 def test_what_happens_while_we_act_may_be_ours() -> None:
-    moved = Moved(frozenset({"INBOX"}))
-    assert is_ours(moved, [Done("archive", None, {})], NOW)
-    assert is_ours(moved, [Done("archive", NOW - timedelta(seconds=9), {})], NOW)
-    assert not is_ours(moved, [Done("archive", NOW - timedelta(seconds=11), {})], NOW)
+    moved = OwnerLabelChange(frozenset({"INBOX"}))
+    assert is_ours(moved, [PastAction("archive", None, {})], NOW)
+    assert is_ours(moved, [PastAction("archive", NOW - timedelta(seconds=9), {})], NOW)
+    assert not is_ours(moved, [PastAction("archive", NOW - timedelta(seconds=11), {})], NOW)
     slept = {"snooze_until": NOW.isoformat(), "snooze_label_id": "Label_9"}
-    wake = Moved(frozenset({"INBOX"}), frozenset({"Label_9"}))
+    wake = OwnerLabelChange(frozenset({"INBOX"}), frozenset({"Label_9"}))
     then = NOW - timedelta(days=1)
-    assert is_ours(wake, [Done("snooze", then, slept)], NOW)
-    assert not is_ours(wake, [Done("snooze", then, slept)], NOW - timedelta(minutes=1))
-    assert not is_ours(Moved(frozenset({"TRASH"}), frozenset({"Label_9"})), [Done("snooze", then, slept)], NOW)
+    assert is_ours(wake, [PastAction("snooze", then, slept)], NOW)
+    assert not is_ours(wake, [PastAction("snooze", then, slept)], NOW - timedelta(minutes=1))
+    assert not is_ours(
+        OwnerLabelChange(frozenset({"TRASH"}), frozenset({"Label_9"})), [PastAction("snooze", then, slept)], NOW
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,10 +118,10 @@ def test_a_list_is_known_by_its_id_alone(value: str, id: str) -> None:
     assert list_of((("From", "a@b.example"),)) == ""
 
 
-def handled(number: int, sender: str, **more: Any) -> Handled:
+def handled(number: int, sender: str, **more: Any) -> HandledMessage:
     origin = Origin(sender, sender.rpartition("@")[2], more.pop("list_id", ""))
     arrived = frozenset({"INBOX", "UNREAD"})
-    return Handled(
+    return HandledMessage(
         UUID(int=number), origin, arrived, more.pop("labels", frozenset()), False, more.pop("touched", False)
     )
 
@@ -126,9 +131,11 @@ def test_whatever_an_address_or_a_list_holds_a_proposal_makes_a_rule_or_there_is
     sender: str, list_id: str
 ) -> None:
     recent = [handled(number, sender, list_id=list_id) for number in range(3)]
-    reversal = Reversed(UUID(int=7), UUID(int=8), recent[0].origin, "archive", "put it back", Moved(), sender, {}, 5)
+    reversal = Reversed(
+        UUID(int=7), UUID(int=8), recent[0].origin, "archive", "put it back", OwnerLabelChange(), sender, {}, 5
+    )
     found = [
-        repeated(ACCOUNT, Deed("archive"), recent[0].origin, recent, OWN),
+        repeated(ACCOUNT, OwnerChange("archive"), recent[0].origin, recent, OWN),
         exception_for(ACCOUNT, reversal, OWN),
     ]
     for each in found:
@@ -152,12 +159,16 @@ def test_the_same_rule_has_one_fingerprint_and_gathers_its_evidence() -> None:
 
 @pytest.mark.parametrize(
     ("deed", "labels"),
-    [(Deed("trash"), {"TRASH"}), (Deed("star"), {"STARRED", "INBOX"}), (Deed("apply_label", "Label_2"), {"Label_2"})],
+    [
+        (OwnerChange("trash"), {"TRASH"}),
+        (OwnerChange("star"), {"STARRED", "INBOX"}),
+        (OwnerChange("apply_label", "Label_2"), {"Label_2"}),
+    ],
 )
-def test_every_deed_that_is_repeated_makes_its_rule(deed: Deed, labels: set[str]) -> None:
+def test_every_deed_that_is_repeated_makes_its_rule(deed: OwnerChange, labels: set[str]) -> None:
     recent = [handled(number, "a@b.example", labels=frozenset(labels)) for number in range(3)]
     found = repeated(ACCOUNT, deed, recent[0].origin, recent, OWN)
     assert found is not None
     assert found.draft.action_type == deed.action_type
     assert found.draft.parameters == ({"label": "Travel"} if deed.label_id else {})
-    assert repeated(ACCOUNT, Deed("archive"), recent[0].origin, recent, OWN) is None or deed.label_id
+    assert repeated(ACCOUNT, OwnerChange("archive"), recent[0].origin, recent, OWN) is None or deed.label_id

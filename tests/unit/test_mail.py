@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from postroom.core.mail.message import Mail, read_mail
+from postroom.core.mail.message import MailContent, read_mail
 from postroom.core.queue.envelope import parse_envelope
 
 HEADERS = [["From", "Ann <Ann@Shop.example>"], ["Subject", "Hello"]]
 
 
-def read(sender: str = "Somebody@Else.example", **payload: Any) -> Mail:
+def read(sender: str = "Somebody@Else.example", **payload: Any) -> MailContent:
     tier = {} if payload.get("raw") is not None else {"ingestion_tier": "metadata"}
     return read_mail(
         parse_envelope(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.mailbox_requests import Kind, checked_arguments
+from postroom.core.mail.mailbox_requests import RequestKind, checked_arguments
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from postroom.core.mail.mailbox_requests import Kind, checked_arguments
         ("search", {"query": "tax", "max": 50}, {"query": "tax", "max": 50}),
     ],
 )
-def test_what_is_right_is_passed_on(kind: Kind, given: dict[str, Any], passed: dict[str, Any]) -> None:
+def test_what_is_right_is_passed_on(kind: RequestKind, given: dict[str, Any], passed: dict[str, Any]) -> None:
     assert checked_arguments(kind, given) == passed
 
 
@@ -50,7 +50,7 @@ def test_what_is_right_is_passed_on(kind: Kind, given: dict[str, Any], passed: d
         ("search", {"query": "tax", "most": 5}, "most"),
     ],
 )
-def test_what_is_wrong_is_named(kind: Kind, given: dict[str, Any], field: str) -> None:
+def test_what_is_wrong_is_named(kind: RequestKind, given: dict[str, Any], field: str) -> None:
     with pytest.raises(BadInput) as refused:
         checked_arguments(kind, given)
     assert refused.value.field == field

@@ -11,7 +11,7 @@ from postroom.core.mail.charsets import Decoded, decode_text
 from postroom.core.mail.fields import Fields, safe_filename
 from postroom.core.mail.headers import values
 from postroom.core.mail.html import html_text
-from postroom.core.mail.mime import Attached, read_letter, read_parts
+from postroom.core.mail.mime import Attached, parse_message, read_parts
 from postroom.core.mail.parts import Part
 
 
@@ -32,7 +32,7 @@ PDF = 'Content-Type: application/pdf; name="a.pdf"\nContent-Transfer-Encoding: b
 
 @pytest.mark.parametrize("end", ["\r\n", "\n", "\r"])
 def test_headers_are_decoded_in_order_with_repeated_ones_kept(end: str) -> None:
-    letter = read_letter(message("B: 1\nA: =?utf-8?q?Caf=C3=A9?=\nb: 2\nLong: one\n two\n\tthree", end=end))
+    letter = parse_message(message("B: 1\nA: =?utf-8?q?Caf=C3=A9?=\nb: 2\nLong: one\n two\n\tthree", end=end))
     assert letter.headers == (("B", "1"), ("A", "Café"), ("b", "2"), ("Long", "one two\tthree"))
     assert (letter.text, letter.problems) == ("Hello", ())
 
@@ -59,17 +59,17 @@ def test_headers_are_decoded_in_order_with_repeated_ones_kept(end: str) -> None:
     ],
 )
 def test_encoded_words_are_made_readable(value: str, expected: str) -> None:
-    assert values(read_letter(message(f"Subject: {value}")).headers, "subject") == [expected]
+    assert values(parse_message(message(f"Subject: {value}")).headers, "subject") == [expected]
 
 
 def test_a_name_cannot_pass_for_an_address_once_decoded() -> None:
-    letter = read_letter(message("From: =?utf-8?q?a=22=2C_=3Cb=40c=3E?= <real@x.example>"))
+    letter = parse_message(message("From: =?utf-8?q?a=22=2C_=3Cb=40c=3E?= <real@x.example>"))
     assert values(letter.headers, "from") == ['"a\\", <b@c>" <real@x.example>']
 
 
 @pytest.mark.parametrize(("raw", "expected"), [(b"\xc3\xa9", "é"), (b"\xe9", "é"), (b"a\0b", "a\ufffdb")])
 def test_raw_bytes_in_a_header_are_repaired(raw: bytes, expected: str) -> None:
-    assert values(read_letter(b"Subject: " + raw + b"\n\nx").headers, "subject") == [expected]
+    assert values(parse_message(b"Subject: " + raw + b"\n\nx").headers, "subject") == [expected]
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_raw_bytes_in_a_header_are_repaired(raw: bytes, expected: str) -> None:
 def test_the_charset_is_a_hint_that_is_repaired(
     content_type: str, content: bytes, expected: str, repaired: bool
 ) -> None:
-    letter = read_letter(message(f"Content-Type: {content_type}", content))
+    letter = parse_message(message(f"Content-Type: {content_type}", content))
     assert letter.text == expected
     assert any("charset" in problem for problem in letter.problems) is repaired
 
 
 def test_utf_8_with_a_broken_byte_stays_utf_8() -> None:
-    letter = read_letter(message("Content-Type: text/plain; charset=utf-8", "naïve café \xe9".encode() + b"\xff"))
+    letter = parse_message(message("Content-Type: text/plain; charset=utf-8", "naïve café \xe9".encode() + b"\xff"))
     assert letter.text == "naïve café \xe9\ufffd"
 
 
@@ -126,23 +126,23 @@ def test_utf_8_with_a_broken_byte_stays_utf_8() -> None:
     ],
 )
 def test_transfer_encodings_are_undone_as_far_as_they_go(encoding: str, content: bytes, expected: str) -> None:
-    letter = read_letter(message(f"Content-Transfer-Encoding: {encoding}", content))
+    letter = parse_message(message(f"Content-Transfer-Encoding: {encoding}", content))
     assert letter.text == expected
     assert (letter.problems != ()) == (encoding == "klingon")
 
 
 def test_of_alternatives_the_plain_words_are_read() -> None:
-    assert read_letter(multipart("alternative", PLAIN, HTML)).text == "Plain words"
-    assert read_letter(multipart("alternative", HTML, PLAIN)).text == "Plain words"
+    assert parse_message(multipart("alternative", PLAIN, HTML)).text == "Plain words"
+    assert parse_message(multipart("alternative", HTML, PLAIN)).text == "Plain words"
 
 
 def test_html_is_read_where_there_are_no_plain_words() -> None:
-    assert read_letter(multipart("alternative", "Content-Type: text/plain\n\n \n", HTML)).text == "HTML words"
-    assert read_letter(message("Content-Type: text/html", "<p>only</p>")).text == "only"
+    assert parse_message(multipart("alternative", "Content-Type: text/plain\n\n \n", HTML)).text == "HTML words"
+    assert parse_message(message("Content-Type: text/html", "<p>only</p>")).text == "only"
 
 
 def test_other_parts_follow_each_other_and_files_are_attachments() -> None:
-    letter = read_letter(multipart("mixed", PLAIN, PDF, HTML))
+    letter = parse_message(multipart("mixed", PLAIN, PDF, HTML))
     assert letter.text == "Plain words\n\nHTML words"
     assert letter.attachments == (Attached("a.pdf", "application/pdf", 6),)
     assert letter.mime_types == ("multipart/mixed", "text/plain", "application/pdf", "text/html")
@@ -150,52 +150,52 @@ def test_other_parts_follow_each_other_and_files_are_attachments() -> None:
 
 def test_text_that_is_attached_is_no_text() -> None:
     attached = 'Content-Type: text/plain\nContent-Disposition: attachment; filename="notes.txt"\n\nsecret\n'
-    letter = read_letter(multipart("mixed", PLAIN, attached))
+    letter = parse_message(multipart("mixed", PLAIN, attached))
     assert letter.text == "Plain words"
     assert [each.filename for each in letter.attachments] == ["notes.txt"]
 
 
 def test_a_message_within_a_message_is_an_attachment() -> None:
-    letter = read_letter(multipart("mixed", PLAIN, "Content-Type: message/rfc822\n\nSubject: inner\n\ninner words"))
+    letter = parse_message(multipart("mixed", PLAIN, "Content-Type: message/rfc822\n\nSubject: inner\n\ninner words"))
     assert letter.text == "Plain words"
     assert [each.mime_type for each in letter.attachments] == ["message/rfc822"]
 
 
 def test_a_digest_holds_messages() -> None:
-    assert read_letter(multipart("digest", "\nSubject: inner\n\nx")).mime_types == (
+    assert parse_message(multipart("digest", "\nSubject: inner\n\nx")).mime_types == (
         "multipart/digest",
         "message/rfc822",
     )
 
 
 def test_a_multipart_that_never_ends_is_read_and_said() -> None:
-    letter = read_letter(multipart("mixed", PLAIN, closed=False))
+    letter = parse_message(multipart("mixed", PLAIN, closed=False))
     assert letter.text == "Plain words"
     assert letter.problems == ("it ends within a multipart",)
 
 
 def test_an_inner_multipart_that_is_not_closed_ends_with_the_outer_one() -> None:
     inner = f'Content-Type: multipart/alternative; boundary="i"\n\n--i\n{PLAIN}\n--i\n{HTML}'
-    letter = read_letter(multipart("mixed", inner, PDF))
+    letter = parse_message(multipart("mixed", inner, PDF))
     assert letter.text == "Plain words"
     assert [each.filename for each in letter.attachments] == ["a.pdf"]
 
 
 @pytest.mark.parametrize("head", ["Content-Type: multipart/mixed", 'Content-Type: multipart/mixed; boundary=""'])
 def test_a_multipart_without_a_boundary_is_read_as_text(head: str) -> None:
-    letter = read_letter(message(head, "--x\n\nwords"))
+    letter = parse_message(message(head, "--x\n\nwords"))
     assert "words" in letter.text
     assert letter.problems == ("a multipart has no boundary",)
 
 
 def test_a_message_without_any_header_is_all_body() -> None:
-    letter = read_letter(b"hello world\n\nbody")
+    letter = parse_message(b"hello world\n\nbody")
     assert (letter.headers, letter.text) == ((), "hello world\n\nbody")
     assert letter.problems == ("there is no header",)
 
 
 def test_nothing_yields_nothing() -> None:
-    assert read_letter(b"").text == ""
+    assert parse_message(b"").text == ""
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_nothing_yields_nothing() -> None:
 )
 def test_names_of_attachments_are_decoded_and_safe(disposition: str, expected: str) -> None:
     part = f"Content-Type: application/x\nContent-Disposition: {disposition}\n\nx"
-    assert [each.filename for each in read_letter(multipart("mixed", part)).attachments] == [expected]
+    assert [each.filename for each in parse_message(multipart("mixed", part)).attachments] == [expected]
 
 
 def test_words_between_tags_with_quoted_attributes_are_kept() -> None:
@@ -232,7 +232,7 @@ def test_words_between_tags_with_quoted_attributes_are_kept() -> None:
 
 @pytest.mark.parametrize("before", ["\n", "\r\n\r\n", "\n\n\n"])
 def test_empty_lines_before_the_headers_are_passed_over(before: str) -> None:
-    letter = read_letter(before.encode() + message("Subject: x", "Words"))
+    letter = parse_message(before.encode() + message("Subject: x", "Words"))
     assert (letter.headers, letter.text) == ((("Subject", "x"),), "Words")
 
 
@@ -242,7 +242,7 @@ def test_what_is_neither_in_its_charset_nor_in_utf_8_is_read_with_gaps_and_told_
 
 @pytest.mark.parametrize(("count", "told"), [(990, False), (1_010, True)])
 def test_of_more_than_a_thousand_parts_the_rest_is_left_out(count: int, told: bool) -> None:
-    letter = read_letter(multipart("mixed", *[PDF] * count))
+    letter = parse_message(multipart("mixed", *[PDF] * count))
     assert ("it has more than 1,000 parts" in letter.problems) == told
     assert (len(letter.attachments) == count) != told
 
@@ -326,7 +326,7 @@ def test_another_parser_finds_the_same_parts_in_a_well_formed_message(
             mail.attach(piece)
         else:
             mail.add_attachment(content.encode(), maintype=maintype, subtype=subtype, filename=name or "n.bin")
-    letter, theirs = read_letter(bytes(mail)), parse_email(bytes(mail))
+    letter, theirs = parse_message(bytes(mail)), parse_email(bytes(mail))
     assert [(each.mime_type, each.size) for each in letter.attachments] == [
         (each.mimetype, len(each.content)) for each in theirs.attachments
     ]
@@ -341,7 +341,7 @@ def test_any_bytes_are_read_without_an_error(raw: bytes) -> None:
         b'Content-Type: multipart/mixed; boundary="b"\n\n--b\n',
         b"Content-Type: text/html\n\n",
     ):
-        letter = read_letter(prefix + raw)
+        letter = parse_message(prefix + raw)
         assert not any("cannot be read" in problem for problem in letter.problems)
         assert "\0" not in letter.text
         assert letter.text.encode().decode() == letter.text

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from postroom.core.mail.headers import values
-from postroom.core.mail.mime import LARGEST_MESSAGE, LONGEST_TEXT, Letter, read_letter
+from postroom.core.mail.mime import LARGEST_MESSAGE, LONGEST_TEXT, ParsedMessage, parse_message
 from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw
 from support.processor_time import MILLION, within_turns
 
@@ -17,7 +17,7 @@ HTML = b"From: ida@x.example\r\nContent-Type: text/html\r\n\r\n"
 TEXT = b"From: ida@x.example\r\nContent-Type: text/plain%s\r\nContent-Transfer-Encoding: %s\r\n\r\n"
 
 
-def within_time(raw: bytes) -> Letter:
+def within_time(raw: bytes) -> ParsedMessage:
     """Read, and given a tier from headers and from bytes, at the cost of a loop of 40 million turns."""
     letter = within_turns(40 * MILLION, lambda: _read(raw))
     assert not any("cannot be read" in problem for problem in letter.problems)
@@ -25,8 +25,8 @@ def within_time(raw: bytes) -> Letter:
     return letter
 
 
-def _read(raw: bytes) -> Letter:
-    letter = read_letter(raw)
+def _read(raw: bytes) -> ParsedMessage:
+    letter = parse_message(raw)
     assert assign_tier_from_raw(raw, KNOWN) == assign_tier(letter.headers, KNOWN)
     return letter
 

@@ -18,7 +18,7 @@ from postroom.decide.prompt import (
     PROMPT_VERSION,
     Mode,
     Prompt,
-    PromptMail,
+    PromptMessage,
     build_prompt,
     mark_of,
     visible,
@@ -43,12 +43,12 @@ HEADERS = (
 
 def mail(
     body: str = "Thank you.", subject: str = "Your order", *, has_attachment: bool = False, **more: Any
-) -> PromptMail:
+) -> PromptMessage:
     headers = (*more.pop("headers", HEADERS), ("Subject", subject))
-    return PromptMail(MESSAGE, Subject(SENDER, subject, headers, frozenset(), body, has_attachment))
+    return PromptMessage(MESSAGE, Subject(SENDER, subject, headers, frozenset(), body, has_attachment))
 
 
-def prompt(of: PromptMail | None = None, mode: Mode = "full", **more: Any) -> Prompt:
+def prompt(of: PromptMessage | None = None, mode: Mode = "full", **more: Any) -> Prompt:
     given = {"directions": [], "model_rules": [], "labels": [], **more}
     return build_prompt(of or mail(), given["directions"], given["model_rules"], given["labels"], mode)
 

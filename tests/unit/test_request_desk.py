@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from structlog.testing import capture_logs
 
-from postroom.connectors.request_desk import RequestDesk
+from postroom.connectors.request_server import RequestServer
 from postroom.connectors.switchboard_client import AskedRequest
 from postroom.core.errors import BadInput, LeaseLost, PostroomError, SwitchboardUnavailable
 from support.patience import PATIENCE_S
@@ -73,7 +73,7 @@ async def sync(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 async def run(switchboard: Switchboard) -> list[tuple[str, object]]:
     async with asyncio.timeout(PATIENCE_S):
-        await RequestDesk(switchboard, {"sync_now": sync}).run(switchboard.stop, after_trouble=timedelta(0))
+        await RequestServer(switchboard, {"sync_now": sync}).run(switchboard.stop, after_trouble=timedelta(0))
     return switchboard.answers
 
 
@@ -108,7 +108,7 @@ async def test_a_switchboard_that_is_away_is_asked_again():
 async def test_a_switchboard_that_does_not_wait_is_not_asked_without_end():
     switchboard = Switchboard()
     switchboard.stays = True
-    running = asyncio.create_task(RequestDesk(switchboard, {}).run(switchboard.stop))
+    running = asyncio.create_task(RequestServer(switchboard, {}).run(switchboard.stop))
     async with asyncio.timeout(PATIENCE_S):
         await switchboard.emptied.wait()
         for _ in range(100):
@@ -126,7 +126,7 @@ async def test_one_that_takes_long_holds_up_no_other():
         return {"found": 1}
 
     switchboard = Switchboard(asked("search"), asked())
-    desk = RequestDesk(switchboard, {"search": search, "sync_now": sync}, beside=1)
+    desk = RequestServer(switchboard, {"search": search, "sync_now": sync}, beside=1)
     switchboard.stays = True
     running = asyncio.create_task(desk.run(switchboard.stop))
     async with asyncio.timeout(PATIENCE_S):
@@ -154,7 +154,7 @@ async def test_what_is_under_way_beside_ends_with_the_desk():
 
     switchboard = Switchboard(asked("search"))
     switchboard.stays = True
-    running = asyncio.create_task(RequestDesk(switchboard, {"search": search}, beside=2).run(switchboard.stop))
+    running = asyncio.create_task(RequestServer(switchboard, {"search": search}, beside=2).run(switchboard.stop))
     async with asyncio.timeout(PATIENCE_S):
         await begun.wait()
         running.cancel()
@@ -167,7 +167,7 @@ async def test_what_is_under_way_beside_ends_with_the_desk():
 async def test_a_bug_is_told_by_its_kind_alone_and_ends_nothing(bug: Exception, beside: int):
     switchboard = Switchboard([asked(bug=bug), asked(expected=2)])
     switchboard.stays = True
-    running = asyncio.create_task(RequestDesk(switchboard, {"sync_now": sync}, beside).run(switchboard.stop))
+    running = asyncio.create_task(RequestServer(switchboard, {"sync_now": sync}, beside).run(switchboard.stop))
     with capture_logs() as logs:
         async with asyncio.timeout(PATIENCE_S):
             await switchboard.emptied.wait()

@@ -13,14 +13,14 @@ from postroom.core.actions.safety import (
     Proposed,
     Protected,
     Ruling,
+    SafetyFacts,
     Source,
-    Surroundings,
     rule_on,
     why_no_agent_undoes,
 )
 
 SOURCES: tuple[Source, ...] = get_args(Source)
-AROUND = Surroundings("ann@shop.example", frozenset({"INBOX", "Label_1", "Work"}))
+AROUND = SafetyFacts("ann@shop.example", frozenset({"INBOX", "Label_1", "Work"}))
 PROPOSED = st.builds(
     Proposed,
     st.sampled_from(ACTION_TYPES),
@@ -41,7 +41,7 @@ POLICIES = st.builds(
 
 
 def ruling(
-    action: str, source: Source = "rule", confidence: float = 1.0, around: Surroundings = AROUND, **policy: object
+    action: str, source: Source = "rule", confidence: float = 1.0, around: SafetyFacts = AROUND, **policy: object
 ):
     return rule_on(Proposed(action, {}, confidence, source), around, Policy(**policy))  # type: ignore[arg-type]
 
@@ -75,7 +75,7 @@ def test_protected_mail_is_never_touched_whoever_asks(proposed: Proposed, policy
         Protected(domains=frozenset({"shop.example"})),
         Protected(labels=frozenset({"work"})),
     ):
-        around = Surroundings("Ann@Shop.example", AROUND.labels, protected)
+        around = SafetyFacts("Ann@Shop.example", AROUND.labels, protected)
         assert rule_on(proposed, around, policy).verdict == "refuse"
 
 
@@ -91,7 +91,7 @@ def test_only_the_users_own_words_name_who_mail_is_forwarded_to(source: Source) 
 
 
 def test_no_answer_is_sent_where_none_may_be() -> None:
-    around = Surroundings("list@x.example", frozenset(), no_answer="it came through a mailing list")
+    around = SafetyFacts("list@x.example", frozenset(), no_answer="it came through a mailing list")
     assert ruling("auto_reply", around=around).reasons == ("it came through a mailing list",)
 
 
@@ -165,12 +165,12 @@ def test_labels_have_to_be_known_when_one_is_protected_by_name_or_by_id() -> Non
 def test_a_trusted_rule_may_answer_and_forward_within_the_hours_share() -> None:
     assert ruling("auto_reply", trust_rules=True).verdict == "allow"
     assert ruling("delete", trust_rules=True).verdict == "approve"
-    busy = Surroundings("a@b.example", frozenset(), irreversible_this_hour=20)
+    busy = SafetyFacts("a@b.example", frozenset(), irreversible_this_hour=20)
     assert ruling("auto_reply", around=busy, trust_rules=True).verdict == "approve"
 
 
 def test_an_answer_that_would_go_elsewhere_waits_also_for_a_trusted_rule() -> None:
-    diverted = Surroundings("a@b.example", frozenset(), answers_elsewhere=True)
+    diverted = SafetyFacts("a@b.example", frozenset(), answers_elsewhere=True)
     assert ruling("auto_reply", around=diverted, trust_rules=True).verdict == "approve"
     assert ruling("archive", around=diverted).verdict == "allow"
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput
+from postroom.core.queue.content_hash import content_hash
 from postroom.core.queue.envelope import parse_envelope
-from postroom.core.queue.sameness import content_hash
 
 
 def event(channel: str = "webhook", kind: str | None = None, **payload: Any) -> dict[str, Any]:

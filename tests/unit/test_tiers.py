@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from postroom.core.mail.mime import read_letter
+from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Headers, Known, assign_tier, assign_tier_from_raw, message_ids, sender_address
 
 KNOWN = Known.of({"mara@lindqvist.example"}, {"ida@lindqvist.example", "käthe@bücher.example"}, {"<sent@x>", "<two@x>"})
@@ -25,7 +25,7 @@ def both(headers: Headers, known: Known = KNOWN) -> tuple[str, str]:
     assignment = assign_tier(headers, known)
     for end in ("\r\n", "\n"):
         assert assign_tier_from_raw(raw(headers, end), known) == assignment
-        assert assign_tier(read_letter(raw(headers, end)).headers, known) == assignment
+        assert assign_tier(parse_message(raw(headers, end)).headers, known) == assignment
     return assignment
 
 
@@ -223,7 +223,7 @@ def test_what_looks_like_a_header_in_the_body_is_none() -> None:
 def test_a_blank_before_the_colon_and_lines_that_are_no_headers_are_passed_over() -> None:
     message = b"From a@b Mon Jan  1 00:00:00 2026\n>From: x\nno header\nTo : mara@lindqvist.example\n\nHello"
     assert assign_tier_from_raw(message, KNOWN) == INTERACTIVE
-    assert assign_tier(read_letter(message).headers, KNOWN) == INTERACTIVE
+    assert assign_tier(parse_message(message).headers, KNOWN) == INTERACTIVE
 
 
 def test_a_sender_is_the_first_address_in_from() -> None:
@@ -292,4 +292,4 @@ SCRAPS = st.sampled_from(
 def test_raw_bytes_and_read_headers_come_to_the_same(scraps: list[str]) -> None:
     for encoding in ("latin-1", "utf-8"):
         message = "".join(scraps).encode(encoding)
-        assert assign_tier_from_raw(message, KNOWN) == assign_tier(read_letter(message).headers, KNOWN)
+        assert assign_tier_from_raw(message, KNOWN) == assign_tier(parse_message(message).headers, KNOWN)

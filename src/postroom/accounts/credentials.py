@@ -19,13 +19,13 @@ import structlog
 
 from postroom.accounts.sealing import with_newest_key
 from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, StoreError
-from postroom.core.mail.account_care import consent_command, resume_command, to_be_mended
+from postroom.core.mail.account_repair import consent_command, repair_for, resume_command
 from postroom.core.mail.accounts import parking_key
 from postroom.gmail.errors import ConsentLost, TokenUnavailable
 from postroom.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth, Grant
 from postroom.gmail.scopes import Consented
 from postroom.store import accounts
-from postroom.store.accounts import REFRESH_TOKEN, AccountView, Held
+from postroom.store.accounts import REFRESH_TOKEN, AccountView, HeldAccount
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
@@ -165,7 +165,7 @@ class AccessTokens:
         finally:
             del self._fetching[account_id]
 
-    async def _refresh(self, held: Held) -> _Current | None:
+    async def _refresh(self, held: HeldAccount) -> _Current | None:
         """None when the consent was renewed while Google refused the one before."""
         account, sealed = held
         if account.state != "active" or account.consent is None or sealed is None:
@@ -179,7 +179,7 @@ class AccessTokens:
         except ConsentLost as lost:
             return await self._lost(account, consent.granted_at, str(lost))
         except AppRefused as lost:
-            reason = str(lost) if lost.needs_consent else to_be_mended(str(lost), account.email)
+            reason = str(lost) if lost.needs_consent else repair_for(str(lost), account.email)
             return await self._lost(account, consent.granted_at, reason)
         await self._note(held, grant)
         seconds = grant.expires_in.total_seconds()
@@ -192,7 +192,7 @@ class AccessTokens:
             log.warning("account.needs_consent", account=account.id, reason=reason)
             raise _needs_consent(reason)
 
-    async def _note(self, held: Held, grant: Grant) -> None:
+    async def _note(self, held: HeldAccount, grant: Grant) -> None:
         """Keeps that the consent is alive, and a refresh token that took the place of the old one."""
         account, sealed = held
         if account.consent is None or sealed is None:

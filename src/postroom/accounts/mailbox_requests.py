@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import BadInput, NotFound, PostroomError
-from postroom.core.mail.mailbox_requests import Kind
+from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.core.mail.message import storable
 from postroom.store import accounts, connectors
 from postroom.store import connector_requests as store
@@ -80,7 +80,7 @@ class ConnectorRequests:
     async def ask(
         self,
         endpoint_identity: str,
-        kind: Kind,
+        kind: RequestKind,
         arguments: dict[str, object],
         wait: timedelta = timedelta(0),
         left: asyncio.Event | None = None,

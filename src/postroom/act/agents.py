@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from postroom.act.action_requests import PRIORITY, ActionRequests, RequestedAction
 from postroom.act.undo import undo_job
-from postroom.act.wishes import PRIORITY, Asked, Wishes
 from postroom.core.actions.safety import why_no_agent_undoes
 from postroom.core.actions.undo import why_not
 from postroom.core.errors import BadInput, NotFound, SafetyRefused
@@ -21,11 +21,11 @@ MOST_OPEN = 100
 class Agents:
     """Serves whoever signs, as a role. Nothing here approves anything."""
 
-    wishes: Wishes
+    wishes: ActionRequests
 
     async def propose(
         self, message_id: UUID, action_type: str, parameters: Mapping[str, Any], why: str, signed: Signature
-    ) -> Asked:
+    ) -> RequestedAction:
         """Records the proposal. The same once more, while the first is open, is the first.
 
         Raises BadInput, NotFound, or SafetyRefused with the reasons.

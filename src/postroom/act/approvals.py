@@ -8,7 +8,7 @@ from postroom.core.errors import Conflict, IllegalMove
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import ACTION_GMAIL, Catalogue
 from postroom.store import approvals as store
-from postroom.store.approvals import Answered, Approval, ChannelName
+from postroom.store.approvals import AnsweredApproval, Approval, ChannelName
 from postroom.store.audit import AuditEntry, Signature, record_audit
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
@@ -53,7 +53,7 @@ class Approvals:
     async def show(self, id: UUID) -> Approval:
         return await self.database.run(store.show_approval(id))
 
-    async def approve(self, id: UUID, shown_hash: str, signed: Signature) -> Answered:
+    async def approve(self, id: UUID, shown_hash: str, signed: Signature) -> AnsweredApproval:
         """`shown_hash` is the hash of the action that the person saw, or its beginning. Raises Conflict when it is not
         the action's, IllegalMove when it does not wait any more, NotFound when there is none.
         """
@@ -63,10 +63,10 @@ class Approvals:
         job = self._carrying_out(approval)
         return await self.database.run(store.approve_action(id, approval.action_hash, job, signed, self.clock()))
 
-    async def reject(self, id: UUID, signed: Signature) -> Answered:
+    async def reject(self, id: UUID, signed: Signature) -> AnsweredApproval:
         return await self.database.run(store.reject_action(id, signed, self.clock()))
 
-    async def answer(self, verdict: Verdict, id: UUID, shown_hash: str, signed: Signature) -> Answered:
+    async def answer(self, verdict: Verdict, id: UUID, shown_hash: str, signed: Signature) -> AnsweredApproval:
         """An answer that came through a channel; one that does not count is written down before the error is raised."""
         try:
             match verdict:
@@ -89,7 +89,7 @@ class Approvals:
         return new_job(self.catalogue, ACTION_GMAIL.name, payload, key=key, priority=PRIORITY)
 
 
-def in_words(answered: Answered) -> str:
+def in_words(answered: AnsweredApproval) -> str:
     """The outcome for whoever answered."""
     match answered.state:
         case "queued":

@@ -12,7 +12,7 @@ from uuid import UUID
 import aiohttp
 
 from postroom.act.approval_notice import one_line
-from postroom.act.discord_buttons import Buttons
+from postroom.act.discord_buttons import ButtonIds
 from postroom.act.discord_library import TIMEOUT_S, discord, new_client
 from postroom.act.discord_message import footer, message_embed, message_view
 from postroom.core.errors import Fatal, JobError, Retryable
@@ -37,7 +37,7 @@ class DiscordChannel:
 
     name: Literal["discord"] = "discord"
 
-    def __init__(self, terms: DiscordTerms, buttons: Buttons) -> None:
+    def __init__(self, terms: DiscordTerms, buttons: ButtonIds) -> None:
         self._terms = terms
         self._buttons = buttons
         self._client: discord.Client | None = None

@@ -14,7 +14,7 @@ import structlog
 
 from postroom.act.approval_notice import notice_of
 from postroom.act.approvals import APPROVER, Approvals, in_words
-from postroom.act.discord_buttons import PREFIX, Buttons, Press, named_action
+from postroom.act.discord_buttons import PREFIX, ButtonIds, ButtonPress, named_action
 from postroom.act.discord_library import discord, new_client
 from postroom.core.errors import Conflict, IllegalMove, NotFound, PostroomError, Refused, StoreError
 from postroom.store.audit import Signature
@@ -30,7 +30,7 @@ MOST_NOTED = 1000
 class DiscordBot:
     """Listens for presses, and answers each to the one who pressed."""
 
-    def __init__(self, token: str, approvals: Approvals, buttons: Buttons, approvers: Collection[str]) -> None:
+    def __init__(self, token: str, approvals: Approvals, buttons: ButtonIds, approvers: Collection[str]) -> None:
         self._token = token
         self._approvals = approvals
         self._buttons = buttons
@@ -102,7 +102,7 @@ class DiscordBot:
             return f"Refused: {error}."
         return in_words(became)
 
-    async def _press(self, user_id: str, custom_id: str) -> Press:
+    async def _press(self, user_id: str, custom_id: str) -> ButtonPress:
         if user_id not in self._approvers:
             raise Refused("you are not among those who may answer; discord.approvers names them")
         press = self._buttons.read(custom_id, self._approvals.clock())

@@ -32,7 +32,7 @@ Keys = Callable[[], Sequence[bytes]]
 """The keys that count now, the one that signs first."""
 
 
-class Press(NamedTuple):
+class ButtonPress(NamedTuple):
     """What a button stands for."""
 
     verdict: Verdict
@@ -41,7 +41,7 @@ class Press(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Buttons:
+class ButtonIds:
     """Makes the ids of buttons, and reads those that are pressed."""
 
     keys: Keys
@@ -55,7 +55,7 @@ class Buttons:
         content = f"{PREFIX}{_LETTERS[verdict]}:{_text(approval.id.bytes)}:{expiry}:{beginning}"
         return f"{content}:{_text(_signature(keys[0], content))}"
 
-    def read(self, custom_id: str, now: datetime) -> Press:
+    def read(self, custom_id: str, now: datetime) -> ButtonPress:
         """Raises Refused, which quotes nothing, when it is not ours, was changed, or has expired."""
         content, _, signature = custom_id.rpartition(":")
         given = _bytes(signature)
@@ -64,7 +64,7 @@ class Buttons:
         letter, action, expiry, beginning = content.removeprefix(PREFIX).split(":")
         if int(expiry) <= now.timestamp():
             raise Refused("this button has expired, and so has the action: it is not done")
-        return Press(_VERDICTS[letter], UUID(bytes=_bytes(action)), _bytes(beginning).hex())
+        return ButtonPress(_VERDICTS[letter], UUID(bytes=_bytes(action)), _bytes(beginning).hex())
 
 
 def named_action(custom_id: str) -> str:

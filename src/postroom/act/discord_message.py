@@ -7,7 +7,7 @@ mentions and formatting.
 from typing import Any
 
 from postroom.act.approval_notice import LONGEST_ADDRESS, MOST_RECIPIENTS, ApprovalNotice, notice_of
-from postroom.act.discord_buttons import Buttons
+from postroom.act.discord_buttons import ButtonIds
 from postroom.act.discord_library import discord
 from postroom.act.webhook import page_of
 from postroom.store.approvals import Approval
@@ -49,7 +49,7 @@ def footer(approval: Approval) -> str:
     return f"Action {approval.id}"
 
 
-def message_view(approval: Approval, buttons: Buttons, public_url: str | None) -> discord.ui.View:
+def message_view(approval: Approval, buttons: ButtonIds, public_url: str | None) -> discord.ui.View:
     """Approve, Reject and Open; the first two are out of use when there is an answer.
 
     Nobody approves what he was not shown: without the whole of it in the message there is no Approve.

@@ -21,7 +21,7 @@ from postroom.store.new_jobs import new_job
 
 
 @dataclass(frozen=True, slots=True)
-class Undoing:
+class UndoService:
     """What undoing needs besides the action and its mailbox."""
 
     database: Database

@@ -84,7 +84,7 @@ class WebhookChannel:
 
     async def _send(self, event: str, approval: Approval) -> str:
         id = f"{event}:{approval.id}"
-        await self._deliver(id, _told(id, event, approval, self.public_url))
+        await self._deliver(id, _document(id, event, approval, self.public_url))
         return id
 
     async def _deliver(self, id: str, told: Mapping[str, Any]) -> None:
@@ -115,7 +115,7 @@ def _check_status(status: int, retry_after: str) -> None:
     raise Fatal(f"the webhook of approvals answered {status}; check approvals.webhook_url, redirects are not followed")
 
 
-def _told(id: str, event: str, approval: Approval, public_url: str | None) -> dict[str, Any]:
+def _document(id: str, event: str, approval: Approval, public_url: str | None) -> dict[str, Any]:
     """What the webhook is told: enough to decide by, and the hash that an answer has to name."""
     notice = notice_of(approval)
     return {

@@ -40,7 +40,7 @@ STAGE = ".restoring"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RestoreTarget:
     """Where the backup goes. With `replace`, what is there is set aside."""
 
     data_dir: Path
@@ -61,7 +61,7 @@ class Restored:
 
 
 async def restore_backup(
-    file: Path, place: Place, signed: Signature, now: datetime, progress: Progress = silent
+    file: Path, place: RestoreTarget, signed: Signature, now: datetime, progress: Progress = silent
 ) -> Restored:
     """The backup in place of what is there. Raises before anything is changed when it cannot be."""
     archive = await asyncio.to_thread(ArchiveReader, file, progress)
@@ -83,7 +83,7 @@ async def restore_backup(
         archive.close()
 
 
-def _check_kind(manifest: Manifest, place: Place) -> None:
+def _check_kind(manifest: Manifest, place: RestoreTarget) -> None:
     wanted = "sqlite" if place.url is None else "postgres"
     if manifest.dialect != wanted:
         remedy = "set POSTROOM_DATABASE_URL" if wanted == "sqlite" else "leave POSTROOM_DATABASE_URL empty"
@@ -119,7 +119,7 @@ def _extract_connectors(archive: ArchiveReader, stage: Path) -> None:
 
 async def _restore_sqlite(
     archive: ArchiveReader,
-    place: Place,
+    place: RestoreTarget,
     stage: Path,
     restored: Restored,
     stamp: str,
@@ -170,7 +170,7 @@ def _swap_database(current: Path, staged: Path, aside: Path, restored: Restored)
 
 async def _restore_postgres(
     archive: ArchiveReader,
-    place: Place,
+    place: RestoreTarget,
     url: str,
     stage: Path,
     restored: Restored,

@@ -14,7 +14,7 @@ from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
 from postroom.cli.running import run_transaction, with_database
 from postroom.core.errors import BadInput
-from postroom.core.mail.account_care import consent_command, mending_in, resume_command, usable_again
+from postroom.core.mail.account_repair import consent_command, repair_in, resume_command, usable_again
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -261,7 +261,7 @@ def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
 
 
 def _not_in_use(account: "AccountView") -> str:
-    mending = mending_in(account.state_reason, account.email)
+    mending = repair_in(account.state_reason, account.email)
     match account.state:
         case "paused":
             return "is paused"
@@ -273,7 +273,7 @@ def _not_in_use(account: "AccountView") -> str:
 
 def _use_again(account: "AccountView") -> str:
     """What has to be done before anything can be asked of the mailbox."""
-    if mending := mending_in(account.state_reason, account.email):
+    if mending := repair_in(account.state_reason, account.email):
         return f"{mending.remedy}, then run `{resume_command(account.email)}`"
     level = account.consent.level if account.consent else None
     return f"run `{usable_again(account.state, account.email, level)}` first"

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from postroom.cli.checks import Check, judged
 from postroom.core.errors import VaultError
 from postroom.core.hosts import bare_name
-from postroom.core.mail.account_care import (
+from postroom.core.mail.account_repair import (
     PUBLISH,
     consent_command,
     dies_soon,
-    mending_in,
+    repair_in,
     resume_command,
     retry_command,
 )
@@ -136,7 +136,7 @@ def _state_of(account: "AccountView", client_id: str | None, now: datetime) -> C
     level = None if consent is None else consent.level
     again = f"run `{consent_command(email, level)}`"
     why = f": {account.state_reason}" if account.state_reason else ""
-    if (mending := mending_in(account.state_reason, email)) and account.state == "needs_consent":
+    if (mending := repair_in(account.state_reason, email)) and account.state == "needs_consent":
         remedy = f"{mending.remedy}, then run `{resume_command(email)}`"
         return Check(name, "fail", f"{email}: {mending.problem}", remedy)
     if account.state == "needs_consent":

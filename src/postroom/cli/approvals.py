@@ -16,7 +16,7 @@ from postroom.core.errors import IllegalMove
 if TYPE_CHECKING:
     from postroom.cli.application import Application
     from postroom.settings.reading import Settings
-    from postroom.store.approvals import Answered, Approval
+    from postroom.store.approvals import AnsweredApproval, Approval
 
 app = command_group("Look at what waits for your approval, and approve or reject it.")
 
@@ -82,7 +82,7 @@ def _shown(application: "Application", settings: "Settings", id: UUID) -> "Appro
     return run_transaction(application, settings, show_approval(id))
 
 
-def _answer(application: "Application", settings: "Settings", shown: "Approval") -> "Answered":
+def _answer(application: "Application", settings: "Settings", shown: "Approval") -> "AnsweredApproval":
     from postroom.act.approvals import Approvals
     from postroom.core.jobs.types import CATALOGUE
     from postroom.store.engine.clock import wall_clock
@@ -95,7 +95,7 @@ def _answer(application: "Application", settings: "Settings", shown: "Approval")
     )
 
 
-def _tell(id: UUID, answered: "Answered", as_json: bool) -> None:
+def _tell(id: UUID, answered: "AnsweredApproval", as_json: bool) -> None:
     """An answer that could not count any more is a failure of the command, though it has ended the action."""
     from postroom.act.approvals import in_words
 

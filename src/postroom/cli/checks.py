@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from postroom.system.private_files import loose_files
 
 if TYPE_CHECKING:
-    from postroom.store.leaders import Neglected
+    from postroom.store.leaders import OverdueWork
 
 Verdict = Literal["ok", "warn", "fail"]
 Facts = Mapping[str, object]
@@ -106,7 +106,7 @@ def clock(before: datetime, database: datetime, after: datetime) -> Check:
     return judged("clock", skew <= SKEW_WARNS_S, f"{skew:.1f} s apart from the database", remedy, verdict)
 
 
-def leader(now: datetime, holder: str | None, lease_until: datetime | None, left: "Neglected") -> Check:
+def leader(now: datetime, holder: str | None, lease_until: datetime | None, left: "OverdueWork") -> Check:
     """Nobody leads while nothing runs, which is no fault; that due work is left lying is one."""
     leads = holder is not None and lease_until is not None and lease_until >= now
     found = f"{holder} leads" if leads else "nobody leads"

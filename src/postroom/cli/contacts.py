@@ -16,7 +16,7 @@ from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
     from postroom.core.mail.contacts import ReadContacts
-    from postroom.store.contacts import ContactView, Kept
+    from postroom.store.contacts import ContactsKept, ContactView
     from postroom.store.engine.database import Database
 
 app = command_group("Take in address books, and look at whom Postroom knows.")
@@ -39,7 +39,7 @@ def import_(
     """Take in the contacts of an address book: their mail gets the highest tier. Safe to repeat."""
     found = _read(file)
 
-    async def keep(database: "Database") -> "Kept":
+    async def keep(database: "Database") -> "ContactsKept":
         return await _keep(database, found, account)
 
     kept = with_database(application_of(context), settings_for(data_dir), keep)
@@ -72,19 +72,19 @@ def _read(file: Path) -> "ReadContacts":
     return found
 
 
-async def _keep(database: "Database", found: "ReadContacts", account: str | None) -> "Kept":
+async def _keep(database: "Database", found: "ReadContacts", account: str | None) -> "ContactsKept":
     """A new installation gets its schema here, so that contacts can be there before the first mail."""
-    from postroom.store.contacts import EVERY_MAILBOX, MOST_AT_ONCE, Kept, keep_contacts
+    from postroom.store.contacts import EVERY_MAILBOX, MOST_AT_ONCE, ContactsKept, keep_contacts
     from postroom.store.engine.migrate import applied_migrations, migrate
 
     if not await database.run(applied_migrations()):
         await migrate(database)
     mailbox = EVERY_MAILBOX if account is None else await _mailbox(database, account)
-    kept = Kept(0, 0, 0)
+    kept = ContactsKept(0, 0, 0)
     for at in range(0, len(found.contacts), MOST_AT_ONCE):
         part = found.contacts[at : at + MOST_AT_ONCE]
         keeping = keep_contacts(part, found.form, mailbox, operator_signature(), datetime.now(UTC))
-        kept = Kept(*map(sum, zip(kept, await database.run(keeping), strict=True)))
+        kept = ContactsKept(*map(sum, zip(kept, await database.run(keeping), strict=True)))
     return kept
 
 

@@ -60,7 +60,7 @@ def add(
         direction = Direction(content, scope, await scope_ref(database, scope, account), position)
         return await database.run(add_direction(new_id(), direction, operator_signature(), datetime.now(UTC)))
 
-    _told(changing(context, data_dir, adding).id, "added", as_json)
+    _print_result(changing(context, data_dir, adding).id, "added", as_json)
 
 
 @app.command()
@@ -90,7 +90,7 @@ def edit(
         after = replace(after, position=after.position if position is None else position)
         return await _change(database, before, after)
 
-    _told(changing(context, data_dir, editing), "changed", as_json)
+    _print_result(changing(context, data_dir, editing), "changed", as_json)
 
 
 @app.command()
@@ -104,7 +104,7 @@ def remove(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: As
         await database.run(remove_direction(found.id, operator_signature(), datetime.now(UTC)))
         return found.id
 
-    _told(changing(context, data_dir, removing), "removed", as_json)
+    _print_result(changing(context, data_dir, removing), "removed", as_json)
 
 
 @app.command()
@@ -126,7 +126,7 @@ def _switch(context: typer.Context, data_dir: Path | None, id: str, enabled: boo
             return before.id
         return await _change(database, before, replace(before.direction, enabled=enabled))
 
-    _told(changing(context, data_dir, switching), "enabled" if enabled else "disabled", as_json)
+    _print_result(changing(context, data_dir, switching), "enabled" if enabled else "disabled", as_json)
 
 
 async def _change(database: "Database", before: "DirectionView", after: "Direction") -> UUID:
@@ -152,5 +152,5 @@ def one_of_ids(what: str, given: str, ids: "Sequence[UUID]") -> int:
     return found[0]
 
 
-def _told(id: UUID, result: str, as_json: bool) -> None:
+def _print_result(id: UUID, result: str, as_json: bool) -> None:
     show_json({"id": id, "result": result}) if as_json else typer.echo(f"{id}  {result}")

@@ -83,10 +83,10 @@ def add(
     conditions = {option: value for option, value in given.items() if value is not None}
     if not conditions and tier is None and _is_shipped(name):
         was_off = _change(context, data_dir, _restoring(name))
-        _told(name, "switched on" if was_off else "was on", as_json)
+        _print_result(name, "switched on" if was_off else "was on", as_json)
         return
     _change(context, data_dir, _adding(_rule(name, tier, position, conditions)))
-    _told(name, "added", as_json)
+    _print_result(name, "added", as_json)
 
 
 @app.command()
@@ -102,7 +102,7 @@ def remove(
     settings = settings_for(data_dir)
     removing = remove_ingestion_rule(name, operator_signature(), datetime.now(UTC))
     origin = run_transaction(application_of(context), settings, removing)
-    _told(name, "removed" if origin == "user" else "switched off", as_json)
+    _print_result(name, "removed" if origin == "user" else "switched off", as_json)
 
 
 def _rule(name: str, tier: str | None, position: int, conditions: dict[str, str]) -> "IngestionRule":
@@ -168,7 +168,7 @@ def _change(context: typer.Context, data_dir: Path | None, change: "Transaction[
     return with_database(application_of(context), settings_for(data_dir), changing)
 
 
-def _told(name: str, result: str, as_json: bool) -> None:
+def _print_result(name: str, result: str, as_json: bool) -> None:
     if as_json:
         show_json({"name": name, "result": result})
         return

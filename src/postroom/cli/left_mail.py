@@ -15,7 +15,7 @@ from postroom.cli.options import AsJson, DataDir, settings_for
 from postroom.cli.output import show_list
 from postroom.cli.running import with_database
 from postroom.core.errors import BadInput
-from postroom.core.mail.account_care import consent_command
+from postroom.core.mail.account_repair import consent_command
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -62,7 +62,7 @@ def add(
         rule = replace(rule, mode=mode or "active")
         return await database.run(add_model_rule(new_id(), rule, operator_signature(), datetime.now(UTC)))
 
-    _told(changing(context, data_dir, adding).name, "added", as_json)
+    _print_result(changing(context, data_dir, adding).name, "added", as_json)
 
 
 @app.command()
@@ -91,7 +91,7 @@ def edit(
             given["scope_ref"] = await scope_ref(database, where, ref)
         return await _change(database, before, replace(before.rule, **given))
 
-    _told(changing(context, data_dir, editing), "changed", as_json)
+    _print_result(changing(context, data_dir, editing), "changed", as_json)
 
 
 @app.command()
@@ -105,7 +105,7 @@ def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
         await database.run(remove_model_rule(found.id, operator_signature(), datetime.now(UTC)))
         return found.name
 
-    _told(changing(context, data_dir, removing), "removed", as_json)
+    _print_result(changing(context, data_dir, removing), "removed", as_json)
 
 
 @app.command()
@@ -127,7 +127,7 @@ def _switch(context: typer.Context, data_dir: Path | None, name: str, enabled: b
             return before.name
         return await _change(database, before, replace(before.rule, enabled=enabled))
 
-    _told(changing(context, data_dir, switching), "enabled" if enabled else "disabled", as_json)
+    _print_result(changing(context, data_dir, switching), "enabled" if enabled else "disabled", as_json)
 
 
 async def _change(database: "Database", before: "ModelRuleView", after: "ModelRule") -> str:
@@ -144,5 +144,5 @@ async def _found(database: "Database", given: str) -> "ModelRuleView":
     return named[0] if len(named) == 1 else found[one_of_ids("model rule", given, [each.id for each in found])]
 
 
-def _told(name: str, result: str, as_json: bool) -> None:
+def _print_result(name: str, result: str, as_json: bool) -> None:
     show_json({"name": name, "result": result}) if as_json else typer.echo(f"{cell(name)}  {result}")

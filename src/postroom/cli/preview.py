@@ -95,10 +95,10 @@ def look_at(mail: "MailFile", known: "Known", policy: "IngestionPolicy | None" =
     """What Postroom would do with one message; without a policy, by the filters that are shipped."""
     from postroom.core.mail.categories import categories_of
     from postroom.core.mail.ingestion import DEFAULT_POLICY, Facts
-    from postroom.core.mail.mime import read_letter
+    from postroom.core.mail.mime import parse_message
     from postroom.core.mail.tiers import assign_tier
 
-    letter = read_letter(mail.raw)
+    letter = parse_message(mail.raw)
     facts = Facts.of(letter)
     tier, rule = assign_tier(letter.headers, known)
     problem = mail.problem or "; ".join(letter.problems) or None

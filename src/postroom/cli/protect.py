@@ -16,7 +16,9 @@ from postroom.core.errors import NotFound
 app = command_group("Protect senders, domains and labels: mail of theirs is never touched.")
 
 COLUMNS = ("kind", "value", "reason", "created_at")
-Kind = Annotated[Literal["sender", "domain", "label"], typer.Argument(metavar="KIND", help="sender, domain or label.")]
+ProtectedKind = Annotated[
+    Literal["sender", "domain", "label"], typer.Argument(metavar="KIND", help="sender, domain or label.")
+]
 Value = Annotated[str, typer.Argument(metavar="VALUE", help="An address, a domain, or a label's name.")]
 
 
@@ -32,7 +34,7 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 @app.command()
 def add(
     context: typer.Context,
-    kind: Kind,
+    kind: ProtectedKind,
     value: Value,
     reason: Annotated[str, typer.Option("--reason", help="Why, for whoever wonders later.")] = "",
     data_dir: DataDir = None,
@@ -50,7 +52,9 @@ def add(
 
 
 @app.command()
-def remove(context: typer.Context, kind: Kind, value: Value, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def remove(
+    context: typer.Context, kind: ProtectedKind, value: Value, data_dir: DataDir = None, as_json: AsJson = False
+) -> None:
     """Protect it no longer."""
     from postroom.store.protection import unprotect
 

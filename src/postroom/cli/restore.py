@@ -68,10 +68,10 @@ def restore(
             reader.close()
         _show_checked(file, reader.manifest, as_json)
         return
-    from postroom.backup.restore import Place, restore_backup
+    from postroom.backup.restore import RestoreTarget, restore_backup
 
     url = settings.database_url.get_secret_value() if settings.database_url is not None else None
-    place = Place(settings.data_dir.absolute(), url, replace)
+    place = RestoreTarget(settings.data_dir.absolute(), url, replace)
     with shown_progress(as_json) as progress:
         done = run_briefly(restore_backup(file, place, operator_signature(), datetime.now(UTC), progress))
     missing = _missing_keys(done.manifest, settings)

@@ -121,7 +121,7 @@ def add(
         return found
 
     for draft in changing(context, data_dir, adding):
-        _told(draft.name, "added", as_json)
+        _print_result(draft.name, "added", as_json)
 
 
 @app.command()
@@ -168,14 +168,14 @@ def edit(
         return await database.run(edit_rule(view.id, wanted, draft, operator_signature(), datetime.now(UTC)))
 
     changed = changing(context, data_dir, editing)
-    _told(changed.name, f"changed, version {changed.version}", as_json)
+    _print_result(changed.name, f"changed, version {changed.version}", as_json)
 
 
 @app.command()
 def enable(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Switch a rule on. One that makes no sense has to be mended first. Safe to repeat."""
     _switch(context, data_dir, name, True, None)
-    _told(name, "enabled", as_json)
+    _print_result(name, "enabled", as_json)
 
 
 @app.command()
@@ -188,7 +188,7 @@ def disable(
 ) -> None:
     """Switch a rule off; it is kept. Safe to repeat."""
     _switch(context, data_dir, name, False, reason)
-    _told(name, "disabled", as_json)
+    _print_result(name, "disabled", as_json)
 
 
 @app.command()
@@ -201,7 +201,7 @@ def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
         await database.run(remove_rule(name, operator_signature(), datetime.now(UTC)))
 
     changing(context, data_dir, removing)
-    _told(name, "removed", as_json)
+    _print_result(name, "removed", as_json)
 
 
 app.command("test")(rules_trial.try_rules)
@@ -274,5 +274,5 @@ def _switch(context: typer.Context, data_dir: Path | None, name: str, enabled: b
     changing(context, data_dir, switching)
 
 
-def _told(name: str, result: str, as_json: bool) -> None:
+def _print_result(name: str, result: str, as_json: bool) -> None:
     show_json({"name": name, "result": result}) if as_json else typer.echo(f"{cell(name)}  {result}")

@@ -16,7 +16,7 @@ from postroom.cli.running import with_database
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.core.mail.mime import Letter
+    from postroom.core.mail.mime import ParsedMessage
     from postroom.core.rules.explain import Explained
     from postroom.core.rules.rule import Rule, Subject
     from postroom.core.rules.rulebook import Rulebook
@@ -145,15 +145,15 @@ async def _stored(database: "Database", given: str) -> Tried:
 
 def _in_files(path: Path, account_id: UUID | None) -> Iterator[Tried]:
     from postroom.core.mail.files import mail_in
-    from postroom.core.mail.mime import read_letter
+    from postroom.core.mail.mime import parse_message
 
     for mail in mail_in(path):
         if mail.problem is not None:
             raise BadInput("MAIL", f"{mail.path}: {mail.problem}", "give another path")
-        yield Tried(mail.path, account_id, _subject(read_letter(mail.raw)))
+        yield Tried(mail.path, account_id, _subject(parse_message(mail.raw)))
 
 
-def _subject(letter: "Letter") -> "Subject":
+def _subject(letter: "ParsedMessage") -> "Subject":
     from postroom.core.mail.tiers import sender_address, values
     from postroom.core.rules.rule import Subject, recipients
 

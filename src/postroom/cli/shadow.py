@@ -14,7 +14,7 @@ from postroom.cli.running import with_database
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.decide.shadow import Shadowed
+    from postroom.decide.shadow import ShadowScope
     from postroom.store.engine.database import Database
     from postroom.store.shadow_reports import ShadowReport, ShadowSample, Tally
 
@@ -57,7 +57,7 @@ def begin(
         return await shadow.begin(database, what, operator_signature(), datetime.now(UTC))
 
     begun = with_database(application_of(context), settings_for(data_dir), beginning)
-    _told(what, "decides in shadow now" if begun else "is in shadow already", as_json)
+    _print_result(what, "decides in shadow now" if begun else "is in shadow already", as_json)
 
 
 @app.command()
@@ -79,7 +79,7 @@ def end(
         return report, await shadow.end(database, what, operator_signature(), datetime.now(UTC))
 
     report, ended = with_database(application_of(context), settings_for(data_dir), ending)
-    _told(what, "acts now" if ended else "is not in shadow", as_json)
+    _print_result(what, "acts now" if ended else "is not in shadow", as_json)
     for doubt in shadow.doubts(report.tally) if ended else ():
         typer.echo(f"warning: {doubt}", err=True)
 
@@ -119,15 +119,15 @@ def report(
         typer.echo(f"\nnot yet proven: {doubt}")
 
 
-def _what(rule: str | None, category: str | None, model: bool) -> "Shadowed":
-    from postroom.decide.shadow import Shadowed
+def _what(rule: str | None, category: str | None, model: bool) -> "ShadowScope":
+    from postroom.decide.shadow import ShadowScope
 
     given = [rule is not None, category is not None, model]
     if sum(given) != 1:
         raise BadInput("shadow", "needs one thing", "give --rule NAME, --category NAME or --model")
     if rule is not None:
-        return Shadowed("rule", rule)
-    return Shadowed("category", category) if category is not None else Shadowed("model")
+        return ShadowScope("rule", rule)
+    return ShadowScope("category", category) if category is not None else ShadowScope("model")
 
 
 def _numbers(tally: "Tally") -> dict[str, object]:
@@ -148,6 +148,6 @@ def _sample(sample: "ShadowSample") -> dict[str, object]:
     }
 
 
-def _told(what: "Shadowed", result: str, as_json: bool) -> None:
+def _print_result(what: "ShadowScope", result: str, as_json: bool) -> None:
     row = {"kind": what.kind, "name": what.name, "result": result}
     show_json(row) if as_json else typer.echo(f"{cell(str(what))} {result}")

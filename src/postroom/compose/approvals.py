@@ -8,7 +8,7 @@ import httpx2
 from starlette.routing import Route
 
 from postroom.act.approvals import Approvals, Channel
-from postroom.act.discord_buttons import PURPOSE, Buttons
+from postroom.act.discord_buttons import PURPOSE, ButtonIds
 from postroom.act.webhook import AnswerHook, WebhookChannel
 from postroom.compose.google import vault_of
 from postroom.core.jobs.types import CATALOGUE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HOOK = "/hooks/approvals"
 
 
-class ApprovalDesk:
+class ApprovalChannels:
     """The channels of one process. Raises SettingsError when a bot is set up and its library is not installed."""
 
     def __init__(self, settings: Settings, database: Database) -> None:
@@ -92,6 +92,6 @@ def approval_routes(settings: Settings, database: Database) -> list[Route]:
     return [Route(HOOK, hook.take, methods=["POST"])]
 
 
-def _buttons(settings: Settings) -> Buttons:
+def _buttons(settings: Settings) -> ButtonIds:
     vault = vault_of(settings)
-    return Buttons(lambda: vault.signing_keys(PURPOSE))
+    return ButtonIds(lambda: vault.signing_keys(PURPOSE))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from postroom.core.errors import Refused, SettingsError
 
 if TYPE_CHECKING:
-    from postroom.connectors.runtime import Heart
+    from postroom.connectors.runtime import Heartbeats
     from postroom.core.tally import Tally
     from postroom.settings.reading import Settings
 
@@ -54,7 +54,7 @@ def heartbeat_every(settings: Settings) -> timedelta:
     return timedelta(seconds=settings.connector.heartbeat_s)
 
 
-async def introduce(heart: Heart) -> None:
+async def introduce(heart: Heartbeats) -> None:
     """A token that is refused is told at once, in the switchboard's words but without the header's name: what follows
     that, wherever it is printed, is taken for a secret and hidden.
     """

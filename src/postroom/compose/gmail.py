@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from postroom.connectors.gmail.hints import Hints
     from postroom.connectors.gmail.live import GmailConnector
     from postroom.connectors.mcp_switchboard import McpSwitchboard
-    from postroom.connectors.runtime import Vitals
+    from postroom.connectors.runtime import ConnectorHealth
     from postroom.connectors.sent_index import SentIndex
     from postroom.core.tally import Tally
     from postroom.gmail.client import GmailClient
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 BESIDE = 3
 
 
-class Watching(TypedDict):
+class WatchedMailbox(TypedDict):
     """Which mailbox, the user's other addresses, and whether one round is enough.
 
     `ready` is called with the identity when the switchboard knows the connector, `told` with what one round brought.
@@ -56,7 +56,7 @@ class Watching(TypedDict):
 
 
 @dataclass(frozen=True)
-class Parts:
+class ConnectorParts:
     """The connector, and what is kept fresh beside it."""
 
     connector: GmailConnector
@@ -66,18 +66,18 @@ class Parts:
     sent: SentIndex
 
 
-async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: Unpack[Watching]) -> None:
+async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: Unpack[WatchedMailbox]) -> None:
     """Watches the mailbox until `stop`, or for one round."""
     import httpx2
 
     from postroom.connectors.mcp_switchboard import switchboard_at
-    from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+    from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
     from postroom.store.engine.clock import wall_clock
 
     email = watching["email"].lower()
     identity = gmail_endpoint(email)
     token = connector_token(settings, identity)
-    vitals = Vitals(wall_clock)
+    vitals = ConnectorHealth(wall_clock)
     with held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder:
         async with (
             exporting_alone(settings) as tally,
@@ -85,7 +85,7 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
             switchboard_at(settings.connector.switchboard_url, token) as switchboard,
         ):
             host = platform.node() or "postroom"
-            heart = Heart(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
+            heart = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
             await introduce(heart)
             own = [email, *watching["also"]]
             with _parts(settings, switchboard, http, folder, vitals, own, tally=tally) as parts:
@@ -96,7 +96,7 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
                     await heart.beat()
                     return
                 async with (
-                    beating(heart, heartbeat_every(settings)),
+                    sending_heartbeats(heart, heartbeat_every(settings)),
                     _beside(_chores(settings, parts, switchboard, stop)),
                 ):
                     poll = timedelta(seconds=settings.gmail.poll_s)
@@ -113,20 +113,23 @@ async def watch_within(
     quota: Quota,
 ) -> None:
     """Watches the mailbox in the process that holds the switchboard too, until canceled."""
-    from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+    from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
     from postroom.store.engine.clock import wall_clock
 
     identity, stop = gmail_endpoint(email), asyncio.Event()
-    vitals = Vitals(wall_clock)
+    vitals = ConnectorHealth(wall_clock)
     host = platform.node() or "postroom"
-    heart = Heart(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
+    heart = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
     with (
         held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder,
         _parts(settings, switchboard, http, folder, vitals, [email], tally=tally, quota=quota) as parts,
     ):
         await introduce(heart)
         await _refresh(parts)
-        async with beating(heart, heartbeat_every(settings)), _beside(_chores(settings, parts, switchboard, stop)):
+        async with (
+            sending_heartbeats(heart, heartbeat_every(settings)),
+            _beside(_chores(settings, parts, switchboard, stop)),
+        ):
             await parts.connector.run(timedelta(seconds=settings.gmail.poll_s), stop)
 
 
@@ -158,12 +161,12 @@ def _parts(
     switchboard: McpSwitchboard,
     http: httpx2.AsyncClient,
     folder: Path,
-    vitals: Vitals,
+    vitals: ConnectorHealth,
     addresses: Sequence[str],
     *,
     tally: Tally | None = None,
     quota: Quota | None = None,
-) -> Generator[Parts]:
+) -> Generator[ConnectorParts]:
     from postroom.compose.google import quota_terms
     from postroom.connectors.checkpoint import Checkpoint
     from postroom.connectors.contact_cache import ContactCache
@@ -206,7 +209,7 @@ def _parts(
             folder=folder,
             hints=_hints(settings, http, email, tokens),
         )
-        yield Parts(connector, client, contacts, filters, sent)
+        yield ConnectorParts(connector, client, contacts, filters, sent)
 
 
 def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
@@ -245,7 +248,7 @@ def _hints(settings: Settings, http: httpx2.AsyncClient, email: str, tokens: Tok
     return PubSubHints(http, gmail.pubsub_subscription, email, tokens, gmail.pubsub_url)
 
 
-async def _refresh(parts: Parts) -> None:
+async def _refresh(parts: ConnectorParts) -> None:
     """Before the first round, so that it goes by what counts now. Without, mail is handed in all the same."""
     for refresh in (parts.filters.refresh, parts.contacts.refresh):
         with contextlib.suppress(PostroomError, OSError):
@@ -253,17 +256,17 @@ async def _refresh(parts: Parts) -> None:
 
 
 def _chores(
-    settings: Settings, parts: Parts, switchboard: McpSwitchboard, stop: asyncio.Event
+    settings: Settings, parts: ConnectorParts, switchboard: McpSwitchboard, stop: asyncio.Event
 ) -> list[Coroutine[Any, Any, None]]:
     """What goes on beside the rounds. None of it can end the connector."""
-    from postroom.connectors.gmail.asked import Asked
+    from postroom.connectors.gmail.request_handlers import RequestHandlers
     from postroom.connectors.gmail.watch import keep_watching
-    from postroom.connectors.request_desk import RequestDesk
+    from postroom.connectors.request_server import RequestServer
 
     chores: list[Coroutine[Any, Any, None]] = [
         parts.filters.run(stop),
         parts.contacts.run(stop, timedelta(seconds=settings.connector.contacts_refresh_s)),
-        RequestDesk(switchboard, Asked(parts.connector, parts.client).handlers(), BESIDE).run(stop),
+        RequestServer(switchboard, RequestHandlers(parts.connector, parts.client).handlers(), BESIDE).run(stop),
         parts.connector.sent_mail.keep_reading(),
     ]
     if settings.gmail.pubsub_topic is not None:

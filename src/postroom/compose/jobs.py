@@ -6,7 +6,7 @@ from uuid import UUID
 
 from postroom.act.approvals import Channel
 from postroom.act.executor import Executor
-from postroom.act.undo import Undoing
+from postroom.act.undo import UndoService
 from postroom.compose.mailboxes import Mailboxes
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
@@ -52,7 +52,7 @@ def job_handlers(
     channels: Sequence[Channel] = (),
 ) -> dict[str, Handler]:
     executor = Executor(database, CATALOGUE, wall_clock, settings.gmail.snooze_label)
-    undoing = Undoing(database, CATALOGUE, wall_clock)
+    undoing = UndoService(database, CATALOGUE, wall_clock)
     classify = Classify(
         database,
         CATALOGUE,

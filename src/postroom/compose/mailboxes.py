@@ -127,7 +127,7 @@ async def watch_accounts(settings: Settings, database: Database, mailboxes: Mail
                 await _end([running.pop(id) for id in running.keys() - wanted.keys()])
                 for id, account in wanted.items():
                     if id not in running or running[id].done():
-                        running[id] = asyncio.create_task(_told(watch(account, mailboxes.quota_of(id))))
+                        running[id] = asyncio.create_task(_logged(watch(account, mailboxes.quota_of(id))))
             await signalled(changed, LOOK_EVERY_S)
     finally:
         subscription.close()
@@ -161,7 +161,7 @@ async def _ask_for_labels(database: Database, asked: dict[UUID, float], ids: lis
             asked[id] = time.monotonic()
 
 
-async def _told(work: Coroutine[Any, Any, None]) -> None:
+async def _logged(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except Exception as error:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from postroom.settings.reading import Settings
 
 
-class Reading(TypedDict):
+class RedisReading(TypedDict):
     """What is read, as whom, and how; `ready` is called with the identity when the group is joined."""
 
     stream: str
@@ -30,17 +30,17 @@ class Reading(TypedDict):
     ready: Callable[[str], None]
 
 
-async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: Unpack[Reading]) -> None:
+async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: Unpack[RedisReading]) -> None:
     """Reads the stream until `stop`. What is handed in then may end; it is pending in Redis anyway."""
     from postroom.connectors.mcp_switchboard import switchboard_at
     from postroom.connectors.redis_stream.source import RedisSource
     from postroom.connectors.redis_stream.stream import RedisStream
-    from postroom.connectors.runtime import Connector, Heart, Vitals, beating
+    from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
     from postroom.store.engine.clock import wall_clock
 
     identity, consumer = reading["identity"], reading["consumer"]
     token = connector_token(settings, identity)
-    vitals = Vitals(wall_clock)
+    vitals = ConnectorHealth(wall_clock)
     async with (
         exporting_alone(settings),
         _redis(settings) as redis,
@@ -56,9 +56,9 @@ async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: U
             batch=reading["batch"],
             claim_after=reading["claim_after"],
         )
-        heart = Heart(switchboard, Connector("redis-stream", identity, consumer, __version__), vitals, wall_clock)
+        heart = Heartbeats(switchboard, Connector("redis-stream", identity, consumer, __version__), vitals, wall_clock)
         await introduce(heart)
-        async with beating(heart, heartbeat_every(settings)):
+        async with sending_heartbeats(heart, heartbeat_every(settings)):
             await until_stopped(source.run(stop, lambda: reading["ready"](identity)), stop)
 
 

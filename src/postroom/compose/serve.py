@@ -13,10 +13,10 @@ import httpx2
 from starlette.routing import Route
 
 from postroom.accounts.credentials import AccessTokens
+from postroom.act.action_requests import ActionRequests
 from postroom.act.agents import Agents
-from postroom.act.tending import tend_forever, usual_chores
-from postroom.act.wishes import Wishes
-from postroom.compose.approvals import ApprovalDesk, approval_routes, run_discord_bot
+from postroom.act.maintenance import maintenance_tasks, run_maintenance
+from postroom.compose.approvals import ApprovalChannels, approval_routes, run_discord_bot
 from postroom.compose.gate import MailboxGate
 from postroom.compose.gmail import watch_within
 from postroom.compose.google import google_app, vault_of
@@ -137,7 +137,7 @@ async def _run_jobs(
     await release_waiting(database, wall_clock())
     model = configured_model(database, settings.model)
     adviser = None if model is None else _adviser(settings, database, model)
-    approval_desk = ApprovalDesk(settings, database)
+    approval_desk = ApprovalChannels(settings, database)
     handlers = job_handlers(settings, database, mailboxes, adviser, approval_desk.channels)
     clock = clock_of(database)
     worker = Worker(database, CATALOGUE, handlers, options, clock)
@@ -150,13 +150,13 @@ async def _run_jobs(
         clock=clock,
         longest=_longest(settings),
     )
-    chores = usual_chores(settings.safety.hourly_cap)
+    chores = maintenance_tasks(settings.safety.hourly_cap)
     watch = restore_watch(settings, database, mailboxes)
     await watch.observe()
     sending = sender(settings, database, mailboxes, watch).run()
     async with (
         approval_desk,
-        background(tend_forever(database, chores, clock=clock), stop),
+        background(run_maintenance(database, chores, clock=clock), stop),
         background(sending, stop),
         background(watch.run(), stop),
         asyncio.TaskGroup() as group,
@@ -217,7 +217,7 @@ async def _services(
 def _agents(settings: Settings, database: Database) -> Agents:
     safety = settings.safety
     approval_time = timedelta(hours=safety.approval_hours)
-    return Agents(Wishes(database, CATALOGUE, policy_of(safety), wall_clock, approval_time))
+    return Agents(ActionRequests(database, CATALOGUE, policy_of(safety), wall_clock, approval_time))
 
 
 @contextlib.asynccontextmanager

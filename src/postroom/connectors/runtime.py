@@ -25,7 +25,7 @@ SHORTEST = timedelta(seconds=2)
 LONGEST_MESSAGE = 500
 
 
-class Vitals:
+class ConnectorHealth:
     """How a connector is doing: written by the connector, read by its heartbeat."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
@@ -49,7 +49,7 @@ class Vitals:
         self._become("healthy")
         self.error_message = None
 
-    def ail(self, state: State, error: Exception) -> None:
+    def report_problem(self, state: State, error: Exception) -> None:
         """The error's own words, without passwords."""
         self._become(state)
         self.error_message = masked_urls(f"{type(error).__name__}: {error}")[:LONGEST_MESSAGE]
@@ -73,11 +73,15 @@ class Connector(NamedTuple):
     version: str
 
 
-class Heart:
+class Heartbeats:
     """Reports to the switchboard, again and again. A report that fails is logged; the next one tells as much."""
 
     def __init__(
-        self, switchboard: SwitchboardClient, connector: Connector, vitals: Vitals, clock: Callable[[], datetime]
+        self,
+        switchboard: SwitchboardClient,
+        connector: Connector,
+        vitals: ConnectorHealth,
+        clock: Callable[[], datetime],
     ) -> None:
         self._switchboard = switchboard
         self._connector = connector
@@ -131,7 +135,9 @@ class Heart:
 
 
 @contextlib.asynccontextmanager
-async def beating(heart: Heart, every: timedelta = EVERY, shortest: timedelta = SHORTEST) -> AsyncGenerator[None]:
+async def sending_heartbeats(
+    heart: Heartbeats, every: timedelta = EVERY, shortest: timedelta = SHORTEST
+) -> AsyncGenerator[None]:
     """The heartbeat, for as long as the block lasts; `introduce` makes the first one."""
     task = asyncio.create_task(heart.run(every, shortest), name="heartbeat")
     try:

@@ -8,7 +8,7 @@ one value per connector.
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["counter", "gauge", "histogram"]
+MetricKind = Literal["counter", "gauge", "histogram"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0, 300000.0, 3600000.0)
@@ -27,7 +27,7 @@ class Metric:
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     unit: str
     description: str
     attributes: tuple[str, ...]

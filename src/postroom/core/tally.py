@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
 
-from postroom.core.metrics import Kind, Metric
+from postroom.core.metrics import Metric, MetricKind
 
 Attributes = tuple[str, ...]
 Key = tuple[Metric, Attributes]
@@ -68,7 +68,7 @@ class Tally:
         """The histograms, by attributes. The buckets themselves are live."""
         return {attributes: buckets for (each, attributes), buckets in self.histograms.copy().items() if each is metric}
 
-    def _checked(self, metric: Metric, attributes: Attributes, kind: Kind) -> Key:
+    def _checked(self, metric: Metric, attributes: Attributes, kind: MetricKind) -> Key:
         """The key for attributes not seen before. Too many of them share one, so that memory stays bounded."""
         check_places(metric, attributes, kind)
         if self._series[metric] >= MOST_SERIES:
@@ -93,7 +93,7 @@ class Gauges:
         return self._values.get(metric, {})
 
 
-def check_places(metric: Metric, attributes: Attributes, kind: Kind) -> None:
+def check_places(metric: Metric, attributes: Attributes, kind: MetricKind) -> None:
     """Raises TypeError for a use that the metric does not allow: a mistake of whoever counts."""
     if metric.kind != kind:
         raise TypeError(f"{metric.name} is a {metric.kind}, not a {kind}")

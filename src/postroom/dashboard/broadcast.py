@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from postroom.dashboard.feed import AccountLine, Feed, Line, Standing, Totals
+from postroom.dashboard.feed import AccountLine, ControlState, Feed, MessageLine, Totals
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -26,11 +26,11 @@ MAX_TABS = 100
 PULSE = b": still here\nevent: pulse\ndata: 1\n\n"
 STALLED = b"event: stalled\ndata: 1\n\n"
 
-Render = Callable[[list[Line], Totals, list[AccountLine], Standing], str]
+Render = Callable[[list[MessageLine], Totals, list[AccountLine], ControlState], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class UpdateIntervals:
     """How often things happen, in seconds."""
 
     between_updates: float = 0.25
@@ -43,7 +43,7 @@ class Rhythm:
 
 
 @dataclass(frozen=True, slots=True)
-class Bulletin:
+class BoardUpdate:
     """What every tab should show now; `board` is None when the feed could not be read."""
 
     number: int
@@ -52,11 +52,11 @@ class Bulletin:
 
 
 class Broadcast:
-    def __init__(self, feed: Feed, render: Render, rhythm: Rhythm) -> None:
+    def __init__(self, feed: Feed, render: Render, rhythm: UpdateIntervals) -> None:
         self._feed = feed
         self._render = render
         self._rhythm = rhythm
-        self._bulletin: Bulletin | None = None
+        self._bulletin: BoardUpdate | None = None
         self._news = asyncio.Event()
         self._tabs = 0
         self._reader: asyncio.Task[None] | None = None
@@ -172,7 +172,7 @@ class Broadcast:
         if last is not None and last.board == board:
             return
         frame = STALLED if board is None else as_message(board)
-        self._bulletin = Bulletin(last.number + 1 if last else 1, board, frame)
+        self._bulletin = BoardUpdate(last.number + 1 if last else 1, board, frame)
         self._announce()
 
     def _announce(self) -> None:

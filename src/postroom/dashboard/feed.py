@@ -1,7 +1,7 @@
 """What the dashboard needs from below: the lines of the page, its totals, the accounts, and word of every change.
 
-The pages know this protocol and nothing of the store behind it. Every text in a `Line` may come from a stranger's
-mail; nothing here is trusted, and everything is made fit to be shown in `display`.
+The pages know this protocol and nothing of the store behind it. Every text in a `MessageLine` may come from a
+stranger's mail; nothing here is trusted, and everything is made fit to be shown in `display`.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -12,7 +12,7 @@ from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MessageLine:
     """One message: how it arrived, what was decided and why, and what came of it."""
 
     inbox_id: UUID
@@ -79,7 +79,7 @@ class AccountLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ControlState:
     """Whether anything may be changed now, whether the page may let it go on, and who decides."""
 
     paused_since: datetime | None = None
@@ -92,7 +92,7 @@ class Standing:
 class Feed(Protocol):
     """Where the page's content comes from."""
 
-    async def lines(self, limit: int) -> list[Line]:
+    async def lines(self, limit: int) -> list[MessageLine]:
         """The newest messages, newest first."""
         ...
 
@@ -102,7 +102,7 @@ class Feed(Protocol):
         """The accounts that were not removed, oldest first."""
         ...
 
-    async def standing(self) -> Standing: ...
+    async def standing(self) -> ControlState: ...
 
     def changes(self) -> AsyncIterator[None]:
         """Yields at once, and then whenever something may have changed since the last value was taken.

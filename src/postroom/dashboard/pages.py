@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from postroom import __version__
 from postroom.dashboard import display
 from postroom.dashboard.assets import Asset
-from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
+from postroom.dashboard.feed import AccountLine, ControlState, MessageLine, Totals
 
 TEMPLATES = Path(__file__).parent / "templates"
 DECIDERS = {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"}
@@ -63,7 +63,9 @@ class Pages:
         }
         self._environment.globals.update(cast(Any, known_everywhere))
 
-    def board(self, lines: list[Line], totals: Totals, accounts: list[AccountLine], standing: Standing) -> str:
+    def board(
+        self, lines: list[MessageLine], totals: Totals, accounts: list[AccountLine], standing: ControlState
+    ) -> str:
         """Everything on the page that changes."""
         template = self._environment.get_template("board.html")
         waiting = sum(totals.waiting.values())

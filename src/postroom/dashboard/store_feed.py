@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from postroom.core.heartbeat import liveness
-from postroom.core.mail.account_care import consent_command, dies_soon, mending_in, resume_command, retry_command
+from postroom.core.mail.account_repair import consent_command, dies_soon, repair_in, resume_command, retry_command
 from postroom.core.queue.queues import EMAIL
-from postroom.dashboard.feed import AccountLine, Line, Standing, Totals
+from postroom.dashboard.feed import AccountLine, ControlState, MessageLine, Totals
 from postroom.manage.pausing import stop
 from postroom.store import acceptance, accounts, connectors, decisions, feed, history, jobs, pauses
 from postroom.store.audit import Signature
@@ -31,7 +31,7 @@ class StoreFeed:
         self._model = model
         self._may_resume = may_resume
 
-    async def lines(self, limit: int) -> list[Line]:
+    async def lines(self, limit: int) -> list[MessageLine]:
         return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
 
     async def totals(self) -> Totals:
@@ -56,13 +56,13 @@ class StoreFeed:
         now = self._clock()
         return [_account(each, reports.get(each.endpoint_identity), now) for each in known if each.state != "removed"]
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> ControlState:
         found = await self._database.run(pauses.standing_pauses())
         if not found:
-            return Standing(model=self._model)
+            return ControlState(model=self._model)
         everywhere = [each for each in found if each.scope == pauses.ALL]
         first = (everywhere or found)[0]
-        return Standing(first.since, first.reason, bool(everywhere), self._model, self._may_resume)
+        return ControlState(first.since, first.reason, bool(everywhere), self._model, self._may_resume)
 
     async def changes(self) -> AsyncIterator[None]:
         changed = asyncio.Event()
@@ -78,8 +78,8 @@ class StoreFeed:
                 subscription.close()
 
 
-def _line(row: feed.FeedRow) -> Line:
-    return Line(
+def _line(row: feed.FeedRow) -> MessageLine:
+    return MessageLine(
         row.inbox_id,
         row.seq,
         row.accepted_at,
@@ -105,7 +105,7 @@ def _account(account: accounts.AccountView, report: connectors.ConnectorView | N
     match account.state:
         case "paused":
             line = replace(line, command=resume_command(account.email))
-        case "needs_consent" if mending := mending_in(account.state_reason, account.email):
+        case "needs_consent" if mending := repair_in(account.state_reason, account.email):
             line = replace(line, reason=mending.problem, remedy=mending.remedy, command=resume_command(account.email))
         case "needs_consent":
             line = replace(line, command=consent_command(account.email, level))

@@ -3,7 +3,7 @@ that the model may use. Nothing of any other message is in what it is told."""
 
 from postroom.decide.engine import Advice
 from postroom.decide.model import Model, ModelRequest
-from postroom.decide.prompt import Mode, PromptMail, build_prompt
+from postroom.decide.prompt import Mode, PromptMessage, build_prompt
 from postroom.store.directions import enabled_directions
 from postroom.store.engine.database import Database
 from postroom.store.labels import list_labels
@@ -27,7 +27,7 @@ class ModelAdviser:
         rules = await self._database.run(model_rules_for(account_id, sender))
         labels = await self._database.run(list_labels(account_id))
         prompt = build_prompt(
-            PromptMail(message.id, message.subject),
+            PromptMessage(message.id, message.subject),
             await self._database.run(enabled_directions(account_id)),
             [each for each in rules if each.mode == "active"],
             [each for each in labels if each.name.casefold() not in self._own_labels],

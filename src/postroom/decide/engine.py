@@ -51,7 +51,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Court:
+class Safeguards:
     """What every decision is judged by: the restraints of the account, and the user's policy."""
 
     restraints: Restraints

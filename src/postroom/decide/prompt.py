@@ -89,7 +89,7 @@ class Label(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PromptMail:
+class PromptMessage:
     """Of the message, what a model may be shown."""
 
     message_id: UUID
@@ -108,7 +108,7 @@ class Prompt:
 
 
 def build_prompt(
-    mail: PromptMail,
+    mail: PromptMessage,
     directions: Sequence[Direction],
     model_rules: Sequence[ModelRule],
     labels: Sequence[Label],
@@ -159,7 +159,7 @@ def _label(label: Label) -> str:
     return f"{name}: {described}" if described else name
 
 
-def _fenced(mail: PromptMail, mode: Mode, mark: str) -> str:
+def _fenced(mail: PromptMessage, mode: Mode, mark: str) -> str:
     """The mail's own part, in which nothing can pass for the end of it."""
     subject = mail.subject
     lines = [

@@ -19,7 +19,7 @@ ENOUGH_JUDGED = 20
 RIGHT_ENOUGH = 0.95
 
 
-class Shadowed(NamedTuple):
+class ShadowScope(NamedTuple):
     """What is in shadow, or is to be. The model has no name."""
 
     kind: Literal["rule", "category", "model"]
@@ -30,7 +30,7 @@ class Shadowed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ShadowStatus:
     """Something in shadow, since when (rules: since they were last changed), and how it does."""
 
     kind: str
@@ -39,27 +39,27 @@ class Standing:
     tally: Tally
 
 
-async def in_shadow_now(database: Database) -> list[Standing]:
+async def in_shadow_now(database: Database) -> list[ShadowStatus]:
     """Rules, then categories, then the model."""
     by_rule, others = await database.run(shadow_tallies())
     rules = [view for view in await database.run(list_rules()) if view.mode == "shadow" and view.enabled]
-    found = [Standing("rule", view.name, view.updated_at, by_rule.get(view.id, Tally())) for view in rules]
+    found = [ShadowStatus("rule", view.name, view.updated_at, by_rule.get(view.id, Tally())) for view in rules]
     for kind, name, since in await database.run(standing_shadows()):
-        found.append(Standing(kind, name, since, others.get((kind, name), Tally())))
+        found.append(ShadowStatus(kind, name, since, others.get((kind, name), Tally())))
     return found
 
 
-async def begin(database: Database, what: Shadowed, signed: Signature, now: datetime) -> bool:
+async def begin(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> bool:
     """From here on it decides and touches nothing. False when it was in shadow already."""
     return await _switch(database, what, True, signed, now)
 
 
-async def end(database: Database, what: Shadowed, signed: Signature, now: datetime) -> bool:
+async def end(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> bool:
     """From here on its decisions count. False when it was not in shadow."""
     return await _switch(database, what, False, signed, now)
 
 
-async def _switch(database: Database, what: Shadowed, shadow: bool, signed: Signature, now: datetime) -> bool:
+async def _switch(database: Database, what: ShadowScope, shadow: bool, signed: Signature, now: datetime) -> bool:
     match what.kind:
         case "rule":
             view = await database.run(load_rule(what.name))
@@ -75,7 +75,9 @@ async def _switch(database: Database, what: Shadowed, shadow: bool, signed: Sign
             return await database.run(verb(what.kind, what.name, signed, now))
 
 
-async def report_on(database: Database, what: Shadowed, since: datetime = LONG_AGO, samples: int = 5) -> ShadowReport:
+async def report_on(
+    database: Database, what: ShadowScope, since: datetime = LONG_AGO, samples: int = 5
+) -> ShadowReport:
     """What it decided in shadow, and how the user answered. While it is in shadow, only what it decided as it is now
     says something: nothing from before a rule was last changed, or from an earlier time in shadow."""
     match what.kind:

@@ -18,11 +18,21 @@ from postroom.core.actions.action import IRREVERSIBLE
 from postroom.core.actions.safety import Policy
 from postroom.core.rules.rule import Outcome, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import Court, Verdict, unseen
+from postroom.decide.engine import Safeguards, Verdict, unseen
 from postroom.store.engine.database import Database
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import HOUR, Restraints, restraints
-from postroom.store.simulation import BEGINNING, END, Needed, Past, Place, Wanted, back_from, label_names, past_after
+from postroom.store.simulation import (
+    BEGINNING,
+    END,
+    MessagePlace,
+    Needed,
+    PastMessage,
+    Wanted,
+    back_from,
+    label_names,
+    past_after,
+)
 
 # Of messages, and of the characters of their texts: whichever is reached first ends a page.
 PAGE = 500
@@ -36,7 +46,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ForeseenDecision:
     """What would be decided about a message, as the decision would be recorded. `ruling` is safety's verdict on it."""
 
     source: str
@@ -82,7 +92,7 @@ class Setting:
         return replace(message, subject=replace(message.subject, labels=known))
 
 
-class World:
+class SimulatedRules:
     """One set of rules, and what its decisions have brought about so far."""
 
     def __init__(self, rules: Sequence[Rule], setting: Setting) -> None:
@@ -91,15 +101,15 @@ class World:
         self._begun: defaultdict[UUID, deque[datetime]] = defaultdict(deque)
         self._answered: dict[tuple[UUID, str], datetime] = {}
 
-    def decide(self, message: StoredMessage, outcome: Outcome, at: datetime) -> Foreseen:
+    def decide(self, message: StoredMessage, outcome: Outcome, at: datetime) -> ForeseenDecision:
         """What would be decided about the next message; its effects are there for those that follow."""
         if outcome.matched is None and self.setting.has_model and message.ingestion_tier == "full":
-            return Foreseen("llm", "none")
-        court = Court(self._restraints(message.account_id, at), self.setting.policy)
+            return ForeseenDecision("llm", "none")
+        court = Safeguards(self._restraints(message.account_id, at), self.setting.policy)
         verdict = court.by_rules(message, outcome)
         is_done = verdict.ruling is not None and verdict.ruling.verdict == "allow"
         held_back = is_done and not self._take_effect(message, verdict, at)
-        return Foreseen(
+        return ForeseenDecision(
             verdict.decision.source,
             verdict.decision.action_type,
             verdict.decision.parameters,
@@ -130,10 +140,10 @@ class World:
         return True
 
 
-class Pair:
+class SimulatedPair:
     """Two worlds in which most rules are the same: those are tried once for both."""
 
-    def __init__(self, before: World, after: World) -> None:
+    def __init__(self, before: SimulatedRules, after: SimulatedRules) -> None:
         self._before, self._after = before, after
         known = {rule.id: rule for rule in before.rules}
         self._new = [rule for rule in after.rules if known.get(rule.id) != rule]
@@ -147,7 +157,7 @@ class Pair:
         """The rules after the change that make no sense."""
         return tuple((rule, why) for rule, why in self._book.broken if id(rule) not in self._old)
 
-    def decide(self, past: Past) -> tuple[Foreseen, Foreseen]:
+    def decide(self, past: PastMessage) -> tuple[ForeseenDecision, ForeseenDecision]:
         """What each world would decide about the next message."""
         message = self._before.setting.named(past.message)
         before, after = self._outcomes(message, past.at)
@@ -183,7 +193,7 @@ class _Finding:
         return Outcome(self.matched, (), tuple(self._shadowed))
 
 
-Told = Callable[[Past, Foreseen, Foreseen], None]
+Told = Callable[[PastMessage, ForeseenDecision, ForeseenDecision], None]
 
 
 async def setting_of(
@@ -198,7 +208,7 @@ async def setting_of(
 
 async def replay(
     database: Database,
-    worlds: Pair,
+    worlds: SimulatedPair,
     wanted: Wanted,
     needed: Needed,
     tell: Told,
@@ -215,7 +225,7 @@ async def replay(
     return done
 
 
-async def _start(database: Database, wanted: Wanted) -> tuple[Place, int]:
+async def _start(database: Database, wanted: Wanted) -> tuple[MessagePlace, int]:
     """The place after which the wanted messages begin, and how many they are: found in strides, each of them short,
     however large the archive is."""
     place, passed = END, 0
@@ -228,7 +238,7 @@ async def _start(database: Database, wanted: Wanted) -> tuple[Place, int]:
     return place, wanted.newest
 
 
-def _replay_page(page: Sequence[Past], worlds: Pair, tell: Told) -> None:
+def _replay_page(page: Sequence[PastMessage], worlds: SimulatedPair, tell: Told) -> None:
     for past in page:
         tell(past, *worlds.decide(past))
 

@@ -9,11 +9,20 @@ from postroom.core.actions.safety import Policy
 from postroom.core.errors import NotFound
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rule import Rule
-from postroom.decide.simulate import ANSWERED_AGAIN, Foreseen, Pair, Progress, World, needed_by, replay, setting_of
+from postroom.decide.simulate import (
+    ANSWERED_AGAIN,
+    ForeseenDecision,
+    Progress,
+    SimulatedPair,
+    SimulatedRules,
+    needed_by,
+    replay,
+    setting_of,
+)
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import RuleView
-from postroom.store.simulation import Past, Wanted, call_cost
+from postroom.store.simulation import PastMessage, Wanted, call_cost
 
 MOST_SAMPLES = 5
 
@@ -50,7 +59,7 @@ class Side:
     answers_held_back: int = 0
     by_rule: dict[str, int] = field(default_factory=dict[str, int])
 
-    def add(self, foreseen: Foreseen) -> None:
+    def add(self, foreseen: ForeseenDecision) -> None:
         self.model_calls += foreseen.source == "llm"
         self.approvals += foreseen.ruling == "approve"
         self.refused += foreseen.ruling == "refuse"
@@ -73,7 +82,7 @@ class Simulated:
     broken: tuple[tuple[str, str], ...] = ()
     _changes: dict[tuple[str, str], Change] = field(default_factory=dict[tuple[str, str], Change])
 
-    def add(self, past: Past, before: Foreseen, after: Foreseen) -> None:
+    def add(self, past: PastMessage, before: ForeseenDecision, after: ForeseenDecision) -> None:
         self.before.add(before)
         self.after.add(after)
         if not _differs(before, after):
@@ -112,7 +121,7 @@ async def simulate(
 ) -> Simulated:
     """Compares the rules before and after a change over stored mail. Nothing is written."""
     setting = await setting_of(database, question.policy, question.has_model, now, question.answered_again)
-    worlds = Pair(World(question.before, setting), World(question.after, setting))
+    worlds = SimulatedPair(SimulatedRules(question.before, setting), SimulatedRules(question.after, setting))
     found = Simulated(broken=tuple((rule.name, why) for rule, why in worlds.broken))
     needed = needed_by(question.before, question.after)
     found.messages = await replay(database, worlds, question.wanted, needed, found.add, progress)
@@ -120,11 +129,11 @@ async def simulate(
     return found
 
 
-def _differs(before: Foreseen, after: Foreseen) -> bool:
+def _differs(before: ForeseenDecision, after: ForeseenDecision) -> bool:
     return (before.said, before.parameters) != (after.said, after.parameters)
 
 
-def _sample(past: Past, before: Foreseen, after: Foreseen) -> Sample:
+def _sample(past: PastMessage, before: ForeseenDecision, after: ForeseenDecision) -> Sample:
     seen = past.message.subject
     return Sample(past.message.id, seen.sender, seen.subject, seen.sent_at, before.rule_name, after.rule_name)
 

@@ -23,7 +23,7 @@ from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call, Format, HistoryType
 from postroom.gmail.errors import AnswerTooLarge, GmailError, NoLabels, RateLimited, ScopeMissing, Withheld
 from postroom.gmail.gate import Gate
-from postroom.gmail.leaving import LabelsWanted, WayOut
+from postroom.gmail.gated_wire import GatedWire, LabelsNeeded
 from postroom.gmail.paging import MOST_PAGES, pages
 from postroom.gmail.quota import Quota, Ticket
 from postroom.gmail.resources import (
@@ -75,7 +75,7 @@ class GmailClient:
         tokens = PlainTokens(token) if callable(token) else token
         self._tokens = tokens
         self._root = f"{API}{quote(user, safe='@')}"
-        self._way_out = WayOut(Wire(http, base_url, tokens, deadline), gate, self._root)
+        self._way_out = GatedWire(Wire(http, base_url, tokens, deadline), gate, self._root)
         self._permit: Permit | None = None
         self._quota = quota
         self._tries = 1 if quota is None else TRIES
@@ -276,7 +276,7 @@ class GmailClient:
         while True:
             reads_labels = self._way_out.reads_labels
             async with self._admitted(call.method.name, [call]) as ticket:
-                with suppress(LabelsWanted):
+                with suppress(LabelsNeeded):
                     verdict = self._told(await self._sent(call, reads_labels))
                     if isinstance(verdict, RateLimited):
                         self._slow_down(ticket, verdict)
@@ -343,7 +343,7 @@ class GmailClient:
                 sent = [(place, call) for place, call in group if is_wanted(place)]
                 found = await self._exchange([call for _, call in sent], ticket, reads) if sent else []
                 return {place: outcome for (place, _), outcome in zip(sent, found, strict=True)}
-        except LabelsWanted:
+        except LabelsNeeded:
             return await self._batch(group, is_wanted)
         except AnswerTooLarge as error:
             if len(group) == 1:

@@ -6,9 +6,9 @@ from copy import copy
 from postroom.core.actions.permits import Permit
 from postroom.core.mail.mailbox import MailboxLabel, SeenMessage, find_label
 from postroom.gmail import calls
+from postroom.gmail.batched_calls import BatchedCalls
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import EndlessPages, HistoryExpired, LabelExists, LabelNotFound
-from postroom.gmail.gathered import Gathered
 
 # How much of the history is read in order to find one message in it.
 MOST_HISTORY_PAGES = 40
@@ -20,7 +20,7 @@ class GmailMailbox:
 
     def __init__(self, client: GmailClient) -> None:
         self._client = client
-        self._gathered = Gathered(client)
+        self._gathered = BatchedCalls(client)
         self._permit: Permit | None = None
 
     def under(self, permit: Permit) -> "GmailMailbox":

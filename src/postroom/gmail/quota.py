@@ -47,7 +47,7 @@ SENDING = frozenset({"messages.send", "drafts.send"})
 PATIENCE = timedelta(seconds=90)
 
 
-class Alarm(Protocol):
+class QuotaAlarm(Protocol):
     def cancel(self) -> object: ...
 
 
@@ -115,7 +115,7 @@ class Quota:
         *,
         rng: Random | None = None,
         clock: Callable[[], float] = time.monotonic,
-        call_later: Callable[[float, Callable[[], None]], Alarm] | None = None,
+        call_later: Callable[[float, Callable[[], None]], QuotaAlarm] | None = None,
         patience: timedelta = PATIENCE,
     ) -> None:
         self.terms = terms
@@ -133,7 +133,7 @@ class Quota:
         self._troubles = 0
         self._last_bulk = float("-inf")
         self._last_bulk_units = 0
-        self._alarm: Alarm | None = None
+        self._alarm: QuotaAlarm | None = None
 
     @property
     def at_once(self) -> int:

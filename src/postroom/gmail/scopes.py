@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from postroom.core.mail.account_care import consent_command
+from postroom.core.mail.account_repair import consent_command
 
 READONLY = "https://www.googleapis.com/auth/gmail.readonly"
 MODIFY = "https://www.googleapis.com/auth/gmail.modify"

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from postroom.accounts.mailbox_requests import EXPIRES, ConnectorRequests
 from postroom.core.errors import Fatal, NotFound, Parked, RequestsPileUp, Retryable
-from postroom.core.mail.account_care import consent_command, usable_again
+from postroom.core.mail.account_repair import consent_command, usable_again
 from postroom.core.mail.accounts import parking_key
-from postroom.core.mail.mailbox_requests import Kind
+from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.store import accounts
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
@@ -27,7 +27,7 @@ class AskingConnector:
         self._requests = ConnectorRequests(database, clock, poll_s=POLL_S)
         self._patience = patience
 
-    async def ask(self, account_id: UUID, kind: Kind, arguments: dict[str, object]) -> dict[str, Any]:
+    async def ask(self, account_id: UUID, kind: RequestKind, arguments: dict[str, object]) -> dict[str, Any]:
         """What the connector answers. Raises Parked, Fatal or Retryable when there is no answer."""
         account = await self._usable(account_id)
         try:

@@ -8,25 +8,25 @@ from uuid import UUID
 
 import structlog
 
-from postroom.act.wishes import APPROVAL_TIME, next_of
+from postroom.act.action_requests import APPROVAL_TIME, next_of
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import Fatal, JobError, ModelError, NotFound, Retryable
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import CLASSIFY, Catalogue
 from postroom.core.rules.rule import Outcome
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import Advice, Court, Verdict, what_rules_say
+from postroom.decide.engine import Advice, Safeguards, Verdict, what_rules_say
 from postroom.decide.model import job_error
 from postroom.decide.rulebooks import Rulebooks
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
 from postroom.store import decisions, rules
 from postroom.store.audit import Signature
-from postroom.store.cases import Case, case_of
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
+from postroom.store.message_context import MessageContext, message_context
 from postroom.store.new_jobs import new_job
 
 log = structlog.get_logger()
@@ -66,7 +66,7 @@ class Classify:
 
     async def __call__(self, run: JobRun) -> None:
         try:
-            case = await self._database.run(case_of(uuid_field(run.job, "message_id"), self._clock()))
+            case = await self._database.run(message_context(uuid_field(run.job, "message_id"), self._clock()))
         except NotFound as error:
             raise Fatal(str(error)) from None
         last = case.last
@@ -74,10 +74,10 @@ class Classify:
             # The whole of what was decided by its metadata: nothing is done to a message twice.
             return
         generation = 1 if last is None else last.generation + 1
-        verdict = await self._judge(run, case, Court(case.restraints, self._policy, generation))
+        verdict = await self._judge(run, case, Safeguards(case.restraints, self._policy, generation))
         await self._record(run, verdict)
 
-    async def _judge(self, run: JobRun, case: Case, court: Court) -> Verdict:
+    async def _judge(self, run: JobRun, case: MessageContext, court: Safeguards) -> Verdict:
         message, book = case.message, await self._rulebooks.current(case.rules_mark)
         await self._disable_broken(book)
         outcome = await _consulted(book, message, self._clock)

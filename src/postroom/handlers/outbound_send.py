@@ -14,7 +14,7 @@ from uuid import UUID
 from postroom.core.actions.action import check_parameters, copies_of, recipients_of
 from postroom.core.errors import BadInput, Fatal, JobError, NotFound
 from postroom.core.mail.auto_reply import why_not_answered
-from postroom.core.mail.mime import read_letter
+from postroom.core.mail.mime import parse_message
 from postroom.core.mail.restores import source_key
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import BadAnswer, Forbidden, GmailError, NotThere, job_error_of
@@ -89,7 +89,7 @@ class OutboundSend:
 
         def build() -> Built:
             raw = fetched.raw or b""
-            letter = read_letter(raw)
+            letter = parse_message(raw)
             found = message.subject
             files, html = attached_to(raw), html_of(raw)
             original = Original(found.sender, found.subject, letter.headers, letter.text, files, html)
@@ -97,7 +97,7 @@ class OutboundSend:
 
         # Twenty-five megabytes of attachments take their time, in which others shall not wait.
         built = await asyncio.to_thread(build)
-        guard = outbound.Guard(message.subject.sender, message.subject.labels)
+        guard = outbound.SendGuard(message.subject.sender, message.subject.labels)
         return outbound.admit_delivery(run.job, _new(id, action, built, source), guard, now)
 
     async def _reply(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
@@ -109,7 +109,7 @@ class OutboundSend:
                 return outbound.refuse_delivery(run.job, action.id, f"it is not answered: {reason}", now)
         source = await self._source(action, message, (answer_address(original),))
         built = build_reply(id, await self._author(message), original, action.parameters, now, source)
-        guard = outbound.Guard(found.sender, found.labels, once_since=now - self._answer_again)
+        guard = outbound.SendGuard(found.sender, found.labels, once_since=now - self._answer_again)
         new = _new(id, action, built, source, message.provider_thread_id or None)
         return outbound.admit_delivery(run.job, new, guard, now)
 

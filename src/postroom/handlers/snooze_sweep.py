@@ -14,7 +14,7 @@ from postroom.gmail.errors import LabelNotFound
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.wakings import wake_forgotten
+from postroom.store.snooze_wakes import wake_overdue_snoozes
 
 log = structlog.get_logger()
 
@@ -49,7 +49,7 @@ class SnoozeSweep:
         woken = 0
         for at in range(0, len(listed), AT_ONCE):
             ids = listed[at : at + AT_ONCE]
-            woken += await self._database.run(wake_forgotten(account_id, ids, label_id, self._clock()))
+            woken += await self._database.run(wake_overdue_snoozes(account_id, ids, label_id, self._clock()))
         if woken:
             log.warning("snoozes.forgotten", account=account_id, woken=woken)
         return woken

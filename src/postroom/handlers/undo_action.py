@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from uuid import UUID
 
-from postroom.act.undo import Undoing
+from postroom.act.undo import UndoService
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, JobError
 from postroom.core.jobs.job import Job
@@ -20,7 +20,7 @@ from postroom.store.engine.ids import new_id
 class UndoAction:
     """The record of the undo first, then the mailbox, then the end of both; a failed one is left to be asked again."""
 
-    def __init__(self, undoing: Undoing, mailbox_of: Callable[[Permit], Mailbox]) -> None:
+    def __init__(self, undoing: UndoService, mailbox_of: Callable[[Permit], Mailbox]) -> None:
         self._undoing = undoing
         self._mailbox_of = mailbox_of
 

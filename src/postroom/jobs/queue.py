@@ -8,9 +8,9 @@ from uuid import UUID
 from postroom.core.jobs.job import Enqueued, JobView, NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.store import jobs as store
+from postroom.store.engine.batcher import Batcher
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.gather import Gatherer
 from postroom.store.new_jobs import new_job
 
 
@@ -21,7 +21,7 @@ class JobQueue:
         self._database = database
         self._catalogue = catalogue
         self._clock = clock
-        self._gather = Gatherer[NewJob, Enqueued](self._accept)
+        self._gather = Batcher[NewJob, Enqueued](self._accept)
 
     async def enqueue(
         self,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from postroom.store import departures, pauses
+from postroom.store import mailbox_writers as departures
+from postroom.store import pauses
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
@@ -69,7 +70,7 @@ async def forbid(database: Database, transaction: Transaction[T], boot: BootCloc
 class _Recalled(NamedTuple):
     """The processes that have answered, and how many did not."""
 
-    answered: Sequence[departures.Registered]
+    answered: Sequence[departures.MailboxWriter]
     silent: int
 
     def on_wire(self, scope: str) -> int:
@@ -87,7 +88,7 @@ async def _forbidden(database: Database, transaction: Transaction[T], boot: Boot
         while True:
             heard.clear()
             is_over = boot() >= last
-            registered = await database.run(departures.registered_departures())
+            registered = await database.run(departures.registered_writers())
             if is_over or all(each.generation >= generation for each in registered):
                 break
             await signalled(heard, LOOK_EVERY_S)
@@ -95,5 +96,5 @@ async def _forbidden(database: Database, transaction: Transaction[T], boot: Boot
         subscription.close()
     answered = [each for each in registered if each.generation >= generation]
     if len(answered) < len(registered):
-        await database.run(departures.forget_silent(generation))
+        await database.run(departures.forget_silent_writers(generation))
     return result, _Recalled(answered, len(registered) - len(answered))

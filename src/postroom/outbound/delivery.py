@@ -116,7 +116,7 @@ class Sender:
         self._running.discard(task)
         self._wake.set()
 
-    async def _deliver(self, leased: store.Leased, lease: HeldLease) -> None:
+    async def _deliver(self, leased: store.LeasedDelivery, lease: HeldLease) -> None:
         delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, self._sleep)
         delivery.before_sending = self._before_sending
         try:
@@ -138,7 +138,7 @@ class Delivery:
     def __init__(
         self,
         database: Database,
-        leased: store.Leased,
+        leased: store.LeasedDelivery,
         lease: HeldLease,
         carrier_of: Callable[[Permit], Carrier],
         pace: Pace,
@@ -299,7 +299,7 @@ class Delivery:
 
     async def _not_now(self, error: BaseException) -> None:
         """Tried again later, or not, as the error has it. What is known of a draft is kept with it."""
-        leased, now, reason = self._leased, self._clock(), _told(error)
+        leased, now, reason = self._leased, self._clock(), _reason_text(error)
         if isinstance(error, MailRefused):
             await self._refused(reason)
             return
@@ -350,7 +350,7 @@ class Delivery:
         return EXPIRED.format(days=self._pace.give_up.total_seconds() / 86_400, why=why)
 
 
-def _told(error: BaseException) -> str:
+def _reason_text(error: BaseException) -> str:
     """Only our own errors are quoted: any other may hold a piece of the mail."""
     match error:
         case PostroomError():

@@ -43,7 +43,7 @@ Outcome = Accepted | Conflict | AccountUnusable
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class RoutedEnvelope:
     """An envelope on its way in: checked, with its text, its queue's policy and its tier.
 
     `content_hash` is what its content is compared by, in a queue that compares; else None.
@@ -72,7 +72,7 @@ class _Group:
 
     event_key: str
     places: list[int]
-    leader: Incoming
+    leader: RoutedEnvelope
     first_id: UUID
     is_new: bool = True
     copy_of: UUID | None = None
@@ -83,13 +83,13 @@ class _Group:
 class _Batch:
     """One round of a batch: the places of its items, none of which contradicts another."""
 
-    items: Sequence[Incoming]
+    items: Sequence[RoutedEnvelope]
     places: list[int] = field(default_factory=list[int])
     outcomes: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
     known_keys: set[str] = field(default_factory=set[str])
     groups: dict[str, _Group] = field(default_factory=dict[str, _Group])
 
-    def present(self) -> Iterable[Incoming]:
+    def present(self) -> Iterable[RoutedEnvelope]:
         return (self.items[place] for place in self.places)
 
     def conflict(self, place: int, field_name: str, taken_by: str) -> None:
@@ -101,7 +101,7 @@ class _Batch:
 
 
 @transaction
-def accept_many(items: Sequence[Incoming], now: datetime) -> Script[list[Outcome]]:
+def accept_many(items: Sequence[RoutedEnvelope], now: datetime) -> Script[list[Outcome]]:
     """Persists what is new and recognises what is not; one outcome for each, in order.
 
     Those that contradict each other within the batch are decided one round after another: who came first may itself
@@ -123,7 +123,7 @@ def accept_many(items: Sequence[Incoming], now: datetime) -> Script[list[Outcome
     return [outcomes[place] for place in range(len(items))]
 
 
-def _without_account(items: Sequence[Incoming]) -> Script[dict[int, AccountUnusable]]:
+def _without_account(items: Sequence[RoutedEnvelope]) -> Script[dict[int, AccountUnusable]]:
     """Those whose account does not exist or was removed. It is held to the end, so that nobody removes it meanwhile."""
     asked = {place: item.endpoint_identity for place, item in enumerate(items) if not item.policy.for_agents}
     if not asked:
@@ -143,7 +143,7 @@ def _unusable(identity: str, removed: bool) -> AccountUnusable:
     return AccountUnusable("removed" if removed else "missing", problem, remedy, field="source.endpoint_identity")
 
 
-def _round(items: Sequence[Incoming], places: Sequence[int]) -> tuple[_Batch, list[int]]:
+def _round(items: Sequence[RoutedEnvelope], places: Sequence[int]) -> tuple[_Batch, list[int]]:
     """The first of all that contradict each other, with everyone who agrees with them; and who has to wait."""
     batch, left = _Batch(items), list[int]()
     events: dict[str, str] = {}
@@ -194,7 +194,7 @@ def _form_groups(batch: _Batch) -> None:
             group.leader, group.first_id = item, item.id
 
 
-def _is_full(item: Incoming) -> bool:
+def _is_full(item: RoutedEnvelope) -> bool:
     return item.envelope.control.ingestion_tier == "full"
 
 
@@ -296,7 +296,7 @@ def _conclude(batch: _Batch) -> None:
                 batch.outcomes[place] = Accepted(group.first_id, duplicate=True, known_by=_known_by(batch, group, item))
 
 
-def _known_by(batch: _Batch, group: _Group, item: Incoming) -> str:
+def _known_by(batch: _Batch, group: _Group, item: RoutedEnvelope) -> str:
     if item is group.leader and group.duplicate_of is not None:
         return "text"
     if item is group.leader and group.copy_of is not None:
@@ -304,7 +304,7 @@ def _known_by(batch: _Batch, group: _Group, item: Incoming) -> str:
     return "key" if item.key is not None and item.key in batch.known_keys else "event"
 
 
-def _counts(items: Sequence[Incoming], outcomes: Mapping[int, Outcome]) -> Iterable[Count]:
+def _counts(items: Sequence[RoutedEnvelope], outcomes: Mapping[int, Outcome]) -> Iterable[Count]:
     for place, item in enumerate(items):
         match outcomes[place]:
             case Accepted(_, duplicate, known_by) if duplicate and known_by is not None:

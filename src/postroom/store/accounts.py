@@ -58,7 +58,7 @@ class AccountView:
     consent: Consent | None
 
 
-class Held(NamedTuple):
+class HeldAccount(NamedTuple):
     """An account, and its sealed secret, if it has one."""
 
     account: AccountView
@@ -163,11 +163,11 @@ def account_at(endpoint_identity: str) -> Script[AccountView | None]:
 
 
 @query
-def held_by(id: UUID) -> Script[Held]:
+def held_by(id: UUID) -> Script[HeldAccount]:
     """The account with its sealed refresh token."""
     view = yield from _view(id)
     rows = yield sql("select_credential", id, REFRESH_TOKEN)
-    return Held(view, Sealed(*rows[0]) if rows else None)
+    return HeldAccount(view, Sealed(*rows[0]) if rows else None)
 
 
 def _moved(id: UUID, state: str, reason: str | None, action: str, signed: Signature, now: datetime) -> Script[Any]:

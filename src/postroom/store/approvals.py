@@ -69,7 +69,7 @@ class Approval:
         return self.state == WAITING
 
 
-class Answered(NamedTuple):
+class AnsweredApproval(NamedTuple):
     """What became of an action by an answer, and why when that is not what was answered."""
 
     state: str
@@ -113,7 +113,9 @@ def show_approval(id: UUID) -> Script[Approval]:
 
 
 @transaction
-def approve_action(id: UUID, expected_hash: str, job: NewJob, signed: Signature, now: datetime) -> Script[Answered]:
+def approve_action(
+    id: UUID, expected_hash: str, job: NewJob, signed: Signature, now: datetime
+) -> Script[AnsweredApproval]:
     """The action is queued with the job that carries it out, or canceled when it makes no sense any more.
 
     Raises Refused for those who may not answer, IllegalMove when it does not wait, Conflict when it was changed.
@@ -131,11 +133,11 @@ def approve_action(id: UUID, expected_hash: str, job: NewJob, signed: Signature,
     entry = signed.under("approval.approve", "action", str(id), before={"state": WAITING}, after=after)
     yield from auditing(entry, now)
     yield Notify(CHANNEL, "approved")
-    return Answered("queued")
+    return AnsweredApproval("queued")
 
 
 @transaction
-def reject_action(id: UUID, signed: Signature, now: datetime) -> Script[Answered]:
+def reject_action(id: UUID, signed: Signature, now: datetime) -> Script[AnsweredApproval]:
     """Not to be done. Raises Refused for those who may not answer, IllegalMove when it does not wait."""
     action = yield from _taken(id, signed)
     if _is_over(action, now):
@@ -263,13 +265,13 @@ def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
     return "; ".join(ruling.reasons) if ruling.verdict == "refuse" else None
 
 
-def _ending(id: UUID, state: str, reason: str, signed: Signature, now: datetime) -> Script[Answered]:
+def _ending(id: UUID, state: str, reason: str, signed: Signature, now: datetime) -> Script[AnsweredApproval]:
     yield sql("end_approval", id, state, reason, now)
     names = {"rejected": "approval.reject", "expired": "approval.expire", "canceled": "approval.cancel"}
     entry = signed.under(names[state], "action", str(id), before={"state": WAITING}, after={"state": state})
     yield from auditing(entry, now)
     yield Notify(CHANNEL, state)
-    return Answered(state, reason)
+    return AnsweredApproval(state, reason)
 
 
 def _approval(row: Sequence[Any]) -> Approval:

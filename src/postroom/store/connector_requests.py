@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, LeaseLost, NotFound, RequestsPileUp
-from postroom.core.mail.mailbox_requests import Kind
+from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 
@@ -33,7 +33,7 @@ class NewRequest(NamedTuple):
 
     id: UUID
     endpoint_identity: str
-    kind: Kind
+    kind: RequestKind
     arguments: Mapping[str, Any]
     expires_at: datetime
 
@@ -43,7 +43,7 @@ class LeasedRequest(NamedTuple):
 
     id: UUID
     lease_token: UUID
-    kind: Kind
+    kind: RequestKind
     arguments: dict[str, Any]
     lease_until: datetime
     expires_at: datetime
@@ -62,7 +62,7 @@ class RequestView:
 
     id: UUID
     endpoint_identity: str
-    kind: Kind
+    kind: RequestKind
     arguments: dict[str, Any]
     state: State
     result: dict[str, Any] | None

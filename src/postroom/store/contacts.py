@@ -29,7 +29,7 @@ class ContactView:
     last_seen_at: datetime
 
 
-class Kept(NamedTuple):
+class ContactsKept(NamedTuple):
     """How many were new, how many got another name or source, and how many were here like that."""
 
     added: int
@@ -40,7 +40,7 @@ class Kept(NamedTuple):
 @transaction
 def keep_contacts(
     contacts: Sequence[Contact], source: Source, endpoint_identity: str, signed: Signature, now: datetime
-) -> Script[Kept]:
+) -> Script[ContactsKept]:
     """Adds those that are new, and brings the others up to date; a name is never replaced by none."""
     kept = yield from _keep(contacts, source, endpoint_identity, now)
     after = {"source": source, **kept._asdict()}
@@ -51,7 +51,7 @@ def keep_contacts(
 @transaction
 def note_correspondents(
     addresses: Iterable[str], now: datetime, endpoint_identity: str = EVERY_MAILBOX
-) -> Script[Kept]:
+) -> Script[ContactsKept]:
     """The user has written to these addresses, given in any form. What an address book says of them stays as it is."""
     known = {address for each in addresses if (address := contact_address(each))}
     return (yield from _keep([Contact(address, "") for address in known], "sent", endpoint_identity, now))
@@ -71,18 +71,18 @@ def list_contacts(most: int, after: tuple[str, str] = ("", "")) -> Script[list[C
     return [_view(row) for row in rows]
 
 
-def _keep(contacts: Sequence[Contact], source: Source, endpoint_identity: str, now: datetime) -> Script[Kept]:
+def _keep(contacts: Sequence[Contact], source: Source, endpoint_identity: str, now: datetime) -> Script[ContactsKept]:
     if len(contacts) > MOST_AT_ONCE:
         raise BadInput("contacts", f"are {len(contacts):,}", f"give at most {MOST_AT_ONCE:,} at once")
     given = {contact.address: contact for contact in contacts}
     if not given:
-        return Kept(0, 0, 0)
+        return ContactsKept(0, 0, 0)
     found = yield sql("select_contacts_among", sorted(given), endpoint_identity)
     before = {address: (name, known) for address, name, known in found}
     rows = [_row(contact, source, before.get(contact.address)) for contact in given.values()]
     yield sql("upsert_contacts", rows_text(rows), endpoint_identity, now)
     changed = sum(address in before and before[address] != (name, known) for address, name, known in rows)
-    return Kept(len(given) - len(before), changed, len(before) - changed)
+    return ContactsKept(len(given) - len(before), changed, len(before) - changed)
 
 
 def _row(contact: Contact, source: Source, before: tuple[str, Source] | None) -> tuple[str, str, Source]:

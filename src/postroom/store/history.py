@@ -14,7 +14,7 @@ from postroom.store.engine.database import Notify, Script, query, sql, transacti
 
 
 @dataclass(frozen=True, slots=True)
-class Peeked:
+class WaitingMessage:
     """A waiting message, looked at without taking it."""
 
     message_id: UUID
@@ -40,9 +40,9 @@ class Depth:
 
 
 @query
-def peek(policy: Policy, most: int) -> Script[list[Peeked]]:
+def peek(policy: Policy, most: int) -> Script[list[WaitingMessage]]:
     """The first that wait, tier by tier."""
-    found: list[Peeked] = []
+    found: list[WaitingMessage] = []
     for tier in policy.tiers:
         if len(found) < most:
             rows = yield sql("peek_line", policy.queue, tier, most - len(found))
@@ -50,9 +50,11 @@ def peek(policy: Policy, most: int) -> Script[list[Peeked]]:
     return found
 
 
-def _peeked(queue: str, row: Sequence[Any]) -> Peeked:
+def _peeked(queue: str, row: Sequence[Any]) -> WaitingMessage:
     id, tier, state, attempts, accepted_at, kind, channel, text = row
-    return Peeked(as_uuid(id), queue, tier, state, attempts, as_time(accepted_at), kind, channel, from_json(text))
+    return WaitingMessage(
+        as_uuid(id), queue, tier, state, attempts, as_time(accepted_at), kind, channel, from_json(text)
+    )
 
 
 @query

@@ -32,7 +32,7 @@ EXPIRED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Leased:
+class LeasedMessage:
     """A message in the hands of one consumer. `counted` is the tier it counted for, above its own when it had aged."""
 
     id: UUID
@@ -58,7 +58,7 @@ class Leased:
         return parse_envelope(from_json(self.text))
 
 
-class Passed(NamedTuple):
+class EndedMessage(NamedTuple):
     """A message that left the queue or came back to it: where it was, since when it had been accepted, and its end."""
 
     queue: str
@@ -70,8 +70,8 @@ class Passed(NamedTuple):
 class Lease(NamedTuple):
     """What a consumer got, and what ended unprocessed on the way."""
 
-    messages: list[Leased]
-    passed: list[Passed]
+    messages: list[LeasedMessage]
+    passed: list[EndedMessage]
 
 
 @transaction
@@ -79,7 +79,7 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
     """Picks up to `most` messages, exactly as single picks would. `summary_id` is for a summary, should one be made."""
     ledger = yield from _locked_ledger(policy.queue)
     lines = yield from _lines(policy, most)
-    passed: list[Passed] = []
+    passed: list[EndedMessage] = []
     if any(stale(policy, tier, lines[tier], now) for tier in policy.auto_ack_after):
         passed = yield from _end_stale(policy, now)
         lines = yield from _lines(policy, most)
@@ -139,9 +139,9 @@ def _lines(policy: Policy, most: int, tiers: Sequence[str] = ()) -> Script[defau
     return lines
 
 
-def _end_stale(policy: Policy, now: datetime) -> Script[list[Passed]]:
+def _end_stale(policy: Policy, now: datetime) -> Script[list[EndedMessage]]:
     """Ends what has waited too long to be worth anyone's time, from the head of its tier on, a bounded number."""
-    passed: list[Passed] = []
+    passed: list[EndedMessage] = []
     for tier, patience in policy.auto_ack_after.items():
         lines = yield from _lines(policy, STALE_AT_ONCE, [tier])
         old = stale(policy, tier, lines[tier], now)
@@ -153,7 +153,7 @@ def _end_stale(policy: Policy, now: datetime) -> Script[list[Passed]]:
 
 def _coalesce(
     policy: Policy, picks: list[Pick], summary_id: UUID, now: datetime
-) -> Script[tuple[list[Pick], list[UUID], list[Passed]]]:
+) -> Script[tuple[list[Pick], list[UUID], list[EndedMessage]]]:
     """The last pick becomes a summary of all of its tier that is as young, unless it is the only one."""
     last = picks[-1]
     since = now - policy.coalesce_within[last.tier]
@@ -178,9 +178,9 @@ def _coalesce(
 
 def _leased(
     policy: Policy, pick: Pick, row: Sequence[Any], token: UUID, now: datetime, members: Sequence[UUID]
-) -> Leased:
+) -> LeasedMessage:
     _, attempts, id, policy_tier, ingestion_tier, endpoint, text, traceparent, count, accepted_at = row
-    return Leased(
+    return LeasedMessage(
         as_uuid(id),
         token,
         now + policy.lease,
@@ -200,7 +200,7 @@ def _leased(
     )
 
 
-def _with_members(leased: Leased) -> Script[Leased]:
+def _with_members(leased: LeasedMessage) -> Script[LeasedMessage]:
     """A summary that came back, with those it stands for."""
     rows = yield sql("select_members", leased.id, MOST_MEMBERS_NAMED)
     return replace(leased, members=tuple(as_uuid(id) for (id,) in rows))
@@ -208,9 +208,9 @@ def _with_members(leased: Leased) -> Script[Leased]:
 
 def _ended(
     seqs: Sequence[int], state: str, reason: str | None, linked_to: UUID | None, now: datetime
-) -> Script[list[Passed]]:
+) -> Script[list[EndedMessage]]:
     rows = yield sql("end_inbox", list(seqs), state, reason, linked_to, now)
-    passed = [Passed(queue, tier, as_time(accepted_at), state) for _, queue, tier, accepted_at in rows]
+    passed = [EndedMessage(queue, tier, as_time(accepted_at), state) for _, queue, tier, accepted_at in rows]
     yield from adding((Count("ended", each.queue, state) for each in passed), now, seqs[0] if seqs else 0)
     return passed
 
@@ -227,24 +227,27 @@ def _pairs(refs: Sequence[LeaseRef]) -> str:
 
 
 @transaction
-def ack(refs: Sequence[LeaseRef], now: datetime) -> Script[dict[LeaseRef, Passed]]:
+def ack(refs: Sequence[LeaseRef], now: datetime) -> Script[dict[LeaseRef, EndedMessage]]:
     """Ends them as done; returns those that were still held."""
     shard = refs[0].lease_token.int % SHARDS
     rows = yield sql("ack_inbox", _pairs(refs), now, hour_of(now), shard)
     named = {(str(ref.message_id), str(ref.lease_token)): ref for ref in refs}
-    return {named[str(id), str(token)]: Passed(queue, tier, as_time(at), "done") for id, token, queue, tier, at in rows}
+    return {
+        named[str(id), str(token)]: EndedMessage(queue, tier, as_time(at), "done")
+        for id, token, queue, tier, at in rows
+    }
 
 
 @transaction
 def nack(
     refs: Sequence[LeaseRef], reason: str, most_deliveries: Mapping[str, int], now: datetime
-) -> Script[dict[LeaseRef, Passed]]:
+) -> Script[dict[LeaseRef, EndedMessage]]:
     """Returns them to the heads of their tiers, or ends them as failed when they were handed out too often."""
     rows = yield sql("lock_leased", _pairs(refs), now)
     found = [(seq, queue, tier, attempts) for seq, _, _, queue, tier, attempts, _ in rows]
     states = yield from _returned(found, reason, most_deliveries, now)
     return {
-        LeaseRef(as_uuid(id), as_uuid(token)): Passed(queue, tier, as_time(at), states[seq])
+        LeaseRef(as_uuid(id), as_uuid(token)): EndedMessage(queue, tier, as_time(at), states[seq])
         for seq, id, token, queue, tier, _, at in rows
     }
 
@@ -319,7 +322,7 @@ def _worn_out(found: Sequence[tuple[int, str, str, int]], most_deliveries: Mappi
     return {seq: None for seq, queue, _, attempts in found if attempts >= most_deliveries.get(queue, attempts + 1)}
 
 
-def ending(leased: Leased, state: str, reason: str | None, now: datetime) -> Script[None]:
+def ending(leased: LeasedMessage, state: str, reason: str | None, now: datetime) -> Script[None]:
     """Part of a transaction: ends a leased message together with what it became."""
     rows = yield sql("lock_leased", _pairs([LeaseRef(leased.id, leased.token)]), now)
     if not rows:
@@ -327,7 +330,7 @@ def ending(leased: Leased, state: str, reason: str | None, now: datetime) -> Scr
     yield from _ended([rows[0][0]], state, reason, None, now)
 
 
-def ending_all(leased: Sequence[Leased], state: str, now: datetime) -> Script[None]:
+def ending_all(leased: Sequence[LeasedMessage], state: str, now: datetime) -> Script[None]:
     """Part of a transaction: ends leased messages together with what they became."""
     rows = yield sql("lock_leased", _pairs([LeaseRef(each.id, each.token) for each in leased]), now)
     if len(rows) < len(leased):
@@ -338,7 +341,7 @@ def ending_all(leased: Sequence[Leased], state: str, now: datetime) -> Script[No
 
 
 @transaction
-def give_up(leased: Leased, reason: str, now: datetime) -> Script[None]:
+def give_up(leased: LeasedMessage, reason: str, now: datetime) -> Script[None]:
     """Ends a leased message as failed, with the reason."""
     yield from ending(leased, "failed", reason, now)
 
@@ -356,7 +359,7 @@ def adopt_strays(policy: Policy, most: int) -> Script[int]:
 
 
 @transaction
-def sweep(policy: Policy, now: datetime) -> Script[list[Passed]]:
+def sweep(policy: Policy, now: datetime) -> Script[list[EndedMessage]]:
     """Ends what has waited too long, also while nobody asks for anything; at most STALE_AT_ONCE of each tier."""
     yield from _locked_ledger(policy.queue)
     return (yield from _end_stale(policy, now))

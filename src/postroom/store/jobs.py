@@ -83,7 +83,7 @@ def open_lease(token: UUID, holder: str, now: datetime, until: datetime) -> Scri
     yield sql("insert_lease", token, holder, until, now)
 
 
-class Pulse(NamedTuple):
+class HeartbeatReply(NamedTuple):
     """The answer to a heartbeat: whether the lease still holds, and which running jobs are to be canceled."""
 
     alive: bool
@@ -91,13 +91,13 @@ class Pulse(NamedTuple):
 
 
 @transaction
-def heartbeat(token: UUID, now: datetime, until: datetime, running: Sequence[int]) -> Script[Pulse]:
+def heartbeat(token: UUID, now: datetime, until: datetime, running: Sequence[int]) -> Script[HeartbeatReply]:
     """Renews the lease of everything the worker has claimed."""
     alive = yield sql("renew_lease", token, until, now)
     canceled: Rows = ()
     if alive and running:
         canceled = yield sql("select_cancel_requests", list(running), token)
-    return Pulse(bool(alive), frozenset(seq for (seq,) in canceled))
+    return HeartbeatReply(bool(alive), frozenset(seq for (seq,) in canceled))
 
 
 @transaction

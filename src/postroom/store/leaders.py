@@ -10,7 +10,7 @@ from postroom.store.engine.database import Script, query, sql, transaction
 NEGLECTED_AFTER = timedelta(minutes=2)
 
 
-class Neglected(NamedTuple):
+class OverdueWork(NamedTuple):
     """Work that a leader would long have seen to."""
 
     due_jobs: int
@@ -48,7 +48,7 @@ def leader(name: str) -> Script[tuple[str, datetime, int] | None]:
 
 
 @query
-def neglected(now: datetime) -> Script[Neglected]:
+def neglected(now: datetime) -> Script[OverdueWork]:
     """What nobody has seen to: there is no leader, or it goes by a wrong clock."""
     ((due_jobs, dead_workers),) = yield sql("count_neglected", now - NEGLECTED_AFTER)
-    return Neglected(due_jobs, dead_workers)
+    return OverdueWork(due_jobs, dead_workers)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from postroom.core.errors import NotFound
 from postroom.core.jobs.job import NewJob
-from postroom.core.mail.message import Mail
+from postroom.core.mail.message import MailContent
 from postroom.core.rules.conditions import Subject, recipients
 from postroom.core.rules.learning import list_of
 from postroom.store import inbox
@@ -54,10 +54,10 @@ class HandOver(NamedTuple):
     the job for the message it becomes.
     """
 
-    leased: inbox.Leased
+    leased: inbox.LeasedMessage
     account: Account
     ids: tuple[UUID, UUID]
-    mail: Mail
+    mail: MailContent
     classify: Callable[[UUID], NewJob]
 
 
@@ -79,10 +79,10 @@ def store_messages(handed_over: Sequence[HandOver], now: datetime) -> Script[Non
 
 @transaction
 def store_message(
-    leased: inbox.Leased,
+    leased: inbox.LeasedMessage,
     account: Account,
     ids: tuple[UUID, UUID],
-    mail: Mail,
+    mail: MailContent,
     classify: Callable[[UUID], NewJob],
     now: datetime,
 ) -> Script[None]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.rules.agreement import Moved
+from postroom.core.rules.agreement import OwnerLabelChange
 from postroom.store import decisions
 from postroom.store.engine.codecs import as_uuid, from_json, json_text
 from postroom.store.engine.database import Notify, Script, sql, transaction
@@ -30,7 +30,7 @@ def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: dateti
     To be told twice does no harm: what is on already is not put on again.
     """
     rows = yield sql("select_messages_of", endpoint_identity, sorted({each.message_id for each in changes}))
-    moves: dict[UUID, Moved] = {}
+    moves: dict[UUID, OwnerLabelChange] = {}
     for id, provider_id, labels_json, deleted_at, account_id in rows:
         before = frozenset[str](from_json(labels_json))
         after, deleted = before, deleted_at is not None
@@ -43,8 +43,8 @@ def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: dateti
             yield from noticing_labels(as_uuid(account_id), after - before, now)
         if deleted and deleted_at is None:
             yield sql("mark_message_deleted", as_uuid(id), now)
-        moved = Moved(after - before, before - after, deleted and deleted_at is None)
-        if moved != Moved():
+        moved = OwnerLabelChange(after - before, before - after, deleted and deleted_at is None)
+        if moved != OwnerLabelChange():
             moves[as_uuid(id)] = moved
     if moves:
         yield from learning_from(moves, now)

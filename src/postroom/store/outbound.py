@@ -29,7 +29,7 @@ from postroom.store.pauses import unless_paused
 from postroom.store.protection import protected_now
 from postroom.store.restores import sent_before_restore, settling_at_admission
 
-Kind = Literal["forward", "reply"]
+DeliveryKind = Literal["forward", "reply"]
 Withdrawn = Literal["canceled", "expired"]
 DraftIds = tuple[str, str]
 """The id of a draft, and that of the message in it."""
@@ -42,7 +42,7 @@ class NewDelivery:
     id: UUID
     account_id: UUID
     action_id: UUID
-    kind: Kind
+    kind: DeliveryKind
     recipients: tuple[str, ...]
     subject: str
     mime: str = field(repr=False)
@@ -50,7 +50,7 @@ class NewDelivery:
     source_key: str | None = None
 
 
-class Guard(NamedTuple):
+class SendGuard(NamedTuple):
     """What is looked at again in the transaction that admits. Without `once_since`, whom it goes to does not matter."""
 
     sender: str
@@ -59,7 +59,7 @@ class Guard(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Leased:
+class LeasedDelivery:
     """A delivery in the hands of a sender."""
 
     id: UUID
@@ -81,7 +81,7 @@ class Leased:
 
 
 @transaction
-def admit_delivery(job: Job, new: NewDelivery, guard: Guard, now: datetime) -> Script[str | None]:
+def admit_delivery(job: Job, new: NewDelivery, guard: SendGuard, now: datetime) -> Script[str | None]:
     """The mail waits to be sent, and the job has done its part; or, for the reason returned, it is not sent.
 
     Raises Parked while a pause stands. An account is locked, so that two answers to one sender are not both the first.
@@ -140,16 +140,16 @@ def any_delivery_due(now: datetime) -> Script[bool]:
 
 
 @transaction
-def lease_deliveries(lease_token: UUID, most: int, now: datetime, until: datetime) -> Script[list[Leased]]:
+def lease_deliveries(lease_token: UUID, most: int, now: datetime, until: datetime) -> Script[list[LeasedDelivery]]:
     """Takes those that are due, the longest due first, and those whose sender has died. The token is new each time."""
     yield sql("return_deliveries", now)
     yield sql("lease_deliveries", lease_token, until, most, now)
     return [_leased(lease_token, row) for row in (yield sql("select_leased_deliveries", lease_token, until))]
 
 
-def _leased(lease_token: UUID, row: Sequence[Any]) -> Leased:
+def _leased(lease_token: UUID, row: Sequence[Any]) -> LeasedDelivery:
     id, account_id, action_id, thread_id, attempts, draft_id, draft_message_id, created_at, asked_at, account = row
-    return Leased(
+    return LeasedDelivery(
         as_uuid(id),
         lease_token,
         as_uuid(account_id),

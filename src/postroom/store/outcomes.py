@@ -11,8 +11,25 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.rules.agreement import SETTLING, Done, Judgement, Moved, agreement, is_ours, taken_back
-from postroom.core.rules.learning import WITHIN, Handled, Origin, Reversed, Suggested, deeds_of, exception_for, repeated
+from postroom.core.rules.agreement import (
+    SETTLING,
+    Judgement,
+    OwnerLabelChange,
+    PastAction,
+    agreement,
+    is_ours,
+    taken_back,
+)
+from postroom.core.rules.learning import (
+    WITHIN,
+    HandledMessage,
+    Origin,
+    Reversed,
+    Suggested,
+    exception_for,
+    owner_changes,
+    repeated,
+)
 from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
 from postroom.store.engine.database import Rows, Script, query, sql
 from postroom.store.proposals import proposing
@@ -33,7 +50,7 @@ class _Decided:
     rule_name: str | None
     conditions: Mapping[str, Any] | None
     priority: int | None
-    done: Done | None
+    done: PastAction | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +63,7 @@ class OutcomeView:
     observed_at: datetime
 
 
-def learning_from(moves: Mapping[UUID, Moved], now: datetime) -> Script[None]:
+def learning_from(moves: Mapping[UUID, OwnerLabelChange], now: datetime) -> Script[None]:
     """Part of a transaction: messages of one account, and what changed about each in its mailbox."""
     theirs = yield from _not_ours(moves, now)
     if not theirs:
@@ -62,8 +79,8 @@ def learning_from(moves: Mapping[UUID, Moved], now: datetime) -> Script[None]:
     yield from proposing([each for each in found if each is not None], now)
 
 
-def _not_ours(moves: Mapping[UUID, Moved], now: datetime) -> Script[dict[UUID, Moved]]:
-    hands: defaultdict[UUID, list[Done]] = defaultdict(list)
+def _not_ours(moves: Mapping[UUID, OwnerLabelChange], now: datetime) -> Script[dict[UUID, OwnerLabelChange]]:
+    hands: defaultdict[UUID, list[PastAction]] = defaultdict(list)
     for message_id, action_type, executed_at, hint in (yield sql("select_hands_on", list(moves), now - SETTLING)):
         hands[as_uuid(message_id)].append(_done(action_type, executed_at, hint))
     return {id: moved for id, moved in moves.items() if not is_ours(moved, hands[id], now)}
@@ -76,7 +93,7 @@ def _origins(rows: Rows) -> tuple[UUID, dict[UUID, Origin]]:
 
 def _judging(
     decided: Sequence[_Decided],
-    moves: Mapping[UUID, Moved],
+    moves: Mapping[UUID, OwnerLabelChange],
     origins: Mapping[UUID, Origin],
     label_ids: Mapping[str, str],
     own_labels: Mapping[str, str],
@@ -100,7 +117,7 @@ def _judging(
     return reversals
 
 
-def _answer(decided: _Decided, moved: Moved, now: datetime) -> Judgement | None:
+def _answer(decided: _Decided, moved: OwnerLabelChange, now: datetime) -> Judgement | None:
     """To what was really done there is one answer that can be told: to take it back."""
     what = None if decided.done is None else taken_back(decided.done, moved, now)
     return None if what is None else Judgement(False, what)
@@ -108,12 +125,12 @@ def _answer(decided: _Decided, moved: Moved, now: datetime) -> Judgement | None:
 
 def _repetitions(
     account_id: UUID,
-    moves: Mapping[UUID, Moved],
+    moves: Mapping[UUID, OwnerLabelChange],
     origins: Mapping[UUID, Origin],
     own_labels: Mapping[str, str],
     now: datetime,
 ) -> Script[list[Suggested | None]]:
-    deeds = {id: done for id, moved in moves.items() if (done := deeds_of(moved, own_labels))}
+    deeds = {id: done for id, moved in moves.items() if (done := owner_changes(moved, own_labels))}
     if not deeds:
         return []
     wanted = [origins[id] for id in deeds]
@@ -134,7 +151,7 @@ def _named(parameters: Mapping[str, Any], label_ids: Mapping[str, str]) -> str |
     return label_ids.get(label) or label_ids.get(label.casefold())
 
 
-def _reversed(each: _Decided, origin: Origin, moved: Moved, what: str) -> Reversed:
+def _reversed(each: _Decided, origin: Origin, moved: OwnerLabelChange, what: str) -> Reversed:
     return Reversed(
         each.id,
         each.message_id,
@@ -163,13 +180,13 @@ def _decided(row: Sequence[Any]) -> _Decided:
     )
 
 
-def _done(action_type: str, executed_at: Any, hint: str | None) -> Done:
-    return Done(action_type, as_optional_time(executed_at), {} if hint is None else from_json(hint))
+def _done(action_type: str, executed_at: Any, hint: str | None) -> PastAction:
+    return PastAction(action_type, as_optional_time(executed_at), {} if hint is None else from_json(hint))
 
 
-def _handled(row: Sequence[Any]) -> Handled:
+def _handled(row: Sequence[Any]) -> HandledMessage:
     id, sender, domain, list_id, arrived, labels, deleted_at, touched = row
-    return Handled(
+    return HandledMessage(
         as_uuid(id),
         Origin(sender, domain, list_id),
         frozenset(from_json(arrived)),

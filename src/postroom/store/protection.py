@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.safety import Protected, Surroundings
+from postroom.core.actions.safety import Protected, SafetyFacts
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses, canonical, canonical_domain
 from postroom.core.mail.auto_reply import answer_goes_to, why_not_answered
@@ -17,7 +17,7 @@ from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.mail import StoredMessage
 from postroom.store.pauses import ALL, recalling
 
-Kind = Literal["sender", "domain", "label"]
+ProtectedKind = Literal["sender", "domain", "label"]
 ShadowKind = Literal["category", "model"]
 HOUR = timedelta(hours=1)
 LONGEST_VALUE = 320
@@ -50,7 +50,7 @@ class Restraints:
 
 
 @transaction
-def protect(kind: Kind, value: str, reason: str, signed: Signature, now: datetime) -> Script[str]:
+def protect(kind: ProtectedKind, value: str, reason: str, signed: Signature, now: datetime) -> Script[str]:
     """Returns the value as it is kept and compared. Raises BadInput for a label that no mailbox is known to have: it
     would protect nothing, without a word."""
     value = _compared(kind, value)
@@ -63,7 +63,7 @@ def protect(kind: Kind, value: str, reason: str, signed: Signature, now: datetim
 
 
 @transaction
-def unprotect(kind: Kind, value: str, signed: Signature, now: datetime) -> Script[bool]:
+def unprotect(kind: ProtectedKind, value: str, signed: Signature, now: datetime) -> Script[bool]:
     """False when it was not protected."""
     value = _compared(kind, value)
     removed = yield sql("delete_protected", kind, value)
@@ -167,9 +167,9 @@ def protected_now(account_id: UUID) -> Script[Protected]:
     return Protected(frozenset(found["sender"]), frozenset(found["domain"]), frozenset(found["label"]), ids)
 
 
-def surroundings(message: StoredMessage, found: Restraints) -> Surroundings:
+def surroundings(message: StoredMessage, found: Restraints) -> SafetyFacts:
     """What safety looks at, of a stored message."""
-    return Surroundings(
+    return SafetyFacts(
         message.subject.sender,
         message.subject.labels,
         found.protected,
@@ -179,7 +179,7 @@ def surroundings(message: StoredMessage, found: Restraints) -> Surroundings:
     )
 
 
-def _compared(kind: Kind, value: str) -> str:
+def _compared(kind: ProtectedKind, value: str) -> str:
     """The form in which senders, their domains and labels of stored mail are compared: any other would never match."""
     given = value.strip()
     if not given or len(given) > LONGEST_VALUE or not given.isprintable():

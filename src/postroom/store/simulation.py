@@ -14,15 +14,15 @@ from postroom.store.mail import StoredMessage
 CALLS_AVERAGED = 1_000
 
 
-class Place(NamedTuple):
+class MessagePlace(NamedTuple):
     """Of a message, in the order of acceptance."""
 
     seq: int
     id: UUID
 
 
-BEGINNING = Place(-1, UUID(int=0))
-END = Place(2**63 - 1, UUID(int=2**128 - 1))
+BEGINNING = MessagePlace(-1, UUID(int=0))
+END = MessagePlace(2**63 - 1, UUID(int=2**128 - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastMessage:
     """A message as it was on arrival. Its labels are ids: names are those of the account."""
 
-    place: Place
+    place: MessagePlace
     at: datetime
     message: StoredMessage
 
@@ -63,16 +63,18 @@ class CallCost(NamedTuple):
 
 
 @query
-def back_from(place: Place, wanted: Wanted, most: int) -> Script[tuple[int, Place]]:
+def back_from(place: MessagePlace, wanted: Wanted, most: int) -> Script[tuple[int, MessagePlace]]:
     """How many wanted messages lie right before the place, up to `most`, and the place of the oldest of these."""
     rows = yield sql("select_back", wanted.account, wanted.since, place.seq, place.id, most)
     for count, seq, id in rows:
-        return int(count), Place(seq, as_uuid(id))
+        return int(count), MessagePlace(seq, as_uuid(id))
     return 0, place
 
 
 @query
-def past_after(place: Place, wanted: Wanted, needed: Needed, most: int, most_text: int) -> Script[list[Past]]:
+def past_after(
+    place: MessagePlace, wanted: Wanted, needed: Needed, most: int, most_text: int
+) -> Script[list[PastMessage]]:
     """The next messages in the order of acceptance: as many as there are before their texts have `most_text`
     characters, and the one with which they do."""
     rows = yield sql("select_past", wanted.account, wanted.since, place.seq, place.id, needed.text, most, most_text)
@@ -95,7 +97,7 @@ def call_cost() -> Script[CallCost]:
     return CallCost(int(calls), None if micros is None else float(micros))
 
 
-def _past(row: Sequence[Any], needed: Needed) -> Past:
+def _past(row: Sequence[Any], needed: Needed) -> PastMessage:
     (seq, id, account_id, provider_id, sender, subject, headers, labels, body, has_attachment, tier, sent_at, at,
         email) = row  # fmt: skip
     kept = tuple((name, value) for name, value in from_json(headers))
@@ -110,4 +112,4 @@ def _past(row: Sequence[Any], needed: Needed) -> Past:
         as_time(sent_at),
     )
     message = StoredMessage(as_uuid(id), as_uuid(account_id), provider_id, looked_at, tier, email)
-    return Past(Place(seq, message.id), as_time(at), message)
+    return PastMessage(MessagePlace(seq, message.id), as_time(at), message)

@@ -65,14 +65,14 @@ class KeptToken:
     secret_sha256: str = field(repr=False)
 
 
-class Minted(NamedTuple):
+class NewTokenText(NamedTuple):
     """A new token, and its text, which is to be shown once and kept nowhere."""
 
     token: NewToken
     text: str
 
 
-class Claimed(NamedTuple):
+class ClaimedToken(NamedTuple):
     """Which token a text claims to be, and the hash of the secret that is to prove it."""
 
     id: UUID
@@ -86,7 +86,7 @@ def mint(
     expires_at: datetime | None = None,
     account_id: UUID | None = None,
     channels: Sequence[str] = (),
-) -> Minted:
+) -> NewTokenText:
     """A new token with a secret of its own. A connector is bound to an endpoint identity and to channels, those of the
     identity when none are given; an agent may be bound to an account, and then sees the mail of that one only.
     """
@@ -106,13 +106,13 @@ def mint(
     id, secret = new_id(), secrets.token_urlsafe(SECRET_BYTES)
     bound = tuple(sorted(set(channels) or channels_of(identity))) if identity is not None else None
     token = NewToken(id, role, _hash(secret), identity, name, expires_at, account_id, bound)
-    return Minted(token, f"postroom_{id.hex}_{secret}")
+    return NewTokenText(token, f"postroom_{id.hex}_{secret}")
 
 
-def read_token(text: str) -> Claimed | None:
+def read_token(text: str) -> ClaimedToken | None:
     """What the text claims, or None when it is no token at all."""
     match = _TEXT.fullmatch(text)
-    return Claimed(UUID(match[1]), _hash(match[2])) if match else None
+    return ClaimedToken(UUID(match[1]), _hash(match[2])) if match else None
 
 
 @transaction

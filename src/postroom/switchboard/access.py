@@ -59,7 +59,7 @@ def not_its_channel(principal: Principal) -> AccessRefused:
     )
 
 
-def may_hand_in(principal: Principal, envelope: object) -> bool:
+def may_ingest(principal: Principal, envelope: object) -> bool:
     """Whether the envelope's channel is one of the caller's; what is no channel at all is the intake's to refuse."""
     if not isinstance(envelope, dict):
         return True

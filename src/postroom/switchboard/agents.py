@@ -21,7 +21,7 @@ class Outcome(Protocol):
     def ruling(self) -> Ruling: ...
 
 
-class AgentDesk(Protocol):
+class AgentService(Protocol):
     """Takes proposals and undoes actions; it has no way to approve one."""
 
     async def propose(

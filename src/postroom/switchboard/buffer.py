@@ -27,7 +27,7 @@ from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.history import Peeked
+from postroom.store.history import WaitingMessage
 from postroom.store.inbox import LeaseRef
 from postroom.telemetry.tracing import span, tell
 
@@ -42,7 +42,7 @@ MOST_REPLAYED = 10_000
 NAMED_IN_AUDIT = 20
 TOLD_ONE_BY_ONE = 50
 
-__all__ = ["Buffer", "Delivery", "LeaseRef", "Peeked", "QueueStats", "TierStats"]
+__all__ = ["Buffer", "Delivery", "LeaseRef", "QueueStats", "TierStats", "WaitingMessage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Buffer:
 
     async def _leased_within(
         self, policy: Policy, most: int, wait: timedelta, left: asyncio.Event
-    ) -> list[inbox.Leased]:
+    ) -> list[inbox.LeasedMessage]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait.total_seconds()
         woken = asyncio.Event()
@@ -142,7 +142,7 @@ class Buffer:
             leaving.cancel()
             subscription.close()
 
-    async def _lease_whole(self, policy: Policy, most: int) -> list[inbox.Leased]:
+    async def _lease_whole(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
         """One look that is never broken off in the middle: whoever is canceled meanwhile leaves nothing leased."""
         looking = asyncio.create_task(self._look(policy, most))
         try:
@@ -152,7 +152,7 @@ class Buffer:
             returning.add_done_callback(self._ending.discard)
             raise
 
-    async def _look(self, policy: Policy, most: int) -> list[inbox.Leased]:
+    async def _look(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
         """Of those who wait for the same queue one looks at a time, and first whether there is anything at all: idle
         consumers only read.
         """
@@ -164,13 +164,13 @@ class Buffer:
             (self._found_empty.discard if leased else self._found_empty.add)(policy.queue)
             return leased
 
-    async def _return_looked(self, looking: asyncio.Task[list[inbox.Leased]]) -> None:
+    async def _return_looked(self, looking: asyncio.Task[list[inbox.LeasedMessage]]) -> None:
         try:
             await self._give_back(await looking)
         except PostroomError as error:
             log.warning("queue.not_given_back", error=type(error).__name__)
 
-    async def _give_back(self, leased: Sequence[inbox.Leased]) -> None:
+    async def _give_back(self, leased: Sequence[inbox.LeasedMessage]) -> None:
         """As if it had never been leased: nobody saw it."""
         if leased:
             refs = [LeaseRef(each.id, each.token) for each in leased]
@@ -183,7 +183,7 @@ class Buffer:
         if self._ending:
             await asyncio.wait(self._ending)
 
-    async def lease(self, policy: Policy, most: int) -> list[inbox.Leased]:
+    async def lease(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
         """One look at the queue, and what it yields."""
         now = self._clock()
         messages, passed = await self._database.run(inbox.lease(policy, most, new_id(), now, new_id()))
@@ -214,7 +214,7 @@ class Buffer:
             self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
         return [None if ref in back else _lost(ref) for ref in refs]
 
-    async def peek(self, queue: str, most: int = 10) -> list[Peeked]:
+    async def peek(self, queue: str, most: int = 10) -> list[WaitingMessage]:
         """The first that wait, tier by tier; nothing is taken."""
         if not 1 <= most <= MOST_AT_ONCE:
             raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
@@ -289,14 +289,14 @@ class Buffer:
     def _most_deliveries(self) -> dict[str, int]:
         return {name: self._queues[name].most_deliveries for name in self._queues.names}
 
-    def _count_lease(self, leased: inbox.Leased, now: datetime) -> None:
+    def _count_lease(self, leased: inbox.LeasedMessage, now: datetime) -> None:
         override = "true" if leased.starvation_override else "false"
         self._tally.count(DEQUEUE_BY_TIER, leased.tier, leased.queue, override)
         self._tally.count(LIFECYCLE_TRANSITION, leased.queue, "waiting", "leased")
         if leased.counted != leased.tier:
             self._tell("message.promoted", leased.queue, leased.tier, now - leased.accepted_at)
 
-    def _count_passed(self, passed: Iterable[inbox.Passed], now: datetime) -> None:
+    def _count_passed(self, passed: Iterable[inbox.EndedMessage], now: datetime) -> None:
         """A few are told one by one; of the thousands that a summary may have, the longest wait stands for all."""
         groups: defaultdict[tuple[str, str, str], list[timedelta]] = defaultdict(list)
         for each in passed:
@@ -309,7 +309,7 @@ class Buffer:
             for wait in waits:
                 self._tell(f"message.{state}", queue, tier, wait)
 
-    def count_ends(self, ends: Iterable[inbox.Passed], now: datetime) -> None:
+    def count_ends(self, ends: Iterable[inbox.EndedMessage], now: datetime) -> None:
         for each in ends:
             self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
             self._tally.observe(PROCESS_LATENCY, _milliseconds(now - each.accepted_at), each.queue, each.tier)
@@ -325,7 +325,7 @@ async def _set_after(first: asyncio.Event, second: asyncio.Event) -> None:
     second.set()
 
 
-def _delivery(leased: inbox.Leased) -> Delivery:
+def _delivery(leased: inbox.LeasedMessage) -> Delivery:
     return Delivery(
         leased.id,
         leased.token,

@@ -102,7 +102,7 @@ class Dispatcher:
         await self._hand_over(leased)
         return len(leased)
 
-    async def _hand_over(self, leased: Sequence[inbox.Leased]) -> None:
+    async def _hand_over(self, leased: Sequence[inbox.LeasedMessage]) -> None:
         """In the order of the picks: all in one transaction or, when one of them is in trouble, one after another.
 
         Raises only when the database is away; what was not stored then returns when its lease runs out.
@@ -125,7 +125,7 @@ class Dispatcher:
             for each in ready:
                 self._note_handed_over(each)
 
-    async def _accounts_of(self, leased: Sequence[inbox.Leased]) -> dict[str, mail.Account | Exception]:
+    async def _accounts_of(self, leased: Sequence[inbox.LeasedMessage]) -> dict[str, mail.Account | Exception]:
         """Each read once, or why it cannot be: that is the trouble of its own messages only."""
         found: dict[str, mail.Account | Exception] = {}
         for identity in {message.endpoint_identity for message in leased}:
@@ -137,7 +137,7 @@ class Dispatcher:
                 found[identity] = error
         return found
 
-    async def _prepared(self, message: inbox.Leased, account: mail.Account | Exception) -> "_Ready | None":
+    async def _prepared(self, message: inbox.LeasedMessage, account: mail.Account | Exception) -> "_Ready | None":
         """What is to be stored of a message. One that cannot be read, or has no account, fails here."""
         try:
             if isinstance(account, Exception):
@@ -176,7 +176,7 @@ class Dispatcher:
         self._count_end(ready.handed_over.leased, "done")
         self._outstanding.add(ready.job_id)
 
-    def _classify(self, account_id: UUID, job_id: UUID, message: inbox.Leased) -> Callable[[UUID], NewJob]:
+    def _classify(self, account_id: UUID, job_id: UUID, message: inbox.LeasedMessage) -> Callable[[UUID], NewJob]:
         """Makes the job for whichever row the message becomes; the same job each time it is asked.
 
         The metadata has a key of its own: the whole message, coming after it, is looked at whatever became of that job.
@@ -197,7 +197,7 @@ class Dispatcher:
 
         return make
 
-    async def _give_up(self, message: inbox.Leased, error: Exception) -> None:
+    async def _give_up(self, message: inbox.LeasedMessage, error: Exception) -> None:
         log.warning("dispatcher.message_failed", message=str(message.id), error=type(error).__name__)
         try:
             await self._database.run(inbox.give_up(message, _reason(error), self._clock()))
@@ -206,8 +206,8 @@ class Dispatcher:
         else:
             self._count_end(message, "failed")
 
-    def _count_end(self, message: inbox.Leased, state: str) -> None:
-        ended = inbox.Passed(message.queue, message.tier, message.accepted_at, state)
+    def _count_end(self, message: inbox.LeasedMessage, state: str) -> None:
+        ended = inbox.EndedMessage(message.queue, message.tier, message.accepted_at, state)
         self._buffer.count_ends([ended], self._clock())
 
 

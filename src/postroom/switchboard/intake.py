@@ -28,16 +28,16 @@ from postroom.core.metrics import (
     MESSAGE_RECEIVED,
     MESSAGE_REFUSED,
 )
+from postroom.core.queue.content_hash import content_hash
 from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.queue.queues import Queues
-from postroom.core.queue.sameness import content_hash
 from postroom.core.tally import Tally
 from postroom.core.traceparent import is_traceparent
-from postroom.store.acceptance import Accepted, Incoming, Outcome, accept_many
+from postroom.store.acceptance import Accepted, Outcome, RoutedEnvelope, accept_many
+from postroom.store.engine.batcher import Batcher
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.gather import Gatherer
 from postroom.switchboard.disk import COME_BACK, DiskReserve
 from postroom.telemetry.tracing import current_traceparent, span, tell
 
@@ -63,7 +63,7 @@ class Intake:
         self._clock = clock
         self._queues = queues or Queues()
         self._tally = tally or Tally()
-        self._accept = Gatherer(self._flush, AT_ONCE, lambda item: len(item.text), HEAVIEST)
+        self._accept = Batcher(self._flush, AT_ONCE, lambda item: len(item.text), HEAVIEST)
 
     async def ingest(self, data: object, bound_to: str | None = None) -> Accepted:
         """Accepts one envelope. What this returns for is on disk."""
@@ -88,7 +88,7 @@ class Intake:
         except IntakeRefused as error:
             raise self._counted_refusal(error) from error.__cause__
         results: list[Accepted | PostroomError] = []
-        good: list[tuple[int, Incoming]] = []
+        good: list[tuple[int, RoutedEnvelope]] = []
         for item in items:
             try:
                 good.append((len(results), self._checked(item, bound_to)))
@@ -100,7 +100,7 @@ class Intake:
         return results
 
     async def _accept_all(
-        self, good: Sequence[tuple[int, Incoming]], results: list[Accepted | PostroomError], started: float
+        self, good: Sequence[tuple[int, RoutedEnvelope]], results: list[Accepted | PostroomError], started: float
     ) -> None:
         with span("ingest.batch"):
             asked = [self._accept(each if each.traceparent else self._traced(each)) for _, each in good]
@@ -126,7 +126,7 @@ class Intake:
         if self._reserve is not None:
             self._reserve.check()
 
-    def _checked(self, data: object, bound_to: str | None) -> Incoming:
+    def _checked(self, data: object, bound_to: str | None) -> RoutedEnvelope:
         envelope = parse_envelope(data)
         if bound_to is not None and envelope.source.endpoint_identity != bound_to:
             raise Refused(
@@ -134,16 +134,18 @@ class Intake:
             )
         policy, text = self._queues.of(envelope), envelope_text(envelope)
         content = None if policy.same_text_within is None else content_hash(envelope, policy.same_text_ignores)
-        return Incoming(new_id(), envelope, text, policy, policy.tier_of(envelope), _traceparent(envelope), content)
+        return RoutedEnvelope(
+            new_id(), envelope, text, policy, policy.tier_of(envelope), _traceparent(envelope), content
+        )
 
-    def _traced(self, incoming: Incoming) -> Incoming:
+    def _traced(self, incoming: RoutedEnvelope) -> RoutedEnvelope:
         """With the span it is accepted in as the parent of all that follows."""
         current = current_traceparent()
         if current is None or current == incoming.traceparent:
             return incoming
         return replace(incoming, traceparent=current)
 
-    async def _flush(self, items: list[Incoming]) -> list[Outcome | PostroomError]:
+    async def _flush(self, items: list[RoutedEnvelope]) -> list[Outcome | PostroomError]:
         try:
             return list(await self._database.run(accept_many(items, self._clock())))
         except (DatabaseFull, DatabaseReplaced) as error:
@@ -154,7 +156,7 @@ class Intake:
         # One of them is more than the schema can take: it must not hurt those it happened to travel with.
         return [outcome for item in items for outcome in await self._flush([item])]
 
-    def _answered(self, incoming: Incoming, outcome: Outcome | PostroomError, started: float) -> Accepted:
+    def _answered(self, incoming: RoutedEnvelope, outcome: Outcome | PostroomError, started: float) -> Accepted:
         if not isinstance(outcome, Accepted):
             raise outcome
         queue, tally = incoming.policy.queue, self._tally

@@ -9,14 +9,14 @@ from postroom.core.queue.queues import Queues
 from postroom.core.tally import Tally
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
-from postroom.switchboard.agents import AgentDesk
+from postroom.switchboard.agents import AgentService
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.searches import Searches
 from postroom.switchboard.token_check import TokenCheck
 
 
-class Repeats:
+class RecentRepeats:
     """Who was refused, or looked at, what a moment ago: a caller who does not stop cannot fill the audit log."""
 
     def __init__(self, quiet: timedelta = timedelta(minutes=1), most: int = 10_000) -> None:
@@ -47,11 +47,11 @@ class Services:
     token_check: TokenCheck
     tally: Tally
     clock: Clock
-    refusals: Repeats = field(default_factory=Repeats)
-    looks: Repeats = field(default_factory=Repeats)
+    refusals: RecentRepeats = field(default_factory=RecentRepeats)
+    looks: RecentRepeats = field(default_factory=RecentRepeats)
     searches: Searches = field(default_factory=Searches)
     credentials: AccessTokens | None = None
-    agents: AgentDesk | None = None
+    agents: AgentService | None = None
     requests: ConnectorRequests = field(init=False)
 
     def __post_init__(self) -> None:

@@ -105,7 +105,7 @@ def _headers(settings: TelemetrySettings) -> dict[str, str]:
     return read_headers(settings.otlp_headers.get_secret_value()) if settings.otlp_headers is not None else {}
 
 
-class Seldom(logging.Filter):
+class RateLimitedFilter(logging.Filter):
     """Lets one record through every ten minutes."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
@@ -120,7 +120,7 @@ class Seldom(logging.Filter):
         return True
 
 
-_seldom = Seldom()
+_seldom = RateLimitedFilter()
 
 
 def quiet_libraries() -> None:

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from postroom.dashboard.assets import load_assets
-from postroom.dashboard.broadcast import Broadcast, Rhythm
+from postroom.dashboard.broadcast import Broadcast, UpdateIntervals
 from postroom.dashboard.feed import Feed
 from postroom.dashboard.pages import Pages
 from postroom.dashboard.switch import Switch, switch_routes
@@ -30,7 +30,7 @@ def create_dashboard(
     allowed_hosts: Collection[str],
     account: str,
     started_at: datetime,
-    rhythm: Rhythm | None = None,
+    rhythm: UpdateIntervals | None = None,
     routes: Sequence[BaseRoute] = (),
     own_doors: Sequence[str] = (),
     switch: Switch | None = None,
@@ -43,7 +43,7 @@ def create_dashboard(
     """
     assets = load_assets()
     pages = Pages(assets, account, started_at)
-    broadcast = Broadcast(feed, pages.board, rhythm or Rhythm())
+    broadcast = Broadcast(feed, pages.board, rhythm or UpdateIntervals())
     app = FastAPI(
         title="Postroom",
         openapi_url=None,

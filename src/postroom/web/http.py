@@ -22,7 +22,7 @@ from postroom.core.strict import exact_json
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import COME_BACK_S, UNAVAILABLE, AccessRefused, Problem, is_expected, problem_of
 from postroom.switchboard.services import Services
-from postroom.switchboard.tools.ingest_calls import Call, hand_in, hand_in_many
+from postroom.switchboard.tools.ingest_calls import Call, ingest_many, ingest_one
 from postroom.switchboard.tools.ingest_schemas import MOST_IN_BATCH
 from postroom.web.door import Door, RawHeaders, TurnedAway, host_patterns, values_of
 from postroom.web.mcp_server import LINE, PRINCIPAL, build_server
@@ -78,11 +78,11 @@ class IngestEndpoint:
 
     async def _ingest(self, call: Call, content: Any) -> object:
         if not isinstance(content, list):
-            return await hand_in(call, content)
+            return await ingest_one(call, content)
         items = cast("list[Any]", content)
         if not 1 <= len(items) <= MOST_IN_BATCH:
             raise BadInput("body", f"holds {len(items)} envelopes", f"send 1 to {MOST_IN_BATCH} at once")
-        return await hand_in_many(call, items)
+        return await ingest_many(call, items)
 
 
 class McpEndpoint:

@@ -83,7 +83,7 @@ def any_answer_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 def prompts_that_remember(monkeypatch: pytest.MonkeyPatch) -> None:
     build, seen = prompt.build_prompt, list[str]()
 
-    def built(mail: prompt.PromptMail, *wishes: Any) -> prompt.Prompt:
+    def built(mail: prompt.PromptMessage, *wishes: Any) -> prompt.Prompt:
         seen.append(mail.subject.body_text)
         told = replace(mail.subject, body_text="\n".join(seen[-2:]))
         return build(replace(mail, subject=told), *wishes)
@@ -103,13 +103,13 @@ def a_fence_that_can_be_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_talkative_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = engine.Court.by_model
+    judge = engine.Safeguards.by_model
 
-    def told(court: engine.Court, message: Any, advice: engine.Advice, outcome: Any) -> engine.Verdict:
+    def told(court: engine.Safeguards, message: Any, advice: engine.Advice, outcome: Any) -> engine.Verdict:
         structlog.get_logger().info("model.decided", why=advice.decision.rationale)
         return judge(court, message, advice, outcome)
 
-    monkeypatch.setattr(engine.Court, "by_model", told)
+    monkeypatch.setattr(engine.Safeguards, "by_model", told)
 
 
 class TakenAway(NamedTuple):

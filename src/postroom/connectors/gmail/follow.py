@@ -4,14 +4,16 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from postroom.connectors.gmail.changes import changes_in
-from postroom.connectors.gmail.desk import Desk
-from postroom.connectors.gmail.taking import Taking
+from postroom.connectors.gmail.mail_ingester import MailIngester
+from postroom.connectors.gmail.message_reader import MessageReader
 from postroom.gmail.client import GmailClient
 
 RECORDS_PER_PAGE = 500
 
 
-async def follow(client: GmailClient, taking: Taking, desk: Desk, since: int, reached: Callable[[int], None]) -> int:
+async def follow(
+    client: GmailClient, taking: MessageReader, desk: MailIngester, since: int, reached: Callable[[int], None]
+) -> int:
     """Each page is handed in and its place kept before the next is asked for. Raises HistoryExpired.
 
     Page tokens that lead in a circle are raised too; what their pages held is with the switchboard by then.

@@ -12,18 +12,18 @@ from pathlib import Path
 import structlog
 
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.desk import Desk, End
+from postroom.connectors.gmail.correspondents import Correspondents
 from postroom.connectors.gmail.follow import follow
 from postroom.connectors.gmail.hints import Hints, NoHints, Waiting
 from postroom.connectors.gmail.look_back import LookBack, window_start
-from postroom.connectors.gmail.people import People
+from postroom.connectors.gmail.mail_ingester import IngestResult, MailIngester
+from postroom.connectors.gmail.message_reader import MessageReader
 from postroom.connectors.gmail.sent_mail import FIRST, SentMail
-from postroom.connectors.gmail.taking import Taking
-from postroom.connectors.mail.handed_in import HandedIn
+from postroom.connectors.mail.ingested_ids import IngestedIds
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.refused import RefusedMail
 from postroom.connectors.mail.set_aside import SetAside
-from postroom.connectors.runtime import Vitals
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.connectors.switchboard_client import SwitchboardClient
 from postroom.core.errors import (
     AccountUnusable,
@@ -75,7 +75,7 @@ class GmailConnector:
         endpoint_identity: str,
         clock: Callable[[], datetime],
         tally: Tally | None = None,
-        vitals: Vitals | None = None,
+        vitals: ConnectorHealth | None = None,
         knowledge: Knowledge | None = None,
         folder: Path | None = None,
         hints: Hints | None = None,
@@ -83,14 +83,14 @@ class GmailConnector:
         self._client = client
         self._checkpoint = checkpoint
         self._clock = clock
-        self._vitals = vitals or Vitals(clock)
+        self._vitals = vitals or ConnectorHealth(clock)
         self._knowledge = knowledge or Knowledge([email])
-        people = People(switchboard, self._knowledge)
-        self._desk = Desk(
+        people = Correspondents(switchboard, self._knowledge)
+        self._desk = MailIngester(
             switchboard,
             endpoint_identity,
             self._knowledge,
-            HandedIn(None if folder is None else folder / "handed_in.ids"),
+            IngestedIds(None if folder is None else folder / "handed_in.ids"),
             RefusedMail(folder, clock),
             clock=clock,
             tally=tally or Tally(),
@@ -98,7 +98,7 @@ class GmailConnector:
             people=people,
         )
         self.sent_mail = SentMail(client, self._knowledge.sent, people, self._vitals)
-        self._taking = Taking(client, self._desk, SetAside(folder, clock), self._vitals)
+        self._taking = MessageReader(client, self._desk, SetAside(folder, clock), self._vitals)
         self._waiting = Waiting(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
         self._email = email
@@ -116,7 +116,7 @@ class GmailConnector:
             self._taking.begin_round()
             return await self._round() + await self._taking.try_again()
 
-    async def ingest(self, ids: Sequence[str]) -> dict[str, End]:
+    async def ingest(self, ids: Sequence[str]) -> dict[str, IngestResult]:
         """Hands in exactly these messages, beside a round that may be under way; tells what became of each."""
         await self._check_mailbox()
         return await self._taking.take_asked(ids)
@@ -214,12 +214,12 @@ class GmailConnector:
     def _feel_well(self) -> None:
         self._vitals.well()
         if self._knowledge.is_degraded:
-            self._vitals.ail("degraded", NoContacts(CONTACTS_MISSING))
+            self._vitals.report_problem("degraded", NoContacts(CONTACTS_MISSING))
         elif (problem := self._waiting.problem) is not None:
-            self._vitals.ail("degraded", problem)
+            self._vitals.report_problem("degraded", problem)
 
     def _pause_after(self, error: Exception, poll: timedelta, troubles: int) -> timedelta:
-        self._vitals.ail("error" if isinstance(error, NEEDS_A_PERSON) else "degraded", error)
+        self._vitals.report_problem("error" if isinstance(error, NEEDS_A_PERSON) else "degraded", error)
         match error:
             case IntakeRefused():
                 return error.retry_after

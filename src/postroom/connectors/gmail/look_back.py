@@ -23,9 +23,9 @@ from datetime import datetime, timedelta
 import structlog
 
 from postroom.connectors.checkpoint import Checkpoint, LookBackState
-from postroom.connectors.gmail.taking import Taking
-from postroom.connectors.mail.dates import Dates
-from postroom.connectors.runtime import Vitals
+from postroom.connectors.gmail.message_reader import MessageReader
+from postroom.connectors.mail.dates import MessageDates
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import EndlessPages
 
@@ -55,8 +55,8 @@ class LookBack:
     def __init__(
         self,
         client: GmailClient,
-        taking: Taking,
-        vitals: Vitals,
+        taking: MessageReader,
+        vitals: ConnectorHealth,
         checkpoint: Checkpoint,
         *,
         follow: Callable[[], Awaitable[int]],
@@ -68,7 +68,7 @@ class LookBack:
         self._checkpoint = checkpoint
         self._follow = follow
         self._learn = learn
-        self._dates = Dates(client)
+        self._dates = MessageDates(client)
         self._seen: set[str] = set()
         self.fresh = 0
 

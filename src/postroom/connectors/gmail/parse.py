@@ -14,7 +14,7 @@ from postroom.core.mail.fields import Fields, read_fields
 from postroom.core.mail.headers import ADDRESS_HEADERS, LARGEST_HEAD, Headers, values
 from postroom.core.mail.ingestion import Decision, Facts, IngestionPolicy
 from postroom.core.mail.message import storable, to_raw
-from postroom.core.mail.mime import Letter, read_letter, read_parts
+from postroom.core.mail.mime import ParsedMessage, parse_message, read_parts
 from postroom.core.mail.parts import MOST_PARTS, Part
 from postroom.core.mail.tiers import Assignment, Known, assign_tier, sender_address
 from postroom.core.mail.words import decode_words
@@ -31,7 +31,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedMessage:
     """A message that is ready to be handed in. There is no envelope for one that the policy skips."""
 
     id: str
@@ -46,10 +46,10 @@ def prepare(
     known: Known,
     observed_at: datetime,
     policy: IngestionPolicy = EVERYTHING,
-    letter: Letter | None = None,
-) -> Prepared:
+    letter: ParsedMessage | None = None,
+) -> PreparedMessage:
     """Everything the switchboard needs, with the tiers that the rules give."""
-    letter = letter or letter_of(message)
+    letter = letter or parsed_from(message)
     assignment = assign_tier(letter.headers, known)
     decision = policy.decide(Facts.of(letter))
     envelope = None
@@ -70,22 +70,22 @@ def prepare(
                 "ingestion_tier": decision.tier,
             },
         }
-    return Prepared(message.id, envelope, assignment, decision)
+    return PreparedMessage(message.id, envelope, assignment, decision)
 
 
-def letter_of(message: Message) -> Letter:
+def parsed_from(message: Message) -> ParsedMessage:
     """The message, read: from Gmail's parts, or from its raw bytes where those are what came."""
     if message.raw is not None:
-        return read_letter(message.raw)
+        return parse_message(message.raw)
     headers, problems = headers_of(message)
     if message.payload is None:
-        return Letter(headers, problems=(*problems, "it came without its content"))
+        return ParsedMessage(headers, problems=(*problems, "it came without its content"))
     try:
         body = read_parts(_Parts().part_of(message.payload))
     except Exception as error:
         # No message is known that comes here. Should there be one, its headers must not be lost with it.
-        return Letter(headers, problems=(*problems, f"its body cannot be read ({type(error).__name__})"))
-    return Letter(headers, body.text, body.attachments, body.mime_types, (*problems, *body.problems))
+        return ParsedMessage(headers, problems=(*problems, f"its body cannot be read ({type(error).__name__})"))
+    return ParsedMessage(headers, body.text, body.attachments, body.mime_types, (*problems, *body.problems))
 
 
 def headers_of(message: Message) -> tuple[Headers, tuple[str, ...]]:
@@ -140,7 +140,7 @@ def _fields(part: GmailPart) -> Fields:
     return replace(fields, charset="utf-8", filename=part.filename or fields.filename)
 
 
-def _whole(message: Message, letter: Letter) -> dict[str, Any]:
+def _whole(message: Message, letter: ParsedMessage) -> dict[str, Any]:
     raw = to_raw(
         thread_id=message.thread_id,
         headers=letter.headers,
@@ -166,7 +166,7 @@ def _whole(message: Message, letter: Letter) -> dict[str, Any]:
     }
 
 
-def _gist(message: Message, letter: Letter) -> dict[str, Any]:
+def _gist(message: Message, letter: ParsedMessage) -> dict[str, Any]:
     """What is kept of a message as metadata: its subject, on one line, and what rules look at; nothing of its text."""
     subject = " ".join((values(letter.headers, "subject") or [""])[0].split())
     return {

@@ -13,12 +13,12 @@ from typing import Protocol, runtime_checkable
 import structlog
 
 from postroom.connectors.checkpoint import Passed
-from postroom.connectors.gmail.people import People
-from postroom.connectors.gmail.taking import NOT_ITS_OWN
-from postroom.connectors.mail.dates import Dates
+from postroom.connectors.gmail.correspondents import Correspondents
+from postroom.connectors.gmail.message_reader import NOT_ITS_OWN
+from postroom.connectors.mail.dates import MessageDates
 from postroom.connectors.mail.fetch import CHUNK
 from postroom.connectors.mail.knowledge import SentIds
-from postroom.connectors.runtime import Vitals
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.errors import PostroomError
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import NotThere
@@ -54,7 +54,7 @@ class FillableIndex(SentIds, Protocol):
 class SentMail:
     """The sent folder of one mailbox, read once. Whoever asks for more of it shares what was read so far."""
 
-    def __init__(self, client: GmailClient, index: SentIds, people: People, vitals: Vitals) -> None:
+    def __init__(self, client: GmailClient, index: SentIds, people: Correspondents, vitals: ConnectorHealth) -> None:
         self._client = client.for_use("bulk")
         self._index = index if isinstance(index, FillableIndex) else None
         self._people = people
@@ -107,7 +107,7 @@ class SentMail:
 
     async def _ids(self, passed: Passed | None) -> AsyncGenerator[list[str]]:
         """The ids of what was not read before, a batch at a time. The message at which it was left may be gone."""
-        dates = Dates(self._client)
+        dates = MessageDates(self._client)
         async with aclosing(self._client.message_pages(label_ids=("SENT",), max_results=PAGE)) as pages:
             async for page in pages:
                 ids = [ref.id for ref in page.messages]

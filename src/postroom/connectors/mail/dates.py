@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from postroom.connectors.checkpoint import Passed
-from postroom.connectors.gmail.taking import NOT_ITS_OWN
+from postroom.connectors.gmail.message_reader import NOT_ITS_OWN
 from postroom.connectors.mail.fetch import CHUNK
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import BadAnswer, GmailError, NotThere, ServerError
@@ -14,7 +14,7 @@ from postroom.gmail.resources import Message
 MOST_FAILURES = 3
 
 
-class Dates:
+class MessageDates:
     """Asks Gmail for the dates of messages of one mailbox."""
 
     def __init__(self, client: GmailClient) -> None:

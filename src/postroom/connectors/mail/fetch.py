@@ -13,7 +13,7 @@ from postroom.gmail.resources import Message
 CHUNK = PARTS
 
 
-class Read(NamedTuple):
+class FetchedMessage(NamedTuple):
     """A message; `problem` says why it did not come in the usual form."""
 
     message: Message
@@ -21,16 +21,16 @@ class Read(NamedTuple):
 
 
 @dataclass(slots=True)
-class Fetched:
+class FetchResult:
     """`gone` was deleted meanwhile, `unreadable` makes no sense in any form, `left` may go better another time."""
 
-    read: list[Read] = field(default_factory=list[Read])
+    read: list[FetchedMessage] = field(default_factory=list[FetchedMessage])
     gone: list[str] = field(default_factory=list[str])
     unreadable: dict[str, GmailError] = field(default_factory=dict[str, GmailError])
     left: dict[str, GmailError] = field(default_factory=dict[str, GmailError])
 
 
-async def fetch(client: GmailClient, ids: Sequence[str]) -> AsyncGenerator[Fetched]:
+async def fetch(client: GmailClient, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
     """All of them, request by request: what one has brought comes before the next is made.
 
     An error of a whole request is raised. But a connection may break once: to begin the round anew would cost more.
@@ -41,7 +41,7 @@ async def fetch(client: GmailClient, ids: Sequence[str]) -> AsyncGenerator[Fetch
         try:
             async with aclosing(client.message_batches(wanted)) as batches:
                 async for outcomes in batches:
-                    fetched, is_broken = Fetched(), False
+                    fetched, is_broken = FetchResult(), False
                     for place, outcome in outcomes.items():
                         del left[wanted[place]]
                         await _sort(client, wanted[place], outcome, fetched)
@@ -52,10 +52,10 @@ async def fetch(client: GmailClient, ids: Sequence[str]) -> AsyncGenerator[Fetch
             is_broken = True
 
 
-async def _sort(client: GmailClient, id: str, outcome: Message | GmailError, fetched: Fetched) -> None:
+async def _sort(client: GmailClient, id: str, outcome: Message | GmailError, fetched: FetchResult) -> None:
     match outcome:
         case Message():
-            fetched.read.append(Read(outcome))
+            fetched.read.append(FetchedMessage(outcome))
         case MessageNotFound():
             fetched.gone.append(id)
         case BadAnswer() if not isinstance(outcome, NotFromGmail):
@@ -64,13 +64,13 @@ async def _sort(client: GmailClient, id: str, outcome: Message | GmailError, fet
             fetched.left[id] = outcome
 
 
-async def _fetch_otherwise(client: GmailClient, id: str, error: BadAnswer, fetched: Fetched) -> None:
+async def _fetch_otherwise(client: GmailClient, id: str, error: BadAnswer, fetched: FetchResult) -> None:
     """What Gmail's parts do not tell, the raw message may; of one that is too large, the headers have to do."""
     problem = f"Gmail's parts of it could not be read ({type(error).__name__})"
     forms: tuple[Format, ...] = ("metadata",) if isinstance(error, AnswerTooLarge) else ("raw", "metadata")
     for form in forms:
         try:
-            fetched.read.append(Read(await client.get_message(id, form), problem))
+            fetched.read.append(FetchedMessage(await client.get_message(id, form), problem))
             return
         except MessageNotFound:
             fetched.gone.append(id)

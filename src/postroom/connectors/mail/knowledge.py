@@ -31,7 +31,7 @@ class SentIdsInMemory:
         return id in self._ids
 
 
-class Either(AbstractSet[str]):
+class EitherSet(AbstractSet[str]):
     """Two sets as one, without a copy: membership is asked for every message."""
 
     def __init__(self, one: AbstractSet[str], other: AbstractSet[str]) -> None:
@@ -87,7 +87,7 @@ class Knowledge:
 
     def known(self) -> Known:
         # Of the sent ids only membership is asked, so an index on disk will do.
-        contacts = Either(self._contacts() or NOBODY, self._learned)
+        contacts = EitherSet(self._contacts() or NOBODY, self._learned)
         return Known(self._mine(), contacts, cast("AbstractSet[str]", self.sent))
 
     def add_contacts(self, addresses: Iterable[str]) -> None:

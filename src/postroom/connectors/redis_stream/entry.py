@@ -18,7 +18,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from postroom.core.errors import BadInput
-from postroom.core.queue.envelope import LONGEST_KEY, Kind, Name
+from postroom.core.queue.envelope import LONGEST_KEY, EventKind, Name
 from postroom.core.queue.queues import PEOPLE
 from postroom.core.strict import exact_json
 from postroom.core.traceparent import parse_traceparent
@@ -37,7 +37,7 @@ TEXT = ("text", "message", "body", "prompt", "payload")
 WHOLE = ("envelope", "ingest")
 
 _A_NAME: TypeAdapter[str] = TypeAdapter(Name)
-_A_KIND: TypeAdapter[str] = TypeAdapter(Kind)
+_A_KIND: TypeAdapter[str] = TypeAdapter(EventKind)
 
 Fields = tuple[tuple[bytes, bytes], ...]
 

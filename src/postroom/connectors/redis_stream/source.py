@@ -26,7 +26,7 @@ from redis.exceptions import AuthenticationError, AuthorizationError, NoPermissi
 
 from postroom.connectors.redis_stream.entry import Entry, Fields, place, to_envelope
 from postroom.connectors.redis_stream.stream import FIRST, LONGEST_BLOCK, RedisStream
-from postroom.connectors.runtime import Vitals, pause
+from postroom.connectors.runtime import ConnectorHealth, pause
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
 from postroom.core.errors import BadInput, IntakeRefused, PostroomError, Refused, SettingsError
 from postroom.core.jobs.retry import RetryPolicy
@@ -40,7 +40,7 @@ MOST_TEXT_PER_CALL = 8 * 1024 * 1024
 BACKOFF = RetryPolicy(base=timedelta(seconds=0.25), cap=timedelta(seconds=24))
 
 
-class Letter(NamedTuple):
+class ReadEntry(NamedTuple):
     """An entry with the envelope made of it."""
 
     id: str
@@ -56,7 +56,7 @@ class RedisSource:
         self,
         stream: RedisStream,
         switchboard: SwitchboardClient,
-        vitals: Vitals,
+        vitals: ConnectorHealth,
         *,
         identity: str,
         clock: Callable[[], datetime],
@@ -141,7 +141,7 @@ class RedisSource:
         """Sees to it that each is accepted or moved aside, and acknowledged; what was deleted has nothing to give."""
         self._vitals.counters["read"] += len(entries)
         await self._stream.ack([entry.id for entry in entries if entry.fields is None])
-        letters: list[Letter] = []
+        letters: list[ReadEntry] = []
         for entry in entries:
             if entry.fields is None:
                 continue
@@ -152,7 +152,7 @@ class RedisSource:
         for call in _calls(letters):
             await self._hand_in(call, stop)
 
-    def _letter(self, entry_id: str, fields: Fields) -> Letter:
+    def _letter(self, entry_id: str, fields: Fields) -> ReadEntry:
         _check_size(entry_id, sum(len(name) + len(value) for name, value in fields))
         try:
             envelope = to_envelope(entry_id, fields, stream=self._stream.name, identity=self._identity)
@@ -160,9 +160,9 @@ class RedisSource:
         except orjson.JSONEncodeError:
             raise BadInput("entry", f"{entry_id} holds JSON nested too deep", "nest 100 levels at most") from None
         _check_size(entry_id, size)
-        return Letter(entry_id, fields, envelope, size)
+        return ReadEntry(entry_id, fields, envelope, size)
 
-    async def _hand_in(self, letters: Sequence[Letter], stop: asyncio.Event) -> None:
+    async def _hand_in(self, letters: Sequence[ReadEntry], stop: asyncio.Event) -> None:
         """One call, made again until the switchboard answers it."""
         while not stop.is_set():
             try:
@@ -176,7 +176,7 @@ class RedisSource:
                 return
 
     async def _conclude(
-        self, letters: Sequence[Letter], outcomes: Sequence[Receipt | PostroomError], stop: asyncio.Event
+        self, letters: Sequence[ReadEntry], outcomes: Sequence[Receipt | PostroomError], stop: asyncio.Event
     ) -> None:
         accepted: list[str] = []
         failure: PostroomError | None = None
@@ -214,7 +214,7 @@ class RedisSource:
         if isinstance(error, IntakeRefused):
             delay = min(max(delay, error.retry_after), self._backoff.cap)
         self._troubles[whose] += 1
-        self._vitals.ail("error" if isinstance(error, Refused | ResponseError) else "degraded", error)
+        self._vitals.report_problem("error" if isinstance(error, Refused | ResponseError) else "degraded", error)
         log.warning("redis.waiting", whose=whose, error=self._vitals.error_message, seconds=delay.total_seconds())
         await pause(stop, delay)
 
@@ -240,9 +240,9 @@ def _check_size(entry_id: str, size: int) -> None:
         raise BadInput("entry", f"{entry_id} has {size:,} bytes", remedy)
 
 
-def _calls(letters: Sequence[Letter]) -> Iterator[list[Letter]]:
+def _calls(letters: Sequence[ReadEntry]) -> Iterator[list[ReadEntry]]:
     """In order, as few calls as their limits allow."""
-    call: list[Letter] = []
+    call: list[ReadEntry] = []
     size = 0
     for letter in letters:
         if call and (len(call) >= MOST_PER_CALL or size + letter.size > MOST_TEXT_PER_CALL):

@@ -88,7 +88,7 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SafetyFacts:
     """What is known of the message and the hour. `labels` are ids and names.
 
     `no_answer` says why none may be sent; `answers_elsewhere` that one would go to another address than the sender's.
@@ -116,7 +116,7 @@ class Ruling:
         return {"verdict": self.verdict, "reasons": list(self.reasons)}
 
 
-def rule_on(proposed: Proposed, around: Surroundings, policy: Policy) -> Ruling:
+def rule_on(proposed: Proposed, around: SafetyFacts, policy: Policy) -> Ruling:
     """The one place where it is decided whether something is done, waits, or is not done."""
     if refused := _refusals(proposed, around):
         return Ruling("refuse", refused)
@@ -141,7 +141,7 @@ def why_no_agent_undoes(
     return None
 
 
-def _refusals(proposed: Proposed, around: Surroundings) -> tuple[str, ...]:
+def _refusals(proposed: Proposed, around: SafetyFacts) -> tuple[str, ...]:
     found: list[str] = []
     if (reason := around.protected.reason(around.sender, around.labels)) is not None:
         found.append(reason)
@@ -154,7 +154,7 @@ def _refusals(proposed: Proposed, around: Surroundings) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _doubts(proposed: Proposed, around: Surroundings, policy: Policy) -> tuple[str, ...]:
+def _doubts(proposed: Proposed, around: SafetyFacts, policy: Policy) -> tuple[str, ...]:
     action, doubts = proposed.action_type, list[str]()
     trusted = policy.trust_rules and proposed.source == "rule" and action in SENDING
     if action in IRREVERSIBLE and not trusted:

@@ -27,7 +27,7 @@ class MailFile(NamedTuple):
 
 
 def mail_in(path: Path) -> Iterator[MailFile]:
-    """Every message there, in the order of names. What is too large is cut: `read_letter` says so."""
+    """Every message there, in the order of names. What is too large is cut: `parse_message` says so."""
     try:
         is_folder = path.is_dir()
         exists = is_folder or path.exists()

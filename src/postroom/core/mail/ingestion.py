@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple, cast, get_args
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical, canonical_domain
 from postroom.core.mail.headers import Headers, values
-from postroom.core.mail.mime import Letter
+from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.tiers import sender_address
 
 Extent = Literal["full", "metadata", "skip"]
-Kind = Literal[
+ConditionKind = Literal[
     "sender_domain",
     "sender_domain_suffix",
     "sender_address",
@@ -40,7 +40,7 @@ class Facts:
     mime_types: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, letter: Letter) -> "Facts":
+    def of(cls, letter: ParsedMessage) -> "Facts":
         return cls(sender_address(letter.headers), letter.headers, letter.mime_types)
 
     @property
@@ -54,7 +54,7 @@ class IngestionRule:
 
     number: int
     name: str
-    kind: Kind
+    kind: ConditionKind
     tier: Extent
     value: str = ""
     header: str = ""
@@ -111,7 +111,7 @@ def parse_rule(data: Mapping[str, object]) -> IngestionRule:
         raise BadInput(
             "number", f"is {number!r}", f"give a whole number from 0 to {HIGHEST_NUMBER:,}; lowest goes first"
         )
-    kind = cast("Kind", _one_of("kind", data.get("kind"), get_args(Kind)))
+    kind = cast("ConditionKind", _one_of("kind", data.get("kind"), get_args(ConditionKind)))
     tier = cast("Extent", _one_of("tier", data.get("tier"), get_args(Extent)))
     name = _text("name", data.get("name"))
     header = _text("header", data.get("header")).rstrip(":").lower() if kind.startswith("header_") else ""
@@ -143,7 +143,7 @@ def _fits(wanted: str, kind: str) -> bool:
     return kind == wanted or (wanted.endswith("/*") and kind.startswith(wanted[:-1]))
 
 
-def _value(kind: Kind, text: str) -> str:
+def _value(kind: ConditionKind, text: str) -> str:
     match kind:
         case "sender_domain" | "sender_domain_suffix":
             domain = canonical_domain(text.removeprefix("@").removeprefix("*").strip("."))

@@ -9,7 +9,7 @@ from typing import Any, Literal, assert_never, cast
 
 from postroom.core.errors import BadInput
 
-Kind = Literal["sync_now", "ingest", "estimate", "search"]
+RequestKind = Literal["sync_now", "ingest", "estimate", "search"]
 
 MOST_INGESTED = 100
 MOST_FOUND = 50
@@ -18,7 +18,7 @@ LONGEST_QUERY = 1_000
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
-def checked_arguments(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a request, as they are passed on. Raises BadInput, which names the one that is wrong."""
     match kind:
         case "sync_now":

@@ -23,7 +23,7 @@ _HEAP = re.compile(r"([^\w\s\x00-\u02ff]{31,})")
 
 
 @dataclass(frozen=True, slots=True)
-class Mail:
+class MailContent:
     """One message, read."""
 
     provider_message_id: str
@@ -58,13 +58,13 @@ def to_raw(
     }
 
 
-def read_mail(envelope: Envelope) -> Mail:
+def read_mail(envelope: Envelope) -> MailContent:
     """The message in an envelope. Of one that came as metadata there is no body, and its text is its subject."""
     raw = envelope.payload.raw if envelope.payload.raw is not None else _outline(envelope)
     headers = _headers(raw.get("headers", []))
     body = "" if envelope.payload.raw is None else envelope.payload.normalized_text
     subject = (values(headers, "subject") or [""])[0] if headers else envelope.payload.normalized_text
-    return Mail(
+    return MailContent(
         provider_message_id=envelope.event.external_event_id,
         provider_thread_id=envelope.event.external_thread_id or envelope.event.external_event_id,
         sender=(sender_address(headers) or storable(envelope.sender.identity).lower())[:LONGEST_SENDER],

@@ -38,7 +38,7 @@ class Attached(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class ParsedMessage:
     """A message, read. `mime_types` are those of all its parts, the whole first."""
 
     headers: Headers
@@ -48,20 +48,20 @@ class Letter:
     problems: tuple[str, ...] = ()
 
 
-def read_letter(raw: bytes) -> Letter:
+def parse_message(raw: bytes) -> ParsedMessage:
     """Whatever can be read of the message."""
     raw = with_line_ends(raw)
     head = head_of(raw)
     headers, problems = read_head(head)
     if len(raw) > LARGEST_MESSAGE:
-        return Letter(headers, problems=(*problems, "it is larger than 100 MiB; only its headers were read"))
+        return ParsedMessage(headers, problems=(*problems, "it is larger than 100 MiB; only its headers were read"))
     try:
         root, structure = find_parts(raw, head.block if headers else b"", head.body_at if headers else 0)
         body = read_parts(root)
     except Exception as error:
         # No message is known that comes here. Should there be one, its headers must not be lost with it.
-        return Letter(headers, problems=(*problems, f"its body cannot be read ({type(error).__name__})"))
-    return Letter(headers, body.text, body.attachments, body.mime_types, (*problems, *structure, *body.problems))
+        return ParsedMessage(headers, problems=(*problems, f"its body cannot be read ({type(error).__name__})"))
+    return ParsedMessage(headers, body.text, body.attachments, body.mime_types, (*problems, *structure, *body.problems))
 
 
 class Body(NamedTuple):

@@ -38,7 +38,7 @@ Name = Annotated[
     str,
     StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"),
 ]
-Kind = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x20\x7f]+$")]
+EventKind = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x20\x7f]+$")]
 
 
 def _text_or_time(value: object) -> object:
@@ -98,7 +98,7 @@ class Event(Strict):
     external_event_id: Name
     observed_at: Moment
     external_thread_id: Name | None = None
-    kind: Kind | None = None
+    kind: EventKind | None = None
 
 
 class Sender(Strict):

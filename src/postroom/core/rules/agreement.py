@@ -32,7 +32,7 @@ _SAME: Mapping[str, Place] = {"archive": "archive", "trash": "trash", "delete": 
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class OwnerLabelChange:
     """What the user changed about a message, all in all: labels by their ids."""
 
     added: frozenset[str] = frozenset()
@@ -59,7 +59,9 @@ class Judgement:
     what: str
 
 
-def agreement(action_type: str, label_id: str | None, moved: Moved, own_labels: Collection[str]) -> Judgement | None:
+def agreement(
+    action_type: str, label_id: str | None, moved: OwnerLabelChange, own_labels: Collection[str]
+) -> Judgement | None:
     """Of a decision that touched nothing: did the user do the same? None when what he did says nothing about it.
 
     `label_id` is the label that the decision names, if the mailbox has it; `own_labels` are those of the user.
@@ -76,7 +78,7 @@ def agreement(action_type: str, label_id: str | None, moved: Moved, own_labels: 
     return None
 
 
-def _same(action_type: str, label_id: str | None, moved: Moved) -> str | None:
+def _same(action_type: str, label_id: str | None, moved: OwnerLabelChange) -> str | None:
     match action_type:
         case "archive" | "trash" | "delete":
             return _PLACED[_SAME[action_type]] if moved.place == _SAME[action_type] else None
@@ -98,14 +100,14 @@ def _same(action_type: str, label_id: str | None, moved: Moved) -> str | None:
             return None  # what was sent, or sleeps, leaves no trace that could be compared
 
 
-def _kept(moved: Moved, own_labels: Collection[str]) -> str | None:
+def _kept(moved: OwnerLabelChange, own_labels: Collection[str]) -> str | None:
     if "STARRED" in moved.added:
         return "starred it"
     return "gave it a label" if moved.added & frozenset(own_labels) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class PastAction:
     """An action of ours on a message: under way without `executed_at`, else with the hint of how it is undone."""
 
     action_type: str
@@ -113,12 +115,12 @@ class Done:
     hint: Mapping[str, Any]
 
 
-def is_ours(moved: Moved, done: Collection[Done], now: datetime) -> bool:
+def is_ours(moved: OwnerLabelChange, done: Collection[PastAction], now: datetime) -> bool:
     """Whether the change is, or may be, our own: an action's, an undo's, or that of snoozed mail that comes back."""
     return any(_caused(each, moved, now) for each in done)
 
 
-def _caused(done: Done, moved: Moved, now: datetime) -> bool:
+def _caused(done: PastAction, moved: OwnerLabelChange, now: datetime) -> bool:
     if done.executed_at is None or now - done.executed_at < SETTLING:
         return True
     if (until := _until(done.hint)) is None or now < until:
@@ -126,7 +128,7 @@ def _caused(done: Done, moved: Moved, now: datetime) -> bool:
     return moved.added <= {"INBOX"} and moved.removed <= {done.hint.get("snooze_label_id")} and not moved.deleted
 
 
-def taken_back(done: Done, moved: Moved, now: datetime) -> str | None:
+def taken_back(done: PastAction, moved: OwnerLabelChange, now: datetime) -> str | None:
     """What the user did to reverse an action of ours; None when he did not."""
     if done.executed_at is None or now - done.executed_at > ANSWERED_WITHIN or done.action_type == "mark_unread":
         return None

@@ -71,23 +71,23 @@ def _holding(node: Node, seen: Seen) -> str:
         case Leaf():
             return _words(node)
         case Not(part):
-            return f"not {_told(part)}"
+            return f"not {_reason_text(part)}"
         case All(parts):
             return ", ".join(_holding(part, seen) for part in parts)
         case AnyOf(parts):
             return next(_holding(part, seen) for part in parts if as_test(part)(seen))
 
 
-def _told(node: Node) -> str:
+def _reason_text(node: Node) -> str:
     match node:
         case Leaf():
             return _words(node)
         case Not(part):
-            return f"not {_told(part)}"
+            return f"not {_reason_text(part)}"
         case All(parts):
-            return f"({' and '.join(map(_told, parts))})"
+            return f"({' and '.join(map(_reason_text, parts))})"
         case AnyOf(parts):
-            return f"({' or '.join(map(_told, parts))})"
+            return f"({' or '.join(map(_reason_text, parts))})"
 
 
 def _words(leaf: Leaf) -> str:

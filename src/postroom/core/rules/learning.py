@@ -18,7 +18,7 @@ import orjson
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.headers import Headers, values
-from postroom.core.rules.agreement import Moved
+from postroom.core.rules.agreement import OwnerLabelChange
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, as_document, read_draft
 
 ENOUGH = 3
@@ -39,7 +39,7 @@ OriginKind = Literal["sender", "list", "domain"]
 ORIGIN_KINDS: tuple[OriginKind, ...] = ("sender", "list", "domain")
 
 
-class Deed(NamedTuple):
+class OwnerChange(NamedTuple):
     """What the user did by hand: an action, and the label it is about, by its id."""
 
     action_type: str
@@ -65,7 +65,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class HandledMessage:
     """A recent message: what it had on arrival, and what it has now. `touched` when we have acted on it ourselves."""
 
     id: UUID
@@ -85,7 +85,7 @@ class Reversed:
     origin: Origin
     action_type: str
     what: str
-    moved: Moved
+    moved: OwnerLabelChange
     rule_name: str | None = None
     conditions: Mapping[str, Any] | None = None
     priority: int | None = None
@@ -115,18 +115,18 @@ def list_of(headers: Headers) -> str:
     return ""
 
 
-def deeds_of(moved: Moved, own_labels: Mapping[str, str]) -> list[Deed]:
+def owner_changes(moved: OwnerLabelChange, own_labels: Mapping[str, str]) -> list[OwnerChange]:
     """What the user did, the most telling first. What is called spam is the provider's to learn from."""
     if moved.place == "trash":
-        return [Deed("trash")]
-    found = [Deed("apply_label", label) for label in sorted(moved.added & own_labels.keys())]
+        return [OwnerChange("trash")]
+    found = [OwnerChange("apply_label", label) for label in sorted(moved.added & own_labels.keys())]
     if moved.place == "archive":
-        found.append(Deed("archive"))
-    return [*found, *([Deed("star")] if "STARRED" in moved.added else [])]
+        found.append(OwnerChange("archive"))
+    return [*found, *([OwnerChange("star")] if "STARRED" in moved.added else [])]
 
 
 def repeated(
-    account_id: UUID, deed: Deed, origin: Origin, recent: Sequence[Handled], own_labels: Mapping[str, str]
+    account_id: UUID, deed: OwnerChange, origin: Origin, recent: Sequence[HandledMessage], own_labels: Mapping[str, str]
 ) -> Suggested | None:
     """The narrowest rule that does by itself what the user has done with all recent mail of this origin."""
     for kind in ORIGIN_KINDS:
@@ -143,7 +143,7 @@ def repeated(
     return None
 
 
-def is_evidence(deed: Deed, message: Handled) -> bool | None:
+def is_evidence(deed: OwnerChange, message: HandledMessage) -> bool | None:
     """Whether the user did this with the message (True), something else (False), or nothing that can be told (None)."""
     gone = message.deleted or bool({"TRASH", "SPAM"} & message.labels)
     if message.touched:
@@ -196,7 +196,9 @@ def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any
     return {**after, "messages": [*known, *new][:MOST_MESSAGES_NAMED], "count": count}
 
 
-def _repeating(account_id: UUID, deed: Deed, kind: OriginKind, value: str, own_labels: Mapping[str, str]) -> RuleDraft:
+def _repeating(
+    account_id: UUID, deed: OwnerChange, kind: OriginKind, value: str, own_labels: Mapping[str, str]
+) -> RuleDraft:
     field = {"sender": "sender_email", "list": "list_id", "domain": "sender_domain"}[kind]
     whose = {"sender": f"from {value}", "list": f"of the list {value}", "domain": f"from {value}"}[kind]
     verb = {"archive": "Archive", "trash": "Trash", "star": "Star"}.get(deed.action_type, "Label")

@@ -26,7 +26,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 Dialect = Literal["sqlite", "postgres"]
-Kind = Literal["read", "write", "schema"]
+TransactionKind = Literal["read", "write", "schema"]
 
 
 class Statement(NamedTuple):
@@ -69,7 +69,7 @@ class Transaction(NamedTuple, Generic[T]):
 
     name: str
     begin: Callable[[], Script[T]]
-    kind: Kind
+    kind: TransactionKind
     limit_s: float | None = None
     """How long a read may take before it is ended with TookTooLong."""
 
@@ -100,10 +100,10 @@ class Course(Generic[T]):
 class Verb(Generic[P, T]):
     """A transaction function: calling it makes a Transaction, `script` runs it inside another one."""
 
-    def __init__(self, function: Callable[P, Script[T]], kind: Kind, limit_s: float | None = None) -> None:
+    def __init__(self, function: Callable[P, Script[T]], kind: TransactionKind, limit_s: float | None = None) -> None:
         self.script = function
         self.name = function.__name__
-        self.kind: Kind = kind
+        self.kind: TransactionKind = kind
         self.limit_s = limit_s
         self.__doc__ = function.__doc__
 

@@ -22,7 +22,7 @@ from postroom.store.engine.codecs import json_text, time_text
 from postroom.store.engine.cursors import Cursor, read_cursor
 from postroom.store.engine.ids import new_id
 from postroom.store.search import LONGEST_TEXT, NEWEST, FoundMail, ReadMail, check_message, read_mail, search_mail
-from postroom.switchboard.agents import AgentDesk
+from postroom.switchboard.agents import AgentService
 from postroom.switchboard.tools import agent_schemas as forms
 from postroom.switchboard.tools.ingest_calls import Call
 from postroom.switchboard.tools.ingest_schemas import NoArguments
@@ -254,7 +254,7 @@ async def _scope(call: Call, account: str | None) -> tuple[str, str | None]:
     return str(found.id), found.email
 
 
-def _desk(call: Call) -> AgentDesk:
+def _desk(call: Call) -> AgentService:
     if call.services.agents is None:
         raise Refused("this server only takes mail in; nothing is done with it here")
     return call.services.agents

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from postroom.core.mail.mailbox_requests import FOUND, LONGEST_QUERY, MOST_FOUND, MOST_INGESTED, Kind
+from postroom.core.mail.mailbox_requests import FOUND, LONGEST_QUERY, MOST_FOUND, MOST_INGESTED, RequestKind
 from postroom.switchboard.tools.ingest_schemas import LONGEST_WAIT_S, Arguments, Text
 
 MOST_CONTACTS = 1000
@@ -60,7 +60,7 @@ class RequestArguments(Arguments):
     endpoint_identity: Text = Field(
         min_length=1, max_length=500, description="The connector's endpoint, as `connector.list` shows it."
     )
-    kind: Kind = Field(
+    kind: RequestKind = Field(
         "sync_now",
         description="What it is to do: sync_now looks for new mail at once, ingest takes in the messages of "
         "message_ids, estimate counts what query finds, search lists it.",
@@ -121,7 +121,7 @@ class LeasedRequestForm(TypedDict):
     lease_token: str
     lease_until: str
     expires_in_s: float
-    kind: Kind
+    kind: RequestKind
     arguments: dict[str, Any]
 
 

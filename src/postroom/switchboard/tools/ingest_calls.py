@@ -14,17 +14,18 @@ from postroom.core.roles import Principal, Role
 from postroom.store import connectors
 from postroom.store.acceptance import Accepted
 from postroom.store.engine.codecs import time_text
+from postroom.store.history import WaitingMessage
 from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.whereabouts import queues_of
+from postroom.store.message_queues import queues_of
 from postroom.switchboard.access import (
     bound_identity,
-    may_hand_in,
+    may_ingest,
     not_its_channel,
     not_its_identity,
     note_refusal,
     require_queue,
 )
-from postroom.switchboard.buffer import Delivery, LeaseRef, Peeked, QueueStats
+from postroom.switchboard.buffer import Delivery, LeaseRef, QueueStats
 from postroom.switchboard.problems import AccessRefused, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools import ingest_schemas as forms
@@ -43,16 +44,16 @@ class Call:
 
 
 async def ingest(call: Call, arguments: forms.IngestArguments) -> forms.IngestAnswer:
-    return await hand_in(call, arguments.envelope)
+    return await ingest_one(call, arguments.envelope)
 
 
 async def ingest_batch(call: Call, arguments: forms.IngestBatchArguments) -> forms.IngestBatchAnswer:
-    return await hand_in_many(call, arguments.items)
+    return await ingest_many(call, arguments.items)
 
 
-async def hand_in(call: Call, envelope: object) -> forms.IngestAnswer:
+async def ingest_one(call: Call, envelope: object) -> forms.IngestAnswer:
     bound_to = bound_identity(call.principal)
-    if not may_hand_in(call.principal, envelope):
+    if not may_ingest(call.principal, envelope):
         raise not_its_channel(call.principal)
     try:
         accepted = await call.services.intake.ingest(envelope, bound_to)
@@ -61,13 +62,13 @@ async def hand_in(call: Call, envelope: object) -> forms.IngestAnswer:
     return {"request_id": str(accepted.request_id), "status": "accepted", "duplicate": accepted.duplicate}
 
 
-async def hand_in_many(call: Call, envelopes: Sequence[object]) -> forms.IngestBatchAnswer:
+async def ingest_many(call: Call, envelopes: Sequence[object]) -> forms.IngestBatchAnswer:
     """The good ones are accepted, the bad ones named by index. Foreign sources are audited once for them all."""
     bound_to = bound_identity(call.principal)
-    own = [each for each in envelopes if may_hand_in(call.principal, each)]
+    own = [each for each in envelopes if may_ingest(call.principal, each)]
     taken = iter(await call.services.intake.ingest_batch(own, bound_to) if own else [])
     foreign = not_its_channel(call.principal)
-    outcomes = [next(taken) if may_hand_in(call.principal, each) else foreign for each in envelopes]
+    outcomes = [next(taken) if may_ingest(call.principal, each) else foreign for each in envelopes]
     if len(own) < len(envelopes):
         await note_refusal(call.services, call.principal, "ingest.batch", foreign)
     if any(isinstance(each, Refused) and not isinstance(each, AccessRefused) for each in outcomes):
@@ -258,7 +259,7 @@ async def peek(call: Call, arguments: forms.PeekArguments) -> forms.PeekAnswer:
     return {"messages": [_peeked(each, now) for each in found]}
 
 
-def _peeked(message: Peeked, now: datetime) -> forms.PeekedMessage:
+def _peeked(message: WaitingMessage, now: datetime) -> forms.PeekedMessage:
     return {
         "message_id": str(message.message_id),
         "queue": message.queue,

@@ -16,7 +16,7 @@ from postroom.system.private_files import open_private, private_folder, replace_
 MOST = 20_000
 
 
-class HandedIn:
+class IngestedIds:
     """The newest ids, up to `most`; without a path, only in memory."""
 
     def __init__(self, path: Path | None = None, most: int = MOST) -> None:

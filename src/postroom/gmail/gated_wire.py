@@ -25,7 +25,7 @@ MOST_ASKS = 10
 Labels = Mapping[str, frozenset[str] | None]
 
 
-class LabelsWanted(Exception):
+class LabelsNeeded(Exception):
     """Labels are protected since the units were taken: the request has to be admitted again, at its new price."""
 
 
@@ -37,7 +37,7 @@ class Sent(NamedTuple):
     refused: Mapping[int, PostroomError]
 
 
-class WayOut:
+class GatedWire:
     """The way to Gmail for one mailbox, through the gate."""
 
     def __init__(self, wire: Wire, gate: Gate | None, root: str) -> None:
@@ -70,7 +70,7 @@ class WayOut:
         *,
         may_read_labels: bool,
     ) -> Sent:
-        """Sends those of the group that may leave. Raises LabelsWanted, and the errors of the wire and the gate."""
+        """Sends those of the group that may leave. Raises LabelsNeeded, and the errors of the wire and the gate."""
         changes = [place for place, call in enumerate(group) if call.method.changes]
         if not changes:
             answer = await self._wire.send(make(group), refuses_token)
@@ -123,7 +123,7 @@ class WayOut:
 class _Asking:
     """Asks the gate for one request, and reads what it wants to know first."""
 
-    def __init__(self, way: WayOut, gate: Gate, permits: Sequence[Permit]) -> None:
+    def __init__(self, way: GatedWire, gate: Gate, permits: Sequence[Permit]) -> None:
         self._way = way
         self._gate = gate
         self._permits = permits
@@ -141,7 +141,7 @@ class _Asking:
         wanted = sorted({id for place, id in clearance.wants_labels.items() if place not in clearance.refused})
         if wanted:
             if not may_read_labels:
-                raise LabelsWanted
+                raise LabelsNeeded
             self._labels = {**self._labels, **await self._way.labels_of(wanted)}
             return None
         if clearance.wants_names:

@@ -15,7 +15,7 @@ from postroom.core.actions.action import action_hash
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Protected
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, PostroomError, ProtectedMail
-from postroom.core.mail.account_care import usable_again
+from postroom.core.mail.account_repair import usable_again
 from postroom.core.mail.accounts import parking_key
 from postroom.store.engine.codecs import as_uuid, from_json, json_text, rows_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
@@ -25,7 +25,7 @@ from postroom.store.protection import protected_now
 CHANNEL = "departures"
 
 
-class Registered(NamedTuple):
+class MailboxWriter(NamedTuple):
     """A process that may let requests out: the generation it has read, and what it had on the wire, by account."""
 
     process_id: UUID
@@ -34,7 +34,7 @@ class Registered(NamedTuple):
 
 
 @transaction
-def register_departures(
+def register_writer(
     process_id: UUID, holder: str, on_wire: Mapping[str, int], held: int | None, now: datetime
 ) -> Script[int]:
     """From here on this process is waited for by whoever pauses. Returns the generation of pauses.
@@ -51,7 +51,7 @@ def register_departures(
 
 
 @transaction
-def retire_departures(process_id: UUID) -> Script[None]:
+def retire_writer(process_id: UUID) -> Script[None]:
     """This process lets nothing out until it registers again."""
     yield sql("delete_departures", process_id)
     yield Notify(CHANNEL, "retired")
@@ -69,19 +69,19 @@ def _generation() -> Script[int]:
 
 
 @query
-def registered_departures() -> Script[list[Registered]]:
+def registered_writers() -> Script[list[MailboxWriter]]:
     rows = yield sql("select_departures")
-    return [Registered(as_uuid(id), generation, from_json(on_wire)) for id, generation, on_wire in rows]
+    return [MailboxWriter(as_uuid(id), generation, from_json(on_wire)) for id, generation, on_wire in rows]
 
 
 @transaction
-def forget_silent(generation: int) -> Script[int]:
+def forget_silent_writers(generation: int) -> Script[int]:
     """Processes that did not answer in the time their grants lasted have none any more. Returns how many there were."""
     return len((yield sql("delete_silent_departures", generation)))
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class PermitCheck:
     """What came of the check of several permits, by their places.
 
     `wants_labels` are permits whose message's labels have to be read first, with the message's id in its mailbox;
@@ -96,9 +96,9 @@ class Checked:
 
 
 @query
-def check_departures(
+def check_permits(
     permits: Sequence[Permit], labels: Mapping[str, frozenset[str] | None], listed: frozenset[UUID]
-) -> Script[Checked]:
+) -> Script[PermitCheck]:
     """Whether each may leave now. `labels` are those just read, by the ids of messages, None for one that is gone;
     `listed` are accounts whose list of labels was just read, so that an id it lacks names no label."""
     generation = yield from _generation()
@@ -126,7 +126,7 @@ def check_departures(
                 case None:
                     pass
     protects_labels = any(each.protected.names_labels for each in protection.values())
-    return Checked(generation, refused, wanted, frozenset(unknown), protects_labels)
+    return PermitCheck(generation, refused, wanted, frozenset(unknown), protects_labels)
 
 
 class _Message(NamedTuple):

@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-class Gatherer(Generic[Item, Answer]):
+class Batcher(Generic[Item, Answer]):
     """Turns a function of many into one that each caller awaits for its own item."""
 
     def __init__(

@@ -13,7 +13,8 @@ from postroom.core.errors import SafetyRefused
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import ACTION_GMAIL, APPROVAL_NOTIFY, Catalogue
 from postroom.core.mail.label_names import looks_like
-from postroom.store import decisions, wishes
+from postroom.store import action_requests as wishes
+from postroom.store import decisions
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
@@ -29,7 +30,7 @@ PRIORITY = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedAction:
     """What became of a wish."""
 
     action_id: UUID
@@ -38,7 +39,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ActionRequests:
     """Takes wishes for actions on stored messages."""
 
     database: Database
@@ -57,7 +58,7 @@ class Wishes:
         asked_by: str,
         why: str,
         signed: Signature | None = None,
-    ) -> Asked:
+    ) -> RequestedAction:
         """Records the action, to be done or to be approved; audited when it is signed.
 
         Raises BadInput, NotFound, or SafetyRefused with the reasons.
@@ -65,11 +66,11 @@ class Wishes:
         recorded, ruling = await self._weighed(_Wanted(message_id, action_type, parameters, source, asked_by, why))
         wish, action, follow_up = recorded
         await self.database.run(decisions.ask_for_action(wish, action, follow_up, self.clock(), signed))
-        return Asked(action.id, action.state, ruling)
+        return RequestedAction(action.id, action.state, ruling)
 
     async def ask_once(
         self, message_id: UUID, action_type: str, parameters: Mapping[str, Any], why: str, signed: Signature, most: int
-    ) -> Asked:
+    ) -> RequestedAction:
         """The same for an agent, of which `most` may be open; what it has asked for and is open is not recorded again.
 
         What an agent is trusted with is done without a person's yes only as often as the hour allows. Raises BadInput,
@@ -83,8 +84,8 @@ class Wishes:
             cap = wishes.AgentCap(self.policy.agent_hourly_cap, beyond)
         first = await self.database.run(wishes.ask_once(recorded, most, signed, self.clock(), cap))
         if first is None:
-            return Asked(recorded.action.id, recorded.action.state, ruling)
-        return Asked(first.id, first.state, Ruling(first.safety["verdict"], tuple(first.safety["reasons"])))
+            return RequestedAction(recorded.action.id, recorded.action.state, ruling)
+        return RequestedAction(first.id, first.state, Ruling(first.safety["verdict"], tuple(first.safety["reasons"])))
 
     async def _weighed(self, wanted: "_Wanted", hour_is_used: bool = False) -> tuple[wishes.Recorded, Ruling]:
         """What would be recorded, and why. `hour_is_used`: as if the agent had used its share of the hour."""

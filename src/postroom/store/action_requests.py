@@ -16,7 +16,7 @@ from postroom.store.protection import HOUR
 
 
 @dataclass(frozen=True, slots=True)
-class OpenWish:
+class OpenRequest:
     """An action that waits for a yes, or for its turn. `safety` says why."""
 
     id: UUID
@@ -43,7 +43,7 @@ class AgentCap(NamedTuple):
 @transaction
 def ask_once(
     wanted: Recorded, most: int, signed: Signature, now: datetime, cap: AgentCap | None = None
-) -> Script[OpenWish | None]:
+) -> Script[OpenRequest | None]:
     """Asks for the action unless the same asker has it open already: then that one is returned, else None.
 
     The wishes of one asker are recorded one after another, so that of several at once only one is the first, or the
@@ -54,13 +54,13 @@ def ask_once(
     opened = yield sql("select_open_wishes", action.asked_by, most)
     for id, state, hashed, safety in opened:
         if hashed == action.action_hash:
-            return OpenWish(as_uuid(id), state, hashed, from_json(safety))
+            return OpenRequest(as_uuid(id), state, hashed, from_json(safety))
     if len(opened) >= most:
         problem = f"there are {most} of your proposals that nobody has answered or carried out yet"
         raise BadInput("mail.propose_action", problem, "wait until some are; actions.list shows them")
     if cap is not None and (yield sql("count_done_for", action.asked_by, now - HOUR))[0][0] >= cap.most:
         wish, action, follow_up = cap.beyond
         yield from ask_for_action.script(wish, action, follow_up, now, signed)
-        return OpenWish(action.id, action.state, action.action_hash, wish.safety or {})
+        return OpenRequest(action.id, action.state, action.action_hash, wish.safety or {})
     yield from ask_for_action.script(wish, action, follow_up, now, signed)
     return None

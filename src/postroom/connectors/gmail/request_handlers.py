@@ -11,7 +11,7 @@ from typing import Any
 
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.parse import headers_of
-from postroom.connectors.request_desk import Handler
+from postroom.connectors.request_server import Handler
 from postroom.core.errors import PostroomError
 from postroom.core.mail.headers import values
 from postroom.core.mail.mailbox_requests import checked_arguments
@@ -31,7 +31,7 @@ class TookTooLong(PostroomError):
     """It was not done within the time of a request."""
 
 
-class Asked:
+class RequestHandlers:
     """What one connector can be asked for."""
 
     def __init__(self, connector: GmailConnector, client: GmailClient) -> None:

@@ -14,11 +14,11 @@ from contextlib import aclosing
 
 import structlog
 
-from postroom.connectors.gmail.desk import Desk, End
-from postroom.connectors.mail.fetch import CHUNK, Fetched, fetch
+from postroom.connectors.gmail.mail_ingester import IngestResult, MailIngester
+from postroom.connectors.mail.fetch import CHUNK, FetchResult, fetch
 from postroom.connectors.mail.refused import reason_of
 from postroom.connectors.mail.set_aside import SetAside
-from postroom.connectors.runtime import Vitals
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import (
     BadAnswer,
@@ -44,10 +44,10 @@ SPOILT = (ServerError, Unreachable, BadAnswer)
 NOT_ITS_OWN = (RateLimited, Unauthorized, ConsentLost, TokenUnavailable)
 
 
-class Taking:
+class MessageReader:
     """From the mailbox to the switchboard."""
 
-    def __init__(self, client: GmailClient, desk: Desk, set_aside: SetAside, vitals: Vitals) -> None:
+    def __init__(self, client: GmailClient, desk: MailIngester, set_aside: SetAside, vitals: ConnectorHealth) -> None:
         self._client = client
         self._desk = desk
         self._set_aside = set_aside
@@ -76,14 +76,14 @@ class Taking:
             raise error
         return fresh
 
-    async def take_asked(self, ids: Iterable[str]) -> dict[str, End]:
+    async def take_asked(self, ids: Iterable[str]) -> dict[str, IngestResult]:
         """Hands in exactly these, whatever became of them before; returns what becomes of each now."""
-        wanted, ends = list(dict.fromkeys(ids)), dict[str, End]()
+        wanted, ends = list(dict.fromkeys(ids)), dict[str, IngestResult]()
         async with aclosing(fetch(self._client, wanted)) as batches:
             async for fetched in batches:
                 ends |= await self._settle(fetched)
                 for id, error in fetched.left.items():
-                    ends[id] = End("failed", reason_of(error))
+                    ends[id] = IngestResult("failed", reason_of(error))
                     if id in self._set_aside and not isinstance(error, NOT_ITS_OWN):
                         self._set_aside.put_off(id, error)
         return ends
@@ -116,14 +116,14 @@ class Taking:
                 self._at_once = None if 2 * self._at_once >= CHUNK else 2 * self._at_once
         return fresh, limited
 
-    async def _settle(self, fetched: Fetched) -> dict[str, End]:
+    async def _settle(self, fetched: FetchResult) -> dict[str, IngestResult]:
         ends = await self._desk.take(fetched)
         self._given += len(fetched.read) + len(fetched.gone) + len(fetched.unreadable)
         self._set_aside.forget(ends)
         self._tell()
         return ends
 
-    async def _fetched(self, ids: Sequence[str]) -> AsyncGenerator[Fetched]:
+    async def _fetched(self, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
         """As `fetch`; an error of the whole is the message's own where there is only one."""
         try:
             async with aclosing(fetch(self._client, ids)) as batches:
@@ -133,10 +133,10 @@ class Taking:
             if len(ids) > 1:
                 self._at_once = min(len(ids), CHUNK) // 2
                 raise
-            yield Fetched(left={ids[0]: error})
+            yield FetchResult(left={ids[0]: error})
 
-    async def _fetched_alone(self, id: str) -> Fetched:
-        together = Fetched()
+    async def _fetched_alone(self, id: str) -> FetchResult:
+        together = FetchResult()
         try:
             async with aclosing(fetch(self._client, [id])) as batches:
                 async for fetched in batches:
@@ -181,7 +181,7 @@ class Taking:
             self._vitals.counters["set_aside"] = self._set_aside.count
 
 
-def _fresh(ends: dict[str, End]) -> int:
+def _fresh(ends: dict[str, IngestResult]) -> int:
     return sum(each.end == "new" for each in ends.values())
 
 

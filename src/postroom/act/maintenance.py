@@ -23,7 +23,7 @@ Chore = Callable[[datetime], Transaction[int]]
 """A transaction that says how many it has dealt with."""
 
 
-def usual_chores(hourly_cap: int) -> dict[str, Chore]:
+def maintenance_tasks(hourly_cap: int) -> dict[str, Chore]:
     """By the name under which each is logged."""
     return {
         "actions.orphans_ended": end_orphans,
@@ -35,7 +35,7 @@ def usual_chores(hourly_cap: int) -> dict[str, Chore]:
     }
 
 
-async def tend_forever(
+async def run_maintenance(
     database: Database, chores: Mapping[str, Chore], every: timedelta = EVERY, clock: Clock = wall_clock
 ) -> None:
     """Until canceled. Any number of processes may do this at once."""

@@ -12,7 +12,7 @@ from postroom.store.new_jobs import new_job
 
 
 @transaction
-def wake_forgotten(account_id: UUID, gmail_ids: Sequence[str], label_id: str, now: datetime) -> Script[int]:
+def wake_overdue_snoozes(account_id: UUID, gmail_ids: Sequence[str], label_id: str, now: datetime) -> Script[int]:
     """Wakes those of these snoozed messages, by Gmail's ids, that no job is going to wake. Returns how many there were.
 
     Safe to repeat: the key of such a job holds while it lives.

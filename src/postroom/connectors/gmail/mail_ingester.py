@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple
 import structlog
 
 from postroom.connectors.gmail.changes import NOT_MAIL
-from postroom.connectors.gmail.parse import Prepared, letter_of, prepare
-from postroom.connectors.gmail.people import People
-from postroom.connectors.mail.fetch import Fetched
-from postroom.connectors.mail.handed_in import HandedIn
+from postroom.connectors.gmail.correspondents import Correspondents
+from postroom.connectors.gmail.parse import PreparedMessage, parsed_from, prepare
+from postroom.connectors.mail.fetch import FetchResult
+from postroom.connectors.mail.ingested_ids import IngestedIds
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.refused import RefusedMail, reason_of
-from postroom.connectors.runtime import Vitals
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
 from postroom.core.errors import BadInput, Conflict, PostroomError
 from postroom.core.mail.ingestion import Extent
@@ -39,14 +39,14 @@ MOST_AT_ONCE = 100
 EXTENTS: dict[Extent, Metric] = {"full": TIER_1_INGESTED, "metadata": TIER_2_METADATA, "skip": TIER_3_SKIPPED}
 
 
-class End(NamedTuple):
+class IngestResult(NamedTuple):
     """What became of a message. `skipped` is left out on purpose, `refused` is for good, `failed` only for now."""
 
     end: Literal["new", "duplicate", "skipped", "gone", "refused", "failed"]
     reason: str | None = None
 
 
-class Desk:
+class MailIngester:
     """One mailbox's way into the switchboard."""
 
     def __init__(
@@ -54,19 +54,19 @@ class Desk:
         switchboard: SwitchboardClient,
         endpoint_identity: str,
         knowledge: Knowledge,
-        handed_in: HandedIn,
+        ingested: IngestedIds,
         refused: RefusedMail,
         *,
         clock: Callable[[], datetime],
         tally: Tally,
-        vitals: Vitals,
-        people: People | None = None,
+        vitals: ConnectorHealth,
+        people: Correspondents | None = None,
     ) -> None:
         self._switchboard = switchboard
         self._endpoint_identity = endpoint_identity
         self._knowledge = knowledge
-        self._people = people or People(switchboard, knowledge)
-        self._handed_in = handed_in
+        self._people = people or Correspondents(switchboard, knowledge)
+        self._handed_in = ingested
         self._refused = refused
         self._clock = clock
         self._tally = tally
@@ -84,19 +84,19 @@ class Desk:
         """The messages that came to their end last, the newest first."""
         return self._handed_in.newest(most)
 
-    async def take(self, fetched: Fetched) -> dict[str, End]:
+    async def take(self, fetched: FetchResult) -> dict[str, IngestResult]:
         """Hands in what was read; returns what became of each. Raises what holds for now only; the rest has ended."""
         ends = {id: self._give_up(id, error) for id, error in fetched.unreadable.items()}
-        ends |= dict.fromkeys(fetched.gone, End("gone"))
+        ends |= dict.fromkeys(fetched.gone, IngestResult("gone"))
         own = [read.message for read in fetched.read if "SENT" in read.message.label_ids]
         await self._people.learn(own)
         known, policy, now = self._knowledge.known(), self._knowledge.policy(), self._clock()
-        ready: list[Prepared] = []
+        ready: list[PreparedMessage] = []
         for message, problem in fetched.read:
             if not _is_incoming(message):
-                ends[message.id] = End("skipped", "it is no incoming mail")
+                ends[message.id] = IngestResult("skipped", "it is no incoming mail")
                 continue
-            letter = letter_of(message)
+            letter = parsed_from(message)
             if problem is not None:
                 letter = replace(letter, problems=(problem, *letter.problems))
             ready.append(prepare(message, self._endpoint_identity, known, now, policy, letter))
@@ -118,8 +118,8 @@ class Desk:
             else:
                 self._vitals.counters["changes"] += len(batch)
 
-    async def _hand_in(self, ready: Sequence[Prepared]) -> dict[str, End]:
-        ends: dict[str, End] = {}
+    async def _hand_in(self, ready: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
+        ends: dict[str, IngestResult] = {}
         trouble: PostroomError | None = None
         for at in range(0, len(ready), MOST_AT_ONCE):
             batch = ready[at : at + MOST_AT_ONCE]
@@ -139,7 +139,7 @@ class Desk:
             raise trouble
         return ends
 
-    async def _hand_in_without_key(self, prepared: Prepared) -> End:
+    async def _hand_in_without_key(self, prepared: PreparedMessage) -> IngestResult:
         """Our key stands for something else, whoever did that; the message is known by its own id as well."""
         envelope = prepared.envelope or {}
         control = {name: value for name, value in envelope["control"].items() if name != "idempotency_key"}
@@ -149,9 +149,9 @@ class Desk:
             return self._give_up(prepared.id, error)
         return self._accepted(prepared, receipt)
 
-    def _accepted(self, prepared: Prepared, receipt: Receipt) -> End:
+    def _accepted(self, prepared: PreparedMessage, receipt: Receipt) -> IngestResult:
         if receipt.duplicate:
-            return End("duplicate")
+            return IngestResult("duplicate")
         tier, rule = prepared.assignment
         self._tally.count(TIER_ASSIGNED, "gmail", self._endpoint_identity, tier, rule)
         self._count(EXTENTS[prepared.decision.tier])
@@ -161,16 +161,16 @@ class Desk:
         counters[f"rule.{rule}"] += 1
         if self._knowledge.is_degraded:
             self._count(KNOWN_CONTACT_DEGRADED)
-        return End("new")
+        return IngestResult("new")
 
-    def _skip(self, prepared: Sequence[Prepared]) -> dict[str, End]:
+    def _skip(self, prepared: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
         """A count, and nothing else."""
         for each in prepared:
             if each.id not in self._handed_in:
                 self._count(EXTENTS[each.decision.tier])
-        return {each.id: End("skipped", "an ingestion rule leaves it out") for each in prepared}
+        return {each.id: IngestResult("skipped", "an ingestion rule leaves it out") for each in prepared}
 
-    def _note_ended(self, ends: Mapping[str, End]) -> None:
+    def _note_ended(self, ends: Mapping[str, IngestResult]) -> None:
         self.ended += self._handed_in.add(ends)
         if self._refused.forget([id for id, end in ends.items() if end.end != "refused"]):
             self._vitals.counters["refused"] = self._refused.count
@@ -179,8 +179,8 @@ class Desk:
         self._vitals.counters[metric.name.rpartition(".")[2]] += 1
         self._tally.count(metric, "gmail", self._endpoint_identity)
 
-    def _give_up(self, id: str, error: Exception) -> End:
-        end = End("refused", reason_of(error))
+    def _give_up(self, id: str, error: Exception) -> IngestResult:
+        end = IngestResult("refused", reason_of(error))
         self._refused.remember(id, error)
         self._note_ended({id: end})
         self._vitals.counters["refused"] = self._refused.count

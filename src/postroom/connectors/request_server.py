@@ -25,7 +25,7 @@ LONGEST_ERROR = 500
 Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
-class RequestDesk:
+class RequestServer:
     """Answers requests one after another, up to `beside` more of them at once; `handlers` are what this connector can
     do, by kind. With none beside, whoever asks for little waits behind one who asks for much.
     """

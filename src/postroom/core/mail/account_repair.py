@@ -28,24 +28,24 @@ def retry_command(email: str) -> str:
     return f"postroom connector retry --account {shlex.quote(email)} --all"
 
 
-class Mending(NamedTuple):
+class Repair(NamedTuple):
     """What is wrong about an account, and what puts it right before the account is resumed."""
 
     problem: str
     remedy: str
 
 
-def to_be_mended(trouble: str, email: str) -> str:
+def repair_for(trouble: str, email: str) -> str:
     """The reason kept with an account whose consent would do, if something else were put right first."""
     return f"{trouble}{_then_resume(email)}"
 
 
-def mending_in(reason: str | None, email: str) -> Mending | None:
-    """What `to_be_mended` was told; None for any other reason, where only a new consent helps."""
+def repair_in(reason: str | None, email: str) -> Repair | None:
+    """What `repair_for` was told; None for any other reason, where only a new consent helps."""
     if reason is None or not reason.endswith(_then_resume(email)):
         return None
     problem, _, remedy = reason.removesuffix(_then_resume(email)).rpartition("; ")
-    return Mending(problem, remedy)
+    return Repair(problem, remedy)
 
 
 def _then_resume(email: str) -> str:

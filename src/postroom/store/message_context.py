@@ -12,7 +12,7 @@ from postroom.store.rules import rules_mark
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class MessageContext:
     """A message, the decision about it that stands, what safety judges by, and the mark of the rules in use."""
 
     message: StoredMessage
@@ -22,9 +22,9 @@ class Case:
 
 
 @query
-def case_of(message_id: UUID, now: datetime) -> Script[Case]:
+def message_context(message_id: UUID, now: datetime) -> Script[MessageContext]:
     """Raises NotFound when there is no such message."""
     message = yield from mail.load_message.script(message_id)
     last = yield from mail.last_decision.script(message_id)
     found = yield from restraints.script(message.account_id, now)
-    return Case(message, last, found, (yield from rules_mark.script()))
+    return MessageContext(message, last, found, (yield from rules_mark.script()))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from postroom.connectors.gmail.parse import headers_of, letter_of
+from postroom.connectors.gmail.parse import headers_of, parsed_from
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.refused import reason_of
 from postroom.connectors.mail.reports import TakesCorrespondents
@@ -20,7 +20,7 @@ RECIPIENTS = ("to", "cc", "bcc")
 MOST_AT_ONCE = 100
 
 
-class People:
+class Correspondents:
     """What is learned is with the switchboard when `learn` returns, and counts for tiers at once."""
 
     def __init__(self, switchboard: object, knowledge: Knowledge) -> None:
@@ -32,7 +32,7 @@ class People:
         recipients: dict[str, None] = {}
         ids: list[str] = []
         for message in sent:
-            headers, _ = headers_of(message) if message.raw is None else (letter_of(message).headers, ())
+            headers, _ = headers_of(message) if message.raw is None else (parsed_from(message).headers, ())
             ids += [id for value in values(headers, "message-id") for id in message_ids(value)]
             for name in RECIPIENTS:
                 recipients.update((each, None) for value in values(headers, name) for each in addresses(value))

@@ -24,7 +24,7 @@ class _Asked(NamedTuple):
     outcome: "asyncio.Future[Any]"
 
 
-class Gathered:
+class BatchedCalls:
     """The calls of many tasks to one mailbox. Two about the same message never share a request: parts have no order."""
 
     def __init__(self, client: GmailClient) -> None:
