@@ -25,11 +25,13 @@ class OtlpCollector:
         self.answering = threading.Event()
         self.answering.set()
         self.asked = threading.Event()
+        self.requests = 0
         self.metrics: queue.Queue[ExportMetricsServiceRequest] = queue.Queue()
         self.traces: queue.Queue[ExportTraceServiceRequest] = queue.Queue()
         self.headers: list[dict[str, str]] = []
 
     def receive(self, path: str, headers: dict[str, str], body: bytes) -> int:
+        self.requests += 1
         self.asked.set()
         self.answering.wait(PATIENCE_S)
         if self.status != 200:

@@ -325,14 +325,16 @@ async def test_spans_wait_in_a_bounded_queue(collector: OtlpCollector):
         with span("first"):
             pass
     await asyncio.to_thread(collector.asked.wait, 10)
-    for _ in range(2 * MOST_SPANS_WAITING):
+    for _ in range(4 * MOST_SPANS_WAITING):
         with span("later"):
             pass
+    # A request that is not answered in time is given up, and the next one makes room for as many spans as it carries.
     collector.answering.set()
+    sent_meanwhile = collector.requests * MOST_SPANS_AT_ONCE
     await exporter.close(within_s=10)
     names = [each.name for each in collector.spans()]
-    assert MOST_SPANS_WAITING <= len(names) <= MOST_SPANS_WAITING + MOST_SPANS_AT_ONCE
-    assert names.count("later") == MOST_SPANS_WAITING
+    assert names.count("later") <= MOST_SPANS_WAITING + sent_meanwhile - MOST_SPANS_AT_ONCE
+    assert len(names) >= MOST_SPANS_WAITING
 
 
 def test_a_collector_that_comes_and_goes_is_told_of_once_a_minute_at_most():
