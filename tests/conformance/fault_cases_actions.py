@@ -9,7 +9,7 @@ from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_mail import LABELS, decided_action
 from conformance.fault_cases_registry import signed
 from postroom.core.actions.action import label_change
-from postroom.core.actions.undo import no_way_back, undo_hint
+from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
 from postroom.store import action_requests as wishes
 from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
@@ -87,7 +87,7 @@ async def complete_undo(desk: Desk) -> Transaction[Any]:
     account = await desk.database.run(mail.account_of(ENDPOINT))
     job, undo = await desk.claimed(), new_id()
     await desk.database.run(undos.begin_undo(job, original, account.id, undo, desk.clock()))
-    hint, wake = no_way_back("apply_label"), desk.new(key="wake")
+    hint, wake = irreversible_hint("apply_label"), desk.new(key="wake")
     await desk.database.run(jobs.enqueue_many([wake], desk.clock()))
     return undos.complete_undo(job, undo, LABELS, hint, desk.new(key="next"), desk.clock(), wake.id)
 

@@ -9,7 +9,7 @@ from conformance.action_desk import ARRIVED, CAP, OTHERS, ActionDesk, Waiting
 from conformance.desk import Desk
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
-from postroom.core.actions.undo import no_way_back
+from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.handlers.action_gmail import is_the_end
 from postroom.jobs.run import JobRun
@@ -228,19 +228,19 @@ async def test_a_job_that_was_canceled_learns_it_before_anything_is_changed(offi
 
 
 async def test_an_action_its_message_and_its_job_end_together(office: ActionDesk) -> None:
-    begun, hint = await office.begun("archive"), no_way_back("archive")
+    begun, hint = await office.begun("archive"), irreversible_hint("archive")
     now = office.desk.clock.forward(5)
     await office.desk.database.run(actions.complete_action(begun.job, begun.id, frozenset({"UNREAD"}), hint, now))
     view = await office.view(begun.id)
     assert (view.state, view.undo_hint, view.executed_at) == ("completed", hint, now)
     assert await office.desk.state(begun.job.id) == "completed"
     message = await office.desk.database.run(mail.load_message(begun.message_id))
-    assert message.subject.labels == {"UNREAD"}
+    assert message.facts.labels == {"UNREAD"}
 
 
 async def test_a_message_that_was_deleted_is_known_to_be_gone(office: ActionDesk) -> None:
     begun = await office.begun("delete")
-    hint = no_way_back("delete")
+    hint = irreversible_hint("delete")
     await office.desk.database.run(actions.complete_action(begun.job, begun.id, None, hint, office.desk.clock()))
     assert (await office.desk.database.run(mail.load_message(begun.message_id))).is_gone
 

@@ -9,7 +9,7 @@ from conformance.action_desk import ActionDesk, Stored, Waiting, decision_about
 from conformance.desk import Desk
 from conformance.mailroom import Letter, Mailroom
 from postroom.core.actions.action import LabelChange
-from postroom.core.actions.undo import no_way_back, undo_hint
+from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.errors import ConstraintBroken
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules.draft import RuleDraft
@@ -65,7 +65,7 @@ async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided
     if moment != "on its way":
         await office.begin(first)
     if moment == "done":
-        hint, now = no_way_back(kind), office.desk.clock()
+        hint, now = irreversible_hint(kind), office.desk.clock()
         await office.desk.database.run(actions.complete_action(first.job, first.id, None, hint, now))
     await decided(office, stored, 2, kind, "queued")
     assert [each.id for each in await office.views()] == [first.id]

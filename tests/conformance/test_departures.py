@@ -13,7 +13,7 @@ from conformance.fault_cases_approvals import pending
 from conformance.fault_cases_registry import signed
 from conformance.shop import until
 from conformance.test_approvals import tamper
-from postroom.core.actions.permits import Hold, Permit
+from postroom.core.actions.permits import DeliveryLease, Permit
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, ProtectedMail
 from postroom.core.jobs.job import Job
 from postroom.store import accounts, actions, approvals, jobs, labels, mail, pauses, protection
@@ -54,7 +54,7 @@ async def test_a_pause_refuses_each_part_that_it_is_about(desk: Desk, of_account
 async def test_a_claim_that_is_somebody_elses_refuses_that_part_alone(desk: Desk) -> None:
     permit, job, _ = await permit_of(desk)
     stale = replace(permit, claim=job.claim._replace(attempts=job.attempts + 1))
-    gone = replace(permit, claim=None, delivery=Hold(new_id(), new_id()))
+    gone = replace(permit, claim=None, delivery=DeliveryLease(new_id(), new_id()))
     found = await checked(desk, stale, permit, gone)
     assert {place: type(error) for place, error in found.refused.items()} == {0: LeaseLost, 2: LeaseLost}
 
@@ -103,7 +103,7 @@ async def test_what_a_person_approved_leaves_only_as_it_was_approved(desk: Desk,
 
 async def test_a_protected_sender_is_refused_whatever_the_labels(desk: Desk) -> None:
     permit, _, action = await permit_of(desk)
-    sender = (await desk.database.run(mail.load_message(action.message_id))).subject.sender
+    sender = (await desk.database.run(mail.load_message(action.message_id))).facts.sender
     await desk.database.run(protection.protect("sender", sender, "", signed(), desk.clock()))
     assert isinstance((await checked(desk, permit)).refused[0], ProtectedMail)
     assert (await checked(desk, replace(permit, gives_back=True))).refused == {}

@@ -14,7 +14,7 @@ from conformance.dump import dump
 from conformance.fault_cases_registry import signed
 from postroom.act.undo import UndoService, undo_job
 from postroom.core.actions.permits import Permit
-from postroom.core.actions.undo import no_way_back
+from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
@@ -26,7 +26,7 @@ from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from support.gates import LASTING
 
-PUT_BACK = no_way_back("apply_label")
+PUT_BACK = irreversible_hint("apply_label")
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ async def _without_effect(office: ActionDesk) -> Waiting:
 
 async def _for_good(office: ActionDesk) -> Waiting:
     begun = await office.begun("delete")
-    hint = no_way_back("delete")
+    hint = irreversible_hint("delete")
     await office.desk.database.run(actions.complete_action(begun.job, begun.id, None, hint, office.desk.clock()))
     return begun
 
@@ -220,7 +220,7 @@ async def test_an_undo_its_message_and_its_job_end_together_and_the_next_is_enqu
     assert await office.desk.state(job.id) == "completed"
     assert await office.desk.state(older.id) == "queued"
     message = await office.desk.database.run(mail.load_message(done.message_id))
-    assert message.subject.labels == ARRIVED
+    assert message.facts.labels == ARRIVED
 
 
 async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_undo(office: ActionDesk) -> None:

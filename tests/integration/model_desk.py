@@ -9,7 +9,7 @@ from uuid import UUID
 from conformance.desk import Desk
 from conformance.fault_cases_model import new_call
 from conftest import ManualClock
-from postroom.core.rules.rule import Subject
+from postroom.core.rules.rule import MessageFacts
 from postroom.decide.model import Model, ModelAnswer, ModelRequest
 from postroom.decide.prompt import PromptMessage, build_prompt
 from postroom.settings.sections import ModelSettings
@@ -61,7 +61,7 @@ class ModelDesk:
 
     def request(self, body: str = "Thanks.", subject: str = "Hello", *, labelled: bool = True) -> ModelRequest:
         headers = (("From", "ann@shop.example"), ("Subject", subject))
-        mail = PromptMessage(self.message_id, Subject("ann@shop.example", subject, headers, frozenset(), body))
+        mail = PromptMessage(self.message_id, MessageFacts("ann@shop.example", subject, headers, frozenset(), body))
         wishes = [Direction("Keep my inbox tidy.")]
         prompt = build_prompt(mail, wishes, [], LABELS if labelled else ())
         return ModelRequest(self.account_id, self.message_id, prompt)

@@ -14,7 +14,7 @@ from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
 from postroom.cli.running import run_transaction, with_database
 from postroom.core.errors import BadInput
-from postroom.core.mail.account_repair import consent_command, repair_in, resume_command, usable_again
+from postroom.core.mail.account_repair import consent_command, reactivate_command, repair_in, resume_command
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -97,7 +97,7 @@ class _Adding:
         import httpx2
 
         from postroom.compose.google import vault_of
-        from postroom.core.mail.accounts import one_spelling, same_mailbox
+        from postroom.core.mail.accounts import normalised_address, same_mailbox
         from postroom.gmail.oauth import ConsentRefused, GoogleOAuth, address_of
         from postroom.manage.accounts import connect, gmail_account
         from postroom.store.engine.migrate import applied_migrations, migrate
@@ -110,7 +110,7 @@ class _Adding:
         request, code = await (self._pasted() if self._no_browser else self._browsed())
         async with httpx2.AsyncClient(timeout=30) as http:
             grant = await GoogleOAuth(http, self._app).exchange(request, code)
-            address = one_spelling(await address_of(http, self._settings.gmail.base_url, grant.access_token))
+            address = normalised_address(await address_of(http, self._settings.gmail.base_url, grant.access_token))
         if self._email is not None and not same_mailbox(self._email, address):
             raise ConsentRefused(
                 f"the consent is for {address}, not for {self._email}; start again, and choose that one"
@@ -276,7 +276,7 @@ def _use_again(account: "AccountView") -> str:
     if mending := repair_in(account.state_reason, account.email):
         return f"{mending.remedy}, then run `{resume_command(account.email)}`"
     level = account.consent.level if account.consent else None
-    return f"run `{usable_again(account.state, account.email, level)}` first"
+    return f"run `{reactivate_command(account.state, account.email, level)}` first"
 
 
 def _move(context: typer.Context, settings: "Settings", name: str, transaction: "Move", as_json: bool) -> None:

@@ -89,10 +89,10 @@ async def _keep(database: "Database", found: "ReadContacts", account: str | None
 
 
 async def _mailbox(database: "Database", address: str) -> str:
-    from postroom.core.mail.accounts import one_spelling
+    from postroom.core.mail.accounts import normalised_address
     from postroom.store.accounts import accounts_with_address
 
-    found = await database.run(accounts_with_address(one_spelling(address)))
+    found = await database.run(accounts_with_address(normalised_address(address)))
     if not found:
         raise BadInput("--account", f"there is no account {address}", "`postroom account list` shows those there are")
     return found[0].endpoint_identity

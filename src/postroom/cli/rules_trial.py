@@ -18,7 +18,7 @@ from postroom.core.errors import BadInput
 if TYPE_CHECKING:
     from postroom.core.mail.mime import ParsedMessage
     from postroom.core.rules.explain import Explained
-    from postroom.core.rules.rule import Rule, Subject
+    from postroom.core.rules.rule import MessageFacts, Rule
     from postroom.core.rules.rulebook import Rulebook
     from postroom.store.engine.database import Database
 
@@ -31,7 +31,7 @@ class Tried(NamedTuple):
 
     name: str
     account_id: UUID | None
-    message: "Subject"
+    message: "MessageFacts"
     hidden: frozenset[str] = frozenset()
 
 
@@ -132,7 +132,7 @@ async def _rules(database: "Database", file: Path | None) -> "list[Rule]":
 
 
 async def _stored(database: "Database", given: str) -> Tried:
-    from postroom.decide.engine import unseen
+    from postroom.decide.engine import unknown_conditions
     from postroom.store.mail import load_message
 
     try:
@@ -140,7 +140,7 @@ async def _stored(database: "Database", given: str) -> Tried:
     except ValueError:
         raise BadInput("--message", f"{given!r} is no id", "give the id of a message") from None
     found = await database.run(load_message(id))
-    return Tried(str(found.id), found.account_id, found.subject, unseen(found))
+    return Tried(str(found.id), found.account_id, found.facts, unknown_conditions(found))
 
 
 def _in_files(path: Path, account_id: UUID | None) -> Iterator[Tried]:
@@ -150,23 +150,23 @@ def _in_files(path: Path, account_id: UUID | None) -> Iterator[Tried]:
     for mail in mail_in(path):
         if mail.problem is not None:
             raise BadInput("MAIL", f"{mail.path}: {mail.problem}", "give another path")
-        yield Tried(mail.path, account_id, _subject(parse_message(mail.raw)))
+        yield Tried(mail.path, account_id, _facts(parse_message(mail.raw)))
 
 
-def _subject(letter: "ParsedMessage") -> "Subject":
+def _facts(parsed: "ParsedMessage") -> "MessageFacts":
     from postroom.core.mail.tiers import sender_address, values
-    from postroom.core.rules.rule import Subject, recipients
+    from postroom.core.rules.rule import MessageFacts, recipients
 
-    subjects = values(letter.headers, "subject")
-    return Subject(
-        sender_address(letter.headers),
+    subjects = values(parsed.headers, "subject")
+    return MessageFacts(
+        sender_address(parsed.headers),
         subjects[0] if subjects else "",
-        letter.headers,
+        parsed.headers,
         NEW_MAIL,
-        letter.text,
-        bool(letter.attachments),
-        recipients(letter.headers),
-        _sent_at(values(letter.headers, "date")),
+        parsed.text,
+        bool(parsed.attachments),
+        recipients(parsed.headers),
+        _sent_at(values(parsed.headers, "date")),
     )
 
 

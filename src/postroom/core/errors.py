@@ -3,7 +3,7 @@
 PostroomError
 ├── BadInput              a value from outside was refused; names the field and the remedy
 │   ├── UnknownJobType
-│   ├── RequestsPileUp    a connector has as many requests waiting as it may
+│   ├── TooManyRequests   a connector has as many requests waiting as it may
 │   └── Conflict          the same key stands for something else; names both
 ├── Refused               whoever asks is not known, or may not do this
 │   └── SafetyRefused         nobody of this kind may have this done to this message
@@ -65,7 +65,7 @@ class UnknownJobType(BadInput):
     """No job type of this name is registered."""
 
 
-class RequestsPileUp(BadInput):
+class TooManyRequests(BadInput):
     """As many requests wait for the connector as may; another one is refused until some have ended."""
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from postroom.accounts.sealing import with_newest_key
 from postroom.core.errors import BadInput, Conflict, NotFound, VaultError
-from postroom.core.mail.accounts import one_spelling
+from postroom.core.mail.accounts import normalised_address
 from postroom.gmail.errors import GmailError
 from postroom.gmail.oauth import ConsentRefused, GoogleOAuth, Grant
 from postroom.gmail.scopes import Level, granted_level
@@ -20,7 +20,7 @@ from postroom.vault.sealing import Vault
 
 async def gmail_account(database: Database, email: str) -> AccountView | None:
     """The Gmail account of an address, in whatever spelling, if there ever was one."""
-    found = await database.run(accounts.accounts_with_address(one_spelling(email)))
+    found = await database.run(accounts.accounts_with_address(normalised_address(email)))
     return next((account for account in found if account.provider == "gmail"), None)
 
 
@@ -31,7 +31,7 @@ async def find_account(database: Database, name: str) -> AccountView:
     except ValueError:
         pass
     try:
-        found = await database.run(accounts.accounts_with_address(one_spelling(name)))
+        found = await database.run(accounts.accounts_with_address(normalised_address(name)))
     except BadInput:
         found = []
     if not found:
@@ -66,7 +66,7 @@ async def connect(
     vault.prepare([use.id for use in uses if use.secrets], now)
     dies_at = None if grant.dies_in is None else now + grant.dies_in
     consent = Consent(client_id, level, grant.scopes, now, dies_at=dies_at)
-    secret, address = grant.refresh_token, one_spelling(email)
+    secret, address = grant.refresh_token, normalised_address(email)
 
     def storing() -> Transaction[AccountView]:
         sealed = vault.seal(account_id, REFRESH_TOKEN, secret)
