@@ -1,8 +1,8 @@
-"""connector.heartbeat.v1: what a connector says of itself, strictly checked, and what its silence means.
+"""connector.heartbeat.v1: what a connector reports about itself, strictly checked, and what its silence means.
 
-A report is small by construction: every text has a longest length, and counters are few and flat. Unknown keys are
-refused by name, with the nearest known one. A connector reports every two minutes, so one that is late is `stale`,
-and one that missed two reports is `offline`, whatever it last said of itself.
+A report is small by construction: every text has a maximum length, and counters are few and flat. An unknown key is
+refused by name, with the nearest known one. A connector reports every two minutes. One that is late is `stale`, and
+one that missed two reports is `offline`, whatever its last report said.
 """
 
 from datetime import datetime, timedelta
@@ -74,7 +74,7 @@ class Heartbeat(Strict):
 
 
 def parse_heartbeat(data: object) -> Heartbeat:
-    """A checked report, or BadInput that names the field and the remedy."""
+    """Check a report. Raises BadInput, which names the field and the remedy."""
     try:
         return Heartbeat.model_validate(data)
     except ValidationError as error:
@@ -82,8 +82,8 @@ def parse_heartbeat(data: object) -> Heartbeat:
 
 
 def liveness(last_heartbeat_at: datetime, now: datetime) -> Liveness:
-    """The verdict on the time since the last heartbeat. One from just ahead of our clock is no silence; one from
-    further ahead was dated by a clock that has been set back since, and tells nothing.
+    """The verdict on the time since the last heartbeat. One from slightly in the future is fine; one from further ahead
+    was dated by a clock that has been set back since, and counts as silence.
     """
     silence = abs(now - last_heartbeat_at)
     if silence < STALE_AFTER:
