@@ -8,7 +8,7 @@ PostroomError
 ├── Refused               the caller is unknown, or may not do this
 │   └── SafetyRefused         safety does not allow this action, or not from this caller
 ├── SettingsError         a setting is missing, unknown or out of range
-├── NotFound              what was named does not exist
+├── NotFound              the named thing does not exist
 ├── IllegalMove           the lifecycle does not allow this transition
 ├── MessageGone           the mailbox no longer has the message
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
@@ -86,7 +86,7 @@ class SettingsError(PostroomError):
 
 
 class NotFound(PostroomError):
-    """What was named does not exist."""
+    """The named thing does not exist."""
 
 
 class IllegalMove(PostroomError):

@@ -61,7 +61,7 @@ def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see:
 
 
 def _remedy(model: type[BaseModel], path: list[str], see: str) -> str:
-    """What the innermost known field on the path may hold, if it has a description."""
+    """The description of the innermost known field on the path, if it has one."""
     for length in range(len(path), 0, -1):
         above = _model_at(model, path[: length - 1])
         if above is not None and path[length - 1] in above.model_fields:

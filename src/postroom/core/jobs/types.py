@@ -27,7 +27,7 @@ class KeyLifetime(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobType:
-    """What the engine must know about one job type."""
+    """One job type, as far as the engine knows it."""
 
     name: str
     key_lifetime: KeyLifetime = KeyLifetime.FOR_GOOD

@@ -1,8 +1,8 @@
-"""How much of a message is taken in: all of it, its metadata, or nothing. Rules are data; the lowest number decides.
+"""How much of a message is ingested: all of it, its metadata, or nothing. Rules are data; the lowest number decides.
 
     {"number": 10, "name": "shop", "kind": "sender_domain_suffix", "value": "shop.example", "tier": "skip"}
 
-A message that no rule matches is taken in whole.
+A message that no rule matches is ingested in full.
 """
 
 import difflib
@@ -33,7 +33,7 @@ HIGHEST_NUMBER = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class IngestionFacts:
-    """What rules and categories look at. `sender` is in the form in which addresses are compared."""
+    """The facts about a message that ingestion rules and categories look at. `sender` is canonical."""
 
     sender: str
     headers: Headers = field(repr=False)
@@ -50,7 +50,7 @@ class IngestionFacts:
 
 @dataclass(frozen=True, slots=True)
 class IngestionRule:
-    """One rule. `header` names the header that the three kinds of header rules look at."""
+    """One rule. `header` is the name of the header, for the three kinds that look at one."""
 
     number: int
     name: str
@@ -78,20 +78,20 @@ class IngestionRule:
 
 
 class Decision(NamedTuple):
-    """How much is taken in, and the name of the rule that says so."""
+    """How much is ingested, and the name of the rule that decided."""
 
     tier: Extent
     rule: str
 
 
 class IngestionPolicy:
-    """Rules in their order: by number, and by name where two have the same."""
+    """Rules in order: by number, then by name."""
 
     def __init__(self, rules: Iterable[IngestionRule] = ()) -> None:
         self.rules = tuple(sorted(rules, key=lambda rule: (rule.number, rule.name)))
 
     def decide(self, facts: IngestionFacts) -> Decision:
-        """The first rule that matches decides; without one, all of the message is taken in."""
+        """Apply the first rule that matches; without one, the message is ingested in full."""
         for rule in self.rules:
             if rule.matches(facts):
                 return Decision(rule.tier, rule.name)
@@ -99,7 +99,7 @@ class IngestionPolicy:
 
 
 def parse_rule(data: Mapping[str, object]) -> IngestionRule:
-    """A rule from outside, checked and put into the form in which values are compared; BadInput names the field."""
+    """Check a rule from outside and normalise its values. Raises BadInput, which names the field."""
     known = ("number", "name", "kind", "value", "header", "tier")
     for key in data:
         if key not in known:
@@ -120,12 +120,12 @@ def parse_rule(data: Mapping[str, object]) -> IngestionRule:
 
 
 def as_data(rule: IngestionRule) -> dict[str, object]:
-    """The rule as `parse_rule` takes it."""
+    """The rule as `parse_rule` reads it."""
     data: dict[str, object] = {"number": rule.number, "name": rule.name, "kind": rule.kind, "tier": rule.tier}
     return data | {name: value for name, value in (("value", rule.value), ("header", rule.header)) if value}
 
 
-# What nobody wrote to this person alone: kept as metadata, never skipped. Invitations stay whole.
+# Bulk mail is ingested as metadata, never skipped. Invitations are ingested in full.
 BULK_PACK: tuple[IngestionRule, ...] = (
     IngestionRule(900, "invitation", "mime_type", "full", "text/calendar"),
     IngestionRule(910, "spam-flag", "header_equals", "metadata", "yes", "x-spam-flag"),

@@ -1,5 +1,5 @@
-"""What the connector of a mailbox can be asked for, and the arguments of each: checked where they are given, and again
-by the connector, since whoever asks may be anyone.
+"""The requests that a mailbox's connector accepts, and their arguments: checked where they are given, and again by the
+connector, which does not trust its callers.
 """
 
 import difflib
@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a request, as they are passed on. Raises BadInput, which names the one that is wrong."""
+    """The checked arguments of a request. Raises BadInput, which names the wrong one."""
     match kind:
         case "sync_now":
             refuse_unknown_arguments(given, ())
@@ -38,7 +38,7 @@ def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, 
 
 
 def is_message_id(text: str) -> bool:
-    """Whether it looks like Gmail's id of a message."""
+    """Whether the text looks like a Gmail message id."""
     return _ID.fullmatch(text) is not None
 
 
