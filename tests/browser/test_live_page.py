@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
-from browser.axe import grave_violations
-from browser.chromium import Complaints
-from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.dashboard.feed import AccountLine, ControlState, Feed, Totals
 from postroom.dashboard.switch import Switch
 from postroom.web.application import create_dashboard
 from postroom.web.serve import serving
+from support.axe import grave_violations
+from support.chromium import Complaints
+from support.scripted_feed import NOON, ScriptedFeed, line
 
 ATTACKS = (
     "<script>alert(1)</script>",

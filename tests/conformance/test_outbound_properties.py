@@ -17,10 +17,6 @@ from uuid import UUID
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_outbound import admitted, stored
-from conformance.fault_cases_registry import signed
-from conftest import scale
 from postroom.core.errors import LeaseLost, StoreError
 from postroom.core.lifecycle import DELIVERY
 from postroom.gmail.errors import RateLimited, Refused, ServerError, Unreachable
@@ -32,6 +28,10 @@ from postroom.store import actions, outbound, pauses
 from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
 from postroom.store.engine.ids import new_id
 from support.gates import LASTING
+from support.scale import scale
+from support.store.fault_cases_outbound import admitted, stored
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup
 
 T = TypeVar("T")
 
@@ -145,27 +145,27 @@ class Mortal:
 class Run:
     """Some mails, and everything that happens to them."""
 
-    def __init__(self, desk: Desk, seed: int) -> None:
-        self.desk = desk
+    def __init__(self, setup: JobSetup, seed: int) -> None:
+        self.setup = setup
         self.rng = Random(seed)
         self.post = PostOffice(self.rng)
-        self.database = Mortal(desk.database, self.rng, self.post)
+        self.database = Mortal(setup.database, self.rng, self.post)
         self.seen: dict[UUID, list[str]] = {}
 
     async def admit(self, mails: int) -> None:
-        about = await stored(self.desk)
+        about = await stored(self.setup)
         for number in range(mails):
-            new = await admitted(self.desk, "forward", about, f"r{number}@example.com")
+            new = await admitted(self.setup, "forward", about, f"r{number}@example.com")
             self.seen[new.id] = ["queued"]
 
     async def round(self) -> bool:
         """One look at what is due. False when nothing can happen any more."""
-        now = self.desk.clock.forward(self.rng.choice((1, 90, 700, 15_000)))
-        leased = await self.desk.database.run(outbound.lease_deliveries(new_id(), 2, now, now + PACE.lease))
+        now = self.setup.clock.forward(self.rng.choice((1, 90, 700, 15_000)))
+        leased = await self.setup.database.run(outbound.lease_deliveries(new_id(), 2, now, now + PACE.lease))
         await self.look()
         for each in leased:
             delivery = Delivery(
-                self.database, each, LASTING, lambda _permit: self.post, PACE, self.desk.clock, self.sleep
+                self.database, each, LASTING, lambda _permit: self.post, PACE, self.setup.clock, self.sleep
             )
             with contextlib.suppress(Killed, StoreError, LeaseLost):
                 await delivery.attempt()
@@ -173,11 +173,11 @@ class Run:
         return any(states[-1] not in ENDS for states in self.seen.values())
 
     async def sleep(self, seconds: float) -> None:
-        self.desk.clock.forward(seconds)
+        self.setup.clock.forward(seconds)
         await asyncio.sleep(0)
 
     async def look(self) -> None:
-        for view in await self.desk.database.run(outbound.list_deliveries(1_000)):
+        for view in await self.setup.database.run(outbound.list_deliveries(1_000)):
             states = self.seen[view.id]
             if states[-1] != view.state:
                 states.append(view.state)
@@ -187,30 +187,30 @@ class Run:
             case 0:
                 self.post.meddle()
             case 1:
-                await self.desk.database.run(pauses.pause(pauses.ALL, "a look", signed(), self.desk.clock()))
+                await self.setup.database.run(pauses.pause(pauses.ALL, "a look", signed(), self.setup.clock()))
             case 2 | 3:
-                await self.desk.database.run(pauses.resume(pauses.ALL, signed(), self.desk.clock()))
+                await self.setup.database.run(pauses.resume(pauses.ALL, signed(), self.setup.clock()))
             case _:
                 pass
 
 
 @pytest.mark.parametrize("chunk", range(2))
-async def test_no_mail_is_sent_twice_and_none_is_forgotten(sqlite_desk: Desk, chunk: int) -> None:
+async def test_no_mail_is_sent_twice_and_none_is_forgotten(sqlite_setup: JobSetup, chunk: int) -> None:
     outcomes: Counter[str] = Counter()
     seed = int(os.environ.get("POSTROOM_TEST_SEED") or Random().randrange(2**32))
     print(f"seed {seed}")
-    run = Run(sqlite_desk, seed)
+    run = Run(sqlite_setup, seed)
     await run.admit(scale(15, 100))
     for _ in range(scale(60, 600)):
         await run.round()
         await run.disturb()
-    await sqlite_desk.database.run(pauses.resume(pauses.ALL, signed(), sqlite_desk.clock()))
+    await sqlite_setup.database.run(pauses.resume(pauses.ALL, signed(), sqlite_setup.clock()))
     run.post.trouble = 0
     async with asyncio.timeout(scale(60, 600)):
         while await run.round():
             pass
-    acted = {each.id: each for each in await sqlite_desk.database.run(actions.list_actions(10_000))}
-    for view in await sqlite_desk.database.run(outbound.list_deliveries(10_000)):
+    acted = {each.id: each for each in await sqlite_setup.database.run(actions.list_actions(10_000))}
+    for view in await sqlite_setup.database.run(outbound.list_deliveries(10_000)):
         outcomes[view.state] += 1
         check(run, view, acted[view.action_id])
     print(dict(outcomes))
@@ -238,11 +238,11 @@ class DiesAt(Mortal):
         return await super().run(transaction)
 
 
-async def test_a_process_killed_while_it_ends_a_refused_mail_leaves_no_doubt_about_it(sqlite_desk: Desk) -> None:
-    run = Run(sqlite_desk, seed=1)
+async def test_a_process_killed_while_it_ends_a_refused_mail_leaves_no_doubt_about_it(sqlite_setup: JobSetup) -> None:
+    run = Run(sqlite_setup, seed=1)
     run.post = Refusing(run.rng)
     run.post.trouble = 0
-    run.database = DiesAt(sqlite_desk.database, run.post, "bounce")
+    run.database = DiesAt(sqlite_setup.database, run.post, "bounce")
     await run.admit(1)
     while await run.round():
         pass

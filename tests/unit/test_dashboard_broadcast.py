@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from browser.scripted_feed import ScriptedFeed, line
 from postroom.dashboard.broadcast import PULSE, STALLED, Broadcast, UpdateIntervals, as_message
 from postroom.dashboard.feed import AccountLine, ControlState, MessageLine, Totals
+from support.scripted_feed import ScriptedFeed, line
 
 QUIET = UpdateIntervals(between_updates=0, reread=3600, pulse=3600, after_failure=0)
 

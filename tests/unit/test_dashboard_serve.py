@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.core.errors import SettingsError
 from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.web.application import create_dashboard
 from postroom.web.serve import serving
 from support.patience import PATIENCE_S
+from support.scripted_feed import NOON, ScriptedFeed, line
 
 
 @asynccontextmanager

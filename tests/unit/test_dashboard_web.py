@@ -9,12 +9,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.core.errors import NotFound
 from postroom.dashboard.assets import load_assets
 from postroom.dashboard.feed import AccountLine, Totals
 from postroom.dashboard.pages import TEMPLATES
 from postroom.web.application import create_dashboard
+from support.scripted_feed import NOON, ScriptedFeed, line
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
