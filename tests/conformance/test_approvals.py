@@ -12,8 +12,8 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import TOOLS, Role
 from postroom.store import accounts, approvals, mail, mail_changes, protection
 from postroom.store.audit import Signature, list_audit
-from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.ids import new_id
+from support.approvals import tamper
 from support.store.fault_cases_approvals import LIFE, pending
 from support.store.fault_cases_inbox import ENDPOINT
 from support.store.fault_cases_registry import signed
@@ -35,12 +35,6 @@ async def approve(setup: JobSetup, id: UUID, by: Signature | None = None) -> app
 async def audited(setup: JobSetup) -> list[tuple[str, str]]:
     entries = await setup.database.run(list_audit(10))
     return [(entry.action, entry.actor) for entry in entries if entry.action.startswith("approval.")]
-
-
-@transaction
-def tamper(change: str, id: UUID) -> Script[None]:
-    """What somebody with access to the database could do."""
-    yield Text(f"UPDATE actions SET {change} WHERE id = '{id}'")
 
 
 async def test_what_waits_is_listed_with_what_a_person_needs_to_answer(setup: JobSetup) -> None:

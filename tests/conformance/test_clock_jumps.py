@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from conformance.test_outbound_delivery import shown, started
 from postroom.core.queue.queues import EMAIL, GATEWAY, Queues
 from postroom.jobs.rescue import Rescuer
 from postroom.outbound.pace import Pace
@@ -21,6 +20,7 @@ from support.store.fault_cases_contacts import ENDPOINT, asked
 from support.store.fault_cases_outbound import leased_delivery
 from support.store.inbox_setup import event
 from support.store.job_setup import LEASE, JobSetup
+from support.store.sending import shown, started
 
 AN_HOUR_S = HOUR.total_seconds()
 

@@ -7,13 +7,13 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from conformance.test_approvals import tamper
 from postroom.core.actions.permits import Hold, Permit
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, ProtectedMail
 from postroom.core.jobs.job import Job
 from postroom.store import accounts, actions, approvals, jobs, labels, mail, pauses, protection
 from postroom.store import mailbox_writers as departures
 from postroom.store.engine.ids import new_id
+from support.approvals import tamper
 from support.gates import LASTING
 from support.patience import PATIENCE_S
 from support.store.fault_cases_actions import CAP, begun

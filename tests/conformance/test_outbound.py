@@ -12,7 +12,7 @@ import pytest
 
 from postroom.core.errors import Fatal, IllegalMove, LeaseLost, NotFound, Parked
 from postroom.core.lifecycle import DELIVERY
-from postroom.store import accounts, actions, outbound, outbound_answers, pauses, protection
+from postroom.store import accounts, outbound, outbound_answers, pauses, protection
 from postroom.store.audit import list_audit
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
@@ -32,17 +32,9 @@ from support.store.fault_cases_outbound import (
 )
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
+from support.store.sending import action_of, view
 
 WEEK = timedelta(days=7)
-
-
-async def view(setup: JobSetup) -> outbound.DeliveryView:
-    (found,) = await setup.database.run(outbound.list_deliveries(10))
-    return found
-
-
-async def action_of(setup: JobSetup) -> actions.ActionView:
-    return (await setup.database.run(actions.list_actions(1)))[0]
 
 
 async def test_admission_ends_the_job_and_leaves_the_action_to_the_delivery(setup: JobSetup) -> None:

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from conformance.test_outbound import action_of, view
 from postroom.core.errors import IllegalMove
 from postroom.store import outbound
 from postroom.store.audit import list_audit
@@ -22,6 +21,7 @@ from support.store.fault_cases_outbound import (
 )
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
+from support.store.sending import action_of, view
 
 WHY = "canceled by cli:ada: not to him"
 

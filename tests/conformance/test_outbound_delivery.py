@@ -7,33 +7,16 @@ from uuid import UUID
 
 import pytest
 
-from conformance.test_outbound_properties import PACE, Killed, Mortal, PostOffice, Run
-from postroom.gmail.errors import ServerError, Unreachable
+from postroom.gmail.errors import Unreachable
 from postroom.outbound.carrier import DraftKept
-from postroom.store import accounts, actions, outbound, outbound_answers, pauses
+from postroom.store import accounts, outbound, outbound_answers, pauses
 from postroom.store.engine.database import Database, Script, Transaction, sql, transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
+from support.store.sending import PACE, Killed, Mortal, PostOffice, Run, shown, started
 
 T = TypeVar("T")
-
-
-class Busy(PostOffice):
-    """Nothing is sent; drafts can be made when it `is_open`."""
-
-    def __init__(self, run: Run, is_open: bool) -> None:
-        super().__init__(run.rng)
-        self.trouble = 0
-        self.is_open = is_open
-
-    async def create_draft(self, mail: bytes, thread_id: str | None) -> DraftKept:
-        if not self.is_open:
-            raise ServerError("drafts.create", 503)
-        return await super().create_draft(mail, thread_id)
-
-    async def send_draft(self, draft_id: str) -> str | None:
-        raise ServerError("drafts.send", 503)
 
 
 class Broken(PostOffice):
@@ -41,22 +24,6 @@ class Broken(PostOffice):
 
     async def create_draft(self, mail: bytes, thread_id: str | None) -> DraftKept:
         raise ZeroDivisionError("secret text of a mail")
-
-
-async def started(setup: JobSetup, is_open: bool = True) -> Run:
-    """A mail that was tried once."""
-    run = Run(setup, seed=1)
-    run.post = Busy(run, is_open)
-    run.database = Mortal(setup.database, run.rng, run.post)
-    await run.admit(1)
-    await run.round()
-    return run
-
-
-async def shown(setup: JobSetup) -> tuple[outbound.DeliveryView, actions.ActionView]:
-    (delivery,) = await setup.database.run(outbound.list_deliveries(9))
-    (action,) = await setup.database.run(actions.list_actions(9))
-    return delivery, action
 
 
 @pytest.mark.parametrize("is_open", [True, False])

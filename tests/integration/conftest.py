@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from postroom.store.engine.database import Database
+from support.clocks import ManualClock
 from support.redis import RedisServer, running_redis
 from support.redis_setup import RedisSetup, opened_redis_setup
 from support.sqlite import new_sqlite
+from support.webhook_receiver import Receiver, webhook_receiver
 
 
 @pytest.fixture
@@ -27,4 +29,10 @@ async def sqlite(migrated_sqlite: Path, tmp_path: Path) -> AsyncIterator[Databas
 @pytest.fixture
 async def setup(redis_server: RedisServer, sqlite: Database) -> AsyncIterator[RedisSetup]:
     async with opened_redis_setup(redis_server, sqlite) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def receiver(sqlite: Database, clock: ManualClock) -> AsyncIterator[Receiver]:
+    async with webhook_receiver(sqlite, clock) as opened:
         yield opened

@@ -3,11 +3,10 @@
 import json
 from uuid import UUID
 
-from integration.test_approvals_webhook import Receiver, receiver
 from postroom.core.jobs.job import Job
 from support.approval_setup import pending
+from support.webhook_receiver import Receiver
 
-__all__ = ["receiver"]
 HOURLY = 3
 
 

@@ -10,7 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from conformance.test_approvals import tamper
 from postroom.act.discord import DiscordChannel, DiscordTerms
 from postroom.act.discord_bot import DiscordBot
 from postroom.act.discord_buttons import ButtonIds
@@ -21,6 +20,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom_sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
 from support.approval_setup import ApprovalSetup, Broken, pending
+from support.approvals import tamper
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 

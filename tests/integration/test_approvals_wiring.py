@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from integration.test_actions import MessageSetup as Mail
-from integration.test_actions import message_id_of
 from postroom.act.action_requests import ActionRequests
 from postroom.act.approvals import Approvals
 from postroom.compose.approvals import HOOK, ApprovalChannels, approval_routes, run_discord_bot
@@ -25,6 +23,8 @@ from postroom_sandbox.discord_api import CHANNEL_ID, DiscordApi, running_discord
 from support.approval_setup import ApprovalSetup as MessageSetup
 from support.approval_setup import pending
 from support.clocks import ManualClock
+from support.message_setup import MessageSetup as Mail
+from support.message_setup import message_id_of
 from support.patience import PATIENCE_S
 from support.product import letter, running_product
 

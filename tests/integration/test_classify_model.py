@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from integration.test_actions import message_id_of, until_job_is
 from postroom.core.jobs.job import JobView
 from postroom.decide.adviser import ModelAdviser
 from postroom.decide.model import Model, release_waiting
@@ -22,6 +21,7 @@ from postroom.store.mail import account_of
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
 from postroom_sandbox.model_moods import Says, decides
+from support.message_setup import message_id_of, until_job_is
 from support.product import Product, letter, running_product
 
 SUBJECT = "Something nobody wrote a rule for"

@@ -8,7 +8,6 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from integration.test_actions import MessageSetup, message_id_of
 from postroom.gmail.client import GmailClient
 from postroom.handlers.label_watch import EVERY_S, LabelWatch
 from postroom.store import actions, labels, mail, rules
@@ -17,6 +16,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom_sandbox.faults import Fault
+from support.message_setup import MessageSetup, message_id_of
 from support.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
 
 RULE = "receipts"

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from integration.test_actions import MessageSetup, setup
 from postroom.core.jobs.job import JobView
 from postroom.gmail.client import GmailClient
 from postroom.gmail.transport import CheckedClient
@@ -14,13 +14,19 @@ from postroom.handlers.snooze_sweep import SnoozeSweep
 from postroom.store import jobs, pauses
 from postroom.store.accounts import list_accounts
 from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
+from support.message_setup import MessageSetup, message_setup
 from support.patience import PATIENCE_S
 from support.product import TOKEN, Product, letter
 
-__all__ = ["setup"]
-
 LABEL = "Postroom/Snoozed"
+
+
+@pytest.fixture
+async def setup(database: Database, tmp_path: Path) -> AsyncGenerator[MessageSetup]:
+    async with message_setup(database, tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
