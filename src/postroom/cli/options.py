@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.cli.output import show_json
+from postroom.cli.output import show_line
 
 if TYPE_CHECKING:
     from postroom.cli.application import Ready
@@ -51,6 +51,6 @@ def announce(what: str, as_json: bool) -> "Ready":
     """Tells the user, or the program that started us, the address on which a server now answers."""
 
     def ready(address: str) -> None:
-        show_json({"url": address}) if as_json else typer.echo(f"{what} {address}  (Ctrl-C stops it)")
+        show_line({"url": address}, f"{what} {address}  (Ctrl-C stops it)", as_json=as_json)
 
     return ready
