@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import signal
-import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 from postroom.core.errors import SettingsError
 
@@ -36,16 +34,7 @@ def main() -> None:
     from postroom.system.private_files import keep_private
 
     keep_private()
-    _load_structlog_alone()
     run(PostroomApplication())
-
-
-def _load_structlog_alone() -> None:
-    """Import structlog as if rich were not installed: it would load it to draw tracebacks, which Postroom never does,
-    and a command would take a third longer to start."""
-    sys.modules["rich"] = cast("Any", None)
-    importlib.import_module("structlog")
-    del sys.modules["rich"]
 
 
 class PostroomApplication:
