@@ -118,10 +118,9 @@ async def test_a_dropped_duplicate_is_replayed_by_its_name_and_by_no_window(desk
     await desk.ack(await desk.next())
     dropped = next(row for row in await desk.look() if row.state == "duplicate")
     desk.clock.forward(1)
-    who: dict[str, Any] = {"since": since, "actor": "test", "role": "admin"}
-    assert len(await desk.buffer.replay("gateway", **who)) == 1
+    assert len(await desk.replay("gateway", since=since)) == 1
     await desk.ack(await desk.next())
-    (copy,) = await desk.buffer.replay("gateway", ids=[dropped.id], **who)
+    (copy,) = await desk.replay("gateway", since=since, ids=[dropped.id])
     (delivery,) = await desk.next()
     assert (delivery.message_id, delivery.envelope["event"]["external_event_id"]) == (copy, "event-2")
 
