@@ -1,4 +1,4 @@
-"""For each writing verb of rules, directions, model rules and labels' words: a database in which it has work to do."""
+"""For each writing verb of rules, guidance and labels' words: a database in which it has work to do."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_mail import keep_account
 from conformance.fault_cases_registry import signed
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import directions, labels, model_rules, rules
+from postroom.store import guidance, labels, rules
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 
@@ -45,35 +45,20 @@ async def remove_rule(desk: Desk) -> Transaction[Any]:
     return rules.remove_rule("shop", signed(), desk.clock())
 
 
-async def add_direction(desk: Desk) -> Transaction[Any]:
-    direction = directions.Direction("Keep what my sister writes.")
-    return directions.add_direction(new_id(), direction, signed(), desk.clock())
+async def add_guidance(desk: Desk) -> Transaction[Any]:
+    rule = guidance.ModelRule("school", "What the school sends is important.", "domain", "School.example")
+    return guidance.add_guidance(new_id(), rule, signed(), desk.clock())
 
 
-async def edit_direction(desk: Desk) -> Transaction[Any]:
-    before = await desk.database.run(await add_direction(desk))
-    return directions.edit_direction(before, directions.Direction("Keep it all."), signed(), desk.clock.forward(1))
+async def edit_guidance(desk: Desk) -> Transaction[Any]:
+    before = await desk.database.run(await add_guidance(desk))
+    after = guidance.ModelRule("schools", "Star it.", position=3)
+    return guidance.edit_guidance(before, after, signed(), desk.clock.forward(1))
 
 
-async def remove_direction(desk: Desk) -> Transaction[Any]:
-    before = await desk.database.run(await add_direction(desk))
-    return directions.remove_direction(before.id, signed(), desk.clock())
-
-
-async def add_model_rule(desk: Desk) -> Transaction[Any]:
-    rule = model_rules.ModelRule("school", "What the school sends is important.", "domain", "School.example")
-    return model_rules.add_model_rule(new_id(), rule, signed(), desk.clock())
-
-
-async def edit_model_rule(desk: Desk) -> Transaction[Any]:
-    before = await desk.database.run(await add_model_rule(desk))
-    after = model_rules.ModelRule("schools", "Star it.", position=3)
-    return model_rules.edit_model_rule(before, after, signed(), desk.clock.forward(1))
-
-
-async def remove_model_rule(desk: Desk) -> Transaction[Any]:
-    before = await desk.database.run(await add_model_rule(desk))
-    return model_rules.remove_model_rule(before.id, signed(), desk.clock())
+async def remove_guidance(desk: Desk) -> Transaction[Any]:
+    before = await desk.database.run(await add_guidance(desk))
+    return guidance.remove_guidance("model_rule", before.id, signed(), desk.clock())
 
 
 async def edit_labels(desk: Desk) -> Transaction[Any]:
@@ -89,11 +74,8 @@ CASES: list[Case] = [
     edit_rule,
     switch_rule,
     remove_rule,
-    add_direction,
-    edit_direction,
-    remove_direction,
-    add_model_rule,
-    edit_model_rule,
-    remove_model_rule,
+    add_guidance,
+    edit_guidance,
+    remove_guidance,
     edit_labels,
 ]
