@@ -11,7 +11,6 @@ from uuid import UUID
 
 import pytest
 
-from integration.product import ENDPOINT, running_product, until_job
 from postroom.cli import run
 from postroom.cli.preview import look_at
 from postroom.core.actions.safety import Policy
@@ -32,6 +31,7 @@ from postroom.store.mail import account_of
 from postroom.store.simulation import PastMessage, Wanted
 from postroom_sandbox.mailbox import Mailbox
 from support.mutations import mutated
+from support.product import ENDPOINT, running_product, until_job
 from support.shell import Rehearsal
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
