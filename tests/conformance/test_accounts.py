@@ -13,7 +13,8 @@ from postroom.core.errors import Conflict, IllegalMove, KeyMissing, NotFound, Se
 from postroom.core.mail.accounts import parking_key
 from postroom.gmail.oauth import ConsentRefused, Grant
 from postroom.gmail.scopes import FULL, MODIFY, READONLY, SEND
-from postroom.manage.accounts import connect, find_account
+from postroom.manage.accounts import find_account
+from postroom.manage.connecting import connect
 from postroom.store import accounts, jobs, mail, secret_keys
 from postroom.store.accounts import REFRESH_TOKEN, AccountView
 from postroom.store.audit import list_audit

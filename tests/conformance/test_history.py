@@ -9,6 +9,7 @@ import pytest
 from postroom.core.errors import BadInput
 from postroom.core.queue.queues import EMAIL, Queues
 from postroom.core.tally import Gauges
+from postroom.manage.queues import peek, queue_stats
 from postroom.store import history, inbox
 from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database
@@ -51,23 +52,25 @@ async def test_a_peek_shows_the_first_that_wait_and_takes_nothing(setup: InboxSe
     (urgent,) = await setup.ingest(of_kind(9, "deploy.failed"))
     await setup.next()
     before = await dump(setup.database)
-    found = await setup.buffer.peek("gateway", 2)
+    found = await peek(setup.database, setup.queues, "gateway", 2)
     assert [each.message_id for each in found] == ids[:2]
     assert (found[0].tier, found[0].state, found[0].attempts, found[0].channel) == ("P2", "waiting", 0, "webhook")
     assert (found[0].accepted_at, found[0].envelope["sender"]) == (setup.clock(), {"identity": "builder"})
     assert await dump(setup.database) == before
-    assert urgent.request_id not in [each.message_id for each in await setup.buffer.peek("gateway", 10)]
+    assert urgent.request_id not in [
+        each.message_id for each in await peek(setup.database, setup.queues, "gateway", 10)
+    ]
 
 
 async def test_a_peek_shows_no_more_than_it_was_asked_for_whatever_the_tiers(setup: InboxSetup) -> None:
     ids = await accepted(setup, 4)
     urgent = [each.request_id for each in await setup.ingest(of_kind(8, "deploy.failed"), of_kind(9, "deploy.failed"))]
-    assert [each.message_id for each in await setup.buffer.peek("gateway", 3)] == [*urgent, ids[0]]
+    assert [each.message_id for each in await peek(setup.database, setup.queues, "gateway", 3)] == [*urgent, ids[0]]
 
 
 async def test_a_peek_shows_higher_tiers_first_and_each_in_accepted_order(setup: InboxSetup) -> None:
     await setup.batch(event(1), of_kind(2, "test.x"), event(3), of_kind(4, "deploy.failed"))
-    found = await setup.buffer.peek("gateway", 3)
+    found = await peek(setup.database, setup.queues, "gateway", 3)
     assert [each.envelope["event"]["external_event_id"] for each in found] == ["event-4", "event-1", "event-3"]
 
 
@@ -76,7 +79,7 @@ async def test_a_peek_shows_higher_tiers_first_and_each_in_accepted_order(setup:
 )
 async def test_a_peek_at_nothing_sensible_is_refused(setup: InboxSetup, queue: str, most: int, field: str) -> None:
     with pytest.raises(BadInput) as refused:
-        await setup.buffer.peek(queue, most)
+        await peek(setup.database, setup.queues, queue, most)
     assert refused.value.field == field
 
 
@@ -94,7 +97,7 @@ async def test_depths_and_stats_say_how_much_waits_since_when(setup: InboxSetup)
         ("email", "high_priority", "waiting"): 1,
     }
     assert depths["gateway", "P2", "waiting"].oldest == start
-    email, gateway = await setup.buffer.stats()
+    email, gateway = await queue_stats(setup.database, setup.queues)
     assert [each.tier for each in email.tiers] == ["high_priority", "interactive", "default", "history"]
     assert [(each.waiting, each.leased, each.streak, each.guard) for each in gateway.tiers] == [
         (0, 0, 0, 3),
@@ -109,7 +112,7 @@ async def test_a_queue_that_the_settings_no_longer_name_is_still_seen(setup: Inb
     await accepted(setup, 2)
     await setup.next()
     await setup.restart(Queues([EMAIL]))
-    email, gone = await setup.buffer.stats()
+    email, gone = await queue_stats(setup.database, setup.queues)
     assert (email.queue, gone.queue) == ("email", "gateway")
     assert [(each.tier, each.waiting, each.leased) for each in gone.tiers] == [("P2", 1, 1)]
 

@@ -7,7 +7,7 @@ import pytest
 
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import directions, labels, model_rules, rules
+from postroom.store import guidance, labels, rules
 from postroom.store.audit import list_audit
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_mail import keep_account
@@ -164,29 +164,28 @@ async def test_directions_are_told_in_their_order_for_the_account_they_are_for(s
     ]:
         given: dict[str, Any] = dict(place)
         await setup.database.run(
-            directions.add_direction(new_id(), directions.Direction(content, **given), signed(), setup.clock())
+            guidance.add_guidance(new_id(), guidance.Direction(content, **given), signed(), setup.clock())
         )
-    told = await setup.database.run(directions.enabled_directions(mine))
+    told = await setup.database.run(guidance.directions_for(mine))
     assert [each.content for each in told] == ["first", "mine", "last"]
-    off = replace(told[0].direction, enabled=False)
-    await setup.database.run(directions.edit_direction(told[0], off, signed(), setup.clock.forward(1)))
-    assert [each.content for each in await setup.database.run(directions.enabled_directions(mine))] == ["mine", "last"]
+    [first] = [
+        each for each in await setup.database.run(guidance.list_guidance("direction")) if each.guidance == told[0]
+    ]
+    off = replace(told[0], enabled=False)
+    await setup.database.run(guidance.edit_guidance(first, off, signed(), setup.clock.forward(1)))
+    assert [each.content for each in await setup.database.run(guidance.directions_for(mine))] == ["mine", "last"]
 
 
 async def test_a_direction_that_was_changed_meanwhile_is_not_overwritten(setup: JobSetup) -> None:
-    seen = await setup.database.run(
-        directions.add_direction(new_id(), directions.Direction("a"), signed(), setup.clock())
-    )
-    await setup.database.run(
-        directions.edit_direction(seen, directions.Direction("b"), signed(), setup.clock.forward(1))
-    )
+    seen = await setup.database.run(guidance.add_guidance(new_id(), guidance.Direction("a"), signed(), setup.clock()))
+    await setup.database.run(guidance.edit_guidance(seen, guidance.Direction("b"), signed(), setup.clock.forward(1)))
     with pytest.raises(Conflict, match="meanwhile"):
         await setup.database.run(
-            directions.edit_direction(seen, directions.Direction("c"), signed(), setup.clock.forward(1))
+            guidance.edit_guidance(seen, guidance.Direction("c"), signed(), setup.clock.forward(1))
         )
-    await setup.database.run(directions.remove_direction(seen.id, signed(), setup.clock()))
+    await setup.database.run(guidance.remove_guidance("direction", seen.id, signed(), setup.clock()))
     with pytest.raises(NotFound):
-        await setup.database.run(directions.remove_direction(seen.id, signed(), setup.clock()))
+        await setup.database.run(guidance.remove_guidance("direction", seen.id, signed(), setup.clock()))
     assert await _audited(setup) == ["directions.remove", "directions.edit", "directions.add"]
 
 
@@ -203,23 +202,23 @@ async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named
         given: dict[str, Any] = {"content": "x", **fields}
         with pytest.raises(BadInput) as refused:
             await setup.database.run(
-                directions.add_direction(new_id(), directions.Direction(**given), signed(), setup.clock())
+                guidance.add_guidance(new_id(), guidance.Direction(**given), signed(), setup.clock())
             )
         assert refused.value.field == named
 
 
 @pytest.mark.parametrize("position", [-1_000_000, 1_000_000])
 async def test_the_longest_direction_is_kept_at_either_end(setup: JobSetup, position: int) -> None:
-    given = directions.Direction("x" * 4_000, position=position)
-    view = await setup.database.run(directions.add_direction(new_id(), given, signed(), setup.clock()))
-    assert view.direction == given
+    given = guidance.Direction("x" * 4_000, position=position)
+    view = await setup.database.run(guidance.add_guidance(new_id(), given, signed(), setup.clock()))
+    assert view.guidance == given
 
 
 async def test_one_direction_more_than_are_allowed_is_refused(setup: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert directions.MOST_DIRECTIONS == 200
-    monkeypatch.setattr(directions, "MOST_DIRECTIONS", 1)
+    assert guidance.MOST == {"direction": 200, "model_rule": 1_000}
+    monkeypatch.setitem(guidance.MOST, "direction", 1)
     first, second = (
-        directions.add_direction(new_id(), directions.Direction(words), signed(), setup.clock()) for words in ("a", "b")
+        guidance.add_guidance(new_id(), guidance.Direction(words), signed(), setup.clock()) for words in ("a", "b")
     )
     await setup.database.run(first)
     with pytest.raises(BadInput, match="are 1 already"):
@@ -227,62 +226,62 @@ async def test_one_direction_more_than_are_allowed_is_refused(setup: JobSetup, m
 
 
 async def test_what_is_added_switched_off_is_off(setup: JobSetup) -> None:
-    direction, rule = directions.Direction("a", enabled=False), model_rules.ModelRule("r", "x", enabled=False)
+    direction, rule = guidance.Direction("a", enabled=False), guidance.ModelRule("r", "x", enabled=False)
     run, now = setup.database.run, setup.clock()
-    assert not (await run(directions.add_direction(new_id(), direction, signed(), now))).enabled
-    assert not (await run(model_rules.add_model_rule(new_id(), rule, signed(), now))).enabled
-    assert await run(directions.enabled_directions(new_id())) == []
-    assert await run(model_rules.model_rules_for(new_id(), "a@x.example")) == []
+    assert not (await run(guidance.add_guidance(new_id(), direction, signed(), now))).guidance.enabled
+    assert not (await run(guidance.add_guidance(new_id(), rule, signed(), now))).guidance.enabled
+    assert await run(guidance.directions_for(new_id())) == []
+    assert await run(guidance.model_rules_for(new_id(), "a@x.example")) == []
 
 
 async def test_the_account_of_a_direction_is_an_id_in_whatever_letters(setup: JobSetup) -> None:
     account = new_id()
 
-    async def added(ref: str) -> directions.DirectionView:
-        direction = directions.Direction("a", "account", ref)
-        return await setup.database.run(directions.add_direction(new_id(), direction, signed(), setup.clock()))
+    async def added(ref: str) -> guidance.GuidanceView:
+        direction = guidance.Direction("a", "account", ref)
+        return await setup.database.run(guidance.add_guidance(new_id(), direction, signed(), setup.clock()))
 
     seen = await added(str(account).upper())
-    assert await setup.database.run(directions.enabled_directions(account)) == [seen]
+    assert await setup.database.run(guidance.directions_for(account)) == [seen.guidance]
     with pytest.raises(BadInput, match="scope_ref"):
         await added("mara@lindqvist.example")
-    changed = replace(seen.direction, scope_ref="nobody")
+    changed = replace(seen.guidance, scope_ref="nobody")
     with pytest.raises(BadInput, match="scope_ref"):
-        await setup.database.run(directions.edit_direction(seen, changed, signed(), setup.clock.forward(1)))
+        await setup.database.run(guidance.edit_guidance(seen, changed, signed(), setup.clock.forward(1)))
 
 
 async def test_a_model_rule_in_shadow_is_refused_with_what_to_use_instead(setup: JobSetup) -> None:
-    rule = model_rules.ModelRule("r", "x", mode="shadow")
+    rule = guidance.ModelRule("r", "x", mode="shadow")
     with pytest.raises(
         BadInput, match="directions and model rules have no shadow; use `postroom shadow begin --model`"
     ):
-        await setup.database.run(model_rules.add_model_rule(new_id(), rule, signed(), setup.clock()))
+        await setup.database.run(guidance.add_guidance(new_id(), rule, signed(), setup.clock()))
 
 
 async def test_model_rules_of_all_scopes_are_merged_in_their_order(setup: JobSetup) -> None:
     account = new_id()
     for rule in (
-        model_rules.ModelRule("all", "x", position=2),
-        model_rules.ModelRule("sender", "x", "sender", "Ida@Shop.example", 1),
-        model_rules.ModelRule("domain", "x", "domain", "SHOP.example", 3),
-        model_rules.ModelRule("account", "x", "account", str(account), 4),
-        model_rules.ModelRule("other", "x", "domain", "other.example"),
+        guidance.ModelRule("all", "x", position=2),
+        guidance.ModelRule("sender", "x", "sender", "Ida@Shop.example", 1),
+        guidance.ModelRule("domain", "x", "domain", "SHOP.example", 3),
+        guidance.ModelRule("account", "x", "account", str(account), 4),
+        guidance.ModelRule("other", "x", "domain", "other.example"),
     ):
-        await setup.database.run(model_rules.add_model_rule(new_id(), rule, signed(), setup.clock()))
-    found = await setup.database.run(model_rules.model_rules_for(account, "ida@SHOP.example"))
+        await setup.database.run(guidance.add_guidance(new_id(), rule, signed(), setup.clock()))
+    found = await setup.database.run(guidance.model_rules_for(account, "ida@SHOP.example"))
     assert [each.name for each in found] == ["sender", "all", "domain", "account"]
 
 
 async def test_a_model_rule_keeps_a_name_of_its_own(setup: JobSetup) -> None:
-    rule = model_rules.ModelRule("school", "x")
-    await setup.database.run(model_rules.add_model_rule(new_id(), rule, signed(), setup.clock()))
+    rule = guidance.ModelRule("school", "x")
+    await setup.database.run(guidance.add_guidance(new_id(), rule, signed(), setup.clock()))
     other = await setup.database.run(
-        model_rules.add_model_rule(new_id(), replace(rule, name="work"), signed(), setup.clock())
+        guidance.add_guidance(new_id(), replace(rule, name="work"), signed(), setup.clock())
     )
     with pytest.raises(Conflict, match="school"):
-        await setup.database.run(model_rules.add_model_rule(new_id(), rule, signed(), setup.clock()))
+        await setup.database.run(guidance.add_guidance(new_id(), rule, signed(), setup.clock()))
     with pytest.raises(Conflict, match="school"):
-        await setup.database.run(model_rules.edit_model_rule(other, rule, signed(), setup.clock()))
+        await setup.database.run(guidance.edit_guidance(other, rule, signed(), setup.clock()))
 
 
 async def test_a_model_rule_that_makes_no_sense_is_refused_and_the_field_is_named(setup: JobSetup) -> None:
@@ -295,7 +294,7 @@ async def test_a_model_rule_that_makes_no_sense_is_refused_and_the_field_is_name
         given: dict[str, Any] = {"name": "a", "text": "x", **fields}
         with pytest.raises(BadInput) as refused:
             await setup.database.run(
-                model_rules.add_model_rule(new_id(), model_rules.ModelRule(**given), signed(), setup.clock())
+                guidance.add_guidance(new_id(), guidance.ModelRule(**given), signed(), setup.clock())
             )
         assert refused.value.field == named
 

@@ -21,6 +21,7 @@ from postroom.core.queue.envelope import parse_envelope
 from postroom.core.roles import Principal, Role
 from postroom.gmail.client import GmailClient
 from postroom.gmail.resources import Body, Header, Message, Part
+from postroom.manage.queues import peek
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.services import Services
@@ -43,7 +44,7 @@ class Watch:
     services: Services
 
     async def waiting(self) -> list[dict[str, Any]]:
-        return [each.envelope for each in await self.services.buffer.peek("email", 100)]
+        return [each.envelope for each in await peek(self.services.database, self.services.queues, "email", 100)]
 
 
 @pytest.fixture

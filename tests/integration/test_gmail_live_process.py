@@ -19,7 +19,7 @@ import pytest
 from postroom.accounts.credentials import AccessTokens
 from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.scopes import PUBSUB
-from postroom.manage.accounts import connect
+from postroom.manage.connecting import connect
 from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature
 from postroom.store.connectors import list_connectors

@@ -26,7 +26,8 @@ from postroom.gmail.oauth import AppRefused, GoogleOAuth, Grant
 from postroom.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.manage.accounts import connect, find_account, remove
+from postroom.manage.accounts import find_account
+from postroom.manage.connecting import connect, remove
 from postroom.store import accounts, jobs
 from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature, list_audit

@@ -11,7 +11,7 @@ from postroom.accounts.credentials import AccessTokens
 from postroom.core.actions.safety import Policy
 from postroom.gmail.oauth import GoogleApp, GoogleOAuth, Grant
 from postroom.gmail.scopes import MODIFY
-from postroom.manage.accounts import connect
+from postroom.manage.connecting import connect
 from postroom.store.audit import Signature
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id

@@ -23,6 +23,7 @@ from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Tally
 from postroom.gmail.client import GmailClient
+from postroom.manage.queues import peek
 from postroom.store.engine.database import Database
 from postroom.switchboard.services import Services
 from postroom.web.mcp_server import build_server
@@ -139,7 +140,7 @@ class GmailSetup:
 
     async def waiting(self) -> dict[str, dict[str, Any]]:
         """What the switchboard has, by Gmail's ids."""
-        found = await self.services.buffer.peek("email", 100)
+        found = await peek(self.services.database, self.services.queues, "email", 100)
         arrived = {each.envelope["event"]["external_event_id"]: each.envelope for each in found}
         assert len(arrived) == len(found), "something came twice"
         return arrived

@@ -10,8 +10,8 @@ from postroom.core.rules.rule import Subject
 from postroom.decide.model import Model, ModelAnswer, ModelRequest
 from postroom.decide.prompt import PromptMessage, build_prompt
 from postroom.settings.sections import ModelSettings
-from postroom.store.directions import Direction
 from postroom.store.engine.database import Database
+from postroom.store.guidance import Direction
 from postroom.store.labels import LabelView
 from postroom.store.model_calls import CallView, DaySpend, calls_of, day_of, spend_of
 from postroom_sandbox.model_api import ModelApi, running_model_api

@@ -1,12 +1,21 @@
 """A feed whose content the test writes: real enough for the page, and it counts how often it is read."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from postroom.dashboard.feed import AccountLine, ControlState, MessageLine, Totals
+from fastapi import FastAPI
+from starlette.routing import BaseRoute
+
+from postroom.dashboard.broadcast import UpdateIntervals
+from postroom.dashboard.pages.overview import OverviewPage
+from postroom.dashboard.site import Site
+from postroom.manage.account_status import AccountLine
+from postroom.manage.audit import Signature
+from postroom.manage.overview import ControlState, MessageLine, Overview, Totals
+from postroom.web.application import create_application
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -25,7 +34,22 @@ def line(seq: int, **changes: object) -> MessageLine:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
-class ScriptedFeed:
+def overview_application(
+    feed: Overview,
+    *,
+    allowed_hosts: Collection[str] = ("127.0.0.1",),
+    account: str = "owner@example.org",
+    intervals: UpdateIntervals | None = None,
+    routes: Sequence[BaseRoute] = (),
+    may_resume: bool = True,
+) -> FastAPI:
+    """The application with the overview alone, over this feed."""
+    site = Site(account, NOON, intervals)
+    page = OverviewPage(site, feed, may_resume=may_resume)
+    return create_application(site, [page], allowed_hosts=allowed_hosts, routes=routes)
+
+
+class ScriptedFeed(Overview):
     def __init__(
         self, *lines: MessageLine, totals: Totals | None = None, accounts: tuple[AccountLine, ...] = ()
     ) -> None:
@@ -49,8 +73,14 @@ class ScriptedFeed:
     async def totals(self) -> Totals:
         return self._totals
 
-    async def standing(self) -> ControlState:
+    async def control_state(self) -> ControlState:
         return self.now
+
+    async def pause(self, signed: Signature) -> None:
+        self.now = ControlState(NOON, signed.reason or "")
+
+    async def resume(self, signed: Signature) -> None:
+        self.now = ControlState()
 
     async def accounts(self) -> list[AccountLine]:
         return list(self._accounts)

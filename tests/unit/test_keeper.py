@@ -18,6 +18,7 @@ from postroom.core.heartbeat import Heartbeat, parse_heartbeat
 from postroom.core.metrics import QUEUE_DEPTH
 from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues, Route
 from postroom.core.tally import Gauges
+from postroom.manage.queues import peek, queue_stats
 from postroom.store import connectors, history, rollups
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -123,7 +124,7 @@ async def test_what_waits_in_a_tier_that_is_no_more_is_adopted_by_the_one_for_an
     assert await setup.depths() == {("gateway", "P2", "waiting"): 4}
     [line] = [line for line in told if line["event"] == "queue.strays_adopted"]
     assert (line["queue"], line["messages"], line["log_level"]) == ("gateway", 3, "warning")
-    peeked = await setup.buffer().peek("gateway")
+    peeked = await peek(setup.database, Queues(), "gateway")
     assert [each.message_id for each in peeked] == [*strays, usual]
 
 
@@ -203,7 +204,7 @@ async def test_what_lies_in_a_queue_that_is_no_more_is_told_of_and_left_alone(se
     [line] = [line for line in told if line["event"] == "queue.not_in_settings"]
     assert (line["queue"], line["log_level"]) == ("alarms", "error")
     assert await setup.depths() == {("alarms", "loud", "waiting"): 1}
-    assert [each.queue for each in await setup.buffer().stats()] == ["email", "gateway", "alarms"]
+    assert [each.queue for each in await queue_stats(setup.database, Queues())] == ["email", "gateway", "alarms"]
 
 
 async def test_the_depth_of_every_tier_is_shown_and_the_empty_ones_as_zero(setup: KeeperSetup):

@@ -13,10 +13,11 @@ from postroom.cli.application import application_of
 from postroom.cli.moments import read_moment
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json, show_list
-from postroom.cli.rule_places import placed, read_text
+from postroom.cli.rule_options import read_text
 from postroom.cli.running import with_database
 from postroom.core.errors import BadInput, ModelRefused
 from postroom.core.money import MICROS_PER_CENT
+from postroom.manage.rules import placed
 
 if TYPE_CHECKING:
     from postroom.decide.simulated import ChangeOfRules, Question, Simulated

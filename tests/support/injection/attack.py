@@ -22,16 +22,15 @@ from postroom.settings.reading import Settings
 from postroom.store import acceptance, decisions, feed, jobs
 from postroom.store.approvals import list_waiting
 from postroom.store.audit import Signature
-from postroom.store.directions import Direction, add_direction
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.engine.opening import FILE
+from postroom.store.guidance import Direction, ModelRule, add_guidance
 from postroom.store.ingestion_rules import remove_ingestion_rule
 from postroom.store.labels import SeenLabel, edit_labels, list_all_labels, sync_labels
 from postroom.store.mail import keep_account
-from postroom.store.model_rules import ModelRule, add_model_rule
 from postroom.store.protection import protect
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
@@ -161,8 +160,8 @@ async def _wish(database: Database, mailbox: Mailbox) -> None:
     await database.run(sync_labels(account.id, seen, now))
     private = [each for each in await database.run(list_all_labels()) if each.name == PRIVATE]
     await database.run(edit_labels(private, None, False, _signed(), now))
-    await database.run(add_direction(new_id(), Direction(DIRECTION), _signed(), now))
-    await database.run(add_model_rule(new_id(), ModelRule("trips", RULE), _signed(), now))
+    await database.run(add_guidance(new_id(), Direction(DIRECTION), _signed(), now))
+    await database.run(add_guidance(new_id(), ModelRule("trips", RULE), _signed(), now))
     await database.run(protect("domain", PROTECTED_DOMAIN, "family", _signed(), now))
     await database.run(remove_ingestion_rule("list-id", _signed(), now))
 

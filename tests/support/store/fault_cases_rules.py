@@ -1,9 +1,9 @@
-"""For each writing verb of rules, directions, model rules and labels' words: a database in which it has work to do."""
+"""For each writing verb of rules, guidance and labels' words: a database in which it has work to do."""
 
 from typing import Any
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import directions, labels, model_rules, rules
+from postroom.store import guidance, labels, rules
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_jobs import Case
@@ -45,35 +45,20 @@ async def remove_rule(setup: JobSetup) -> Transaction[Any]:
     return rules.remove_rule("shop", signed(), setup.clock())
 
 
-async def add_direction(setup: JobSetup) -> Transaction[Any]:
-    direction = directions.Direction("Keep what my sister writes.")
-    return directions.add_direction(new_id(), direction, signed(), setup.clock())
+async def add_guidance(setup: JobSetup) -> Transaction[Any]:
+    rule = guidance.ModelRule("school", "What the school sends is important.", "domain", "School.example")
+    return guidance.add_guidance(new_id(), rule, signed(), setup.clock())
 
 
-async def edit_direction(setup: JobSetup) -> Transaction[Any]:
-    before = await setup.database.run(await add_direction(setup))
-    return directions.edit_direction(before, directions.Direction("Keep it all."), signed(), setup.clock.forward(1))
+async def edit_guidance(setup: JobSetup) -> Transaction[Any]:
+    before = await setup.database.run(await add_guidance(setup))
+    after = guidance.ModelRule("schools", "Star it.", position=3)
+    return guidance.edit_guidance(before, after, signed(), setup.clock.forward(1))
 
 
-async def remove_direction(setup: JobSetup) -> Transaction[Any]:
-    before = await setup.database.run(await add_direction(setup))
-    return directions.remove_direction(before.id, signed(), setup.clock())
-
-
-async def add_model_rule(setup: JobSetup) -> Transaction[Any]:
-    rule = model_rules.ModelRule("school", "What the school sends is important.", "domain", "School.example")
-    return model_rules.add_model_rule(new_id(), rule, signed(), setup.clock())
-
-
-async def edit_model_rule(setup: JobSetup) -> Transaction[Any]:
-    before = await setup.database.run(await add_model_rule(setup))
-    after = model_rules.ModelRule("schools", "Star it.", position=3)
-    return model_rules.edit_model_rule(before, after, signed(), setup.clock.forward(1))
-
-
-async def remove_model_rule(setup: JobSetup) -> Transaction[Any]:
-    before = await setup.database.run(await add_model_rule(setup))
-    return model_rules.remove_model_rule(before.id, signed(), setup.clock())
+async def remove_guidance(setup: JobSetup) -> Transaction[Any]:
+    before = await setup.database.run(await add_guidance(setup))
+    return guidance.remove_guidance("model_rule", before.id, signed(), setup.clock())
 
 
 async def edit_labels(setup: JobSetup) -> Transaction[Any]:
@@ -89,11 +74,8 @@ CASES: list[Case] = [
     edit_rule,
     switch_rule,
     remove_rule,
-    add_direction,
-    edit_direction,
-    remove_direction,
-    add_model_rule,
-    edit_model_rule,
-    remove_model_rule,
+    add_guidance,
+    edit_guidance,
+    remove_guidance,
     edit_labels,
 ]

@@ -201,9 +201,7 @@ class InboxInterpreter:
         if past:
             chosen = _choose(past, a)
             self.setup.clock.forward(1)
-            (copy,) = await self.setup.buffer.replay(
-                chosen.policy.queue, since=chosen.accepted_at, ids=[_known(chosen)], actor="test", role="admin"
-            )
+            (copy,) = await self.setup.replay(chosen.policy.queue, since=chosen.accepted_at, ids=[_known(chosen)])
             self.model.replay([chosen], self.setup.clock())
             self.model.messages[-1].id = copy
             await self.check()

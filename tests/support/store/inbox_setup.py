@@ -9,6 +9,8 @@ import asyncpg
 
 from postroom.core.errors import LeaseLost, PostroomError
 from postroom.core.queue.queues import Queues
+from postroom.manage.audit import signature
+from postroom.manage.queues import replay
 from postroom.store.acceptance import Accepted
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Database
@@ -187,6 +189,10 @@ class InboxSetup:
 
     async def next_ids(self, most: int = 100, queue: str = "gateway") -> list[UUID]:
         return [each.message_id for each in await self.next(most, queue)]
+
+    async def replay(self, queue: str, **which: Any) -> list[UUID]:
+        signed = signature("test", "admin")
+        return await replay(self.database, self.queues, queue, signed, clock=self.clock, **which)
 
     async def ack(self, deliveries: Iterable[Delivery]) -> list[LeaseLost | None]:
         return await self.buffer.ack(refs(deliveries))
