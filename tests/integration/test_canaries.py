@@ -65,7 +65,7 @@ def watch(canaries: Canaries) -> Iterator[Watch]:
 @pytest.fixture
 def failing_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors that nobody meant, whose words quote the mail."""
-    read_mail, decide = getattr(dispatcher, "read_mail"), getattr(classify, "what_rules_say")  # noqa: B009 - they are theirs
+    read_mail, decide = getattr(dispatcher, "read_mail"), getattr(classify, "apply_rules")  # noqa: B009 - they are theirs
 
     def cannot_read(envelope: Any) -> Any:
         if UNREADABLE in envelope.payload.normalized_text:
@@ -73,12 +73,12 @@ def failing_work(monkeypatch: pytest.MonkeyPatch) -> None:
         return read_mail(envelope)
 
     def cannot_decide(message: Any, rules: Any, now: Any) -> Any:
-        if UNDECIDABLE in message.subject.body_text:
+        if UNDECIDABLE in message.facts.body_text:
             raise RuntimeError(f"cannot decide {message}")
         return decide(message, rules, now)
 
     monkeypatch.setattr(dispatcher, "read_mail", cannot_read)
-    monkeypatch.setattr(classify, "what_rules_say", cannot_decide)
+    monkeypatch.setattr(classify, "apply_rules", cannot_decide)
 
 
 @dataclass

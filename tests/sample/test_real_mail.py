@@ -19,7 +19,7 @@ from postroom.core.mail.files import MailFile
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
 from postroom.core.rules.draft import RuleDraft
-from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, needed_by, replay, load_context
+from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
 from postroom.handlers.classify import decide_again
 from postroom.store import decisions, jobs, rules

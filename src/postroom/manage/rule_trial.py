@@ -71,7 +71,7 @@ async def prepare_trial(
 
 async def _stored(database: Database, id: UUID) -> TrialMessage:
     found = await database.run(load_message(id))
-    return TrialMessage(str(found.id), found.account_id, found.subject, unknown_conditions(found))
+    return TrialMessage(str(found.id), found.account_id, found.facts, unknown_conditions(found))
 
 
 class RuleTrial:
