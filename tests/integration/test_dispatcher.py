@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 
-from conformance.inbox_desk import look, select
-from conftest import ManualClock
-from integration.product import ENDPOINT, OWNER, envelope
 from postroom.core.errors import ConstraintBroken, DatabaseFull, DatabaseUnavailable, StoreError
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
@@ -20,6 +17,9 @@ from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
+from support.clocks import ManualClock
+from support.product import ENDPOINT, OWNER, envelope
+from support.store.inbox_setup import look, select
 
 
 async def _set_up(database: Database, clock: ManualClock, most: int) -> tuple[Intake, Dispatcher]:

@@ -11,8 +11,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from conftest import ManualClock
-from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.parse import prepare
@@ -31,6 +29,8 @@ from postroom.web.mcp_server import build_server
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.clocks import ManualClock
+from support.product import ENDPOINT, OWNER, TOKEN, letter
 from support.switchboard import envelope, mail, open_account, services_on
 
 

@@ -10,12 +10,12 @@ import httpx2
 import orjson
 import pytest
 
-from conftest import ManualClock
 from postroom.core.errors import DatabaseUnavailable
 from postroom.manage.queues import peek
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.disk import DiskReserve
+from support.clocks import ManualClock
 from support.switchboard import Served, envelope, mail, served, services_on
 
 MIB = 1024 * 1024

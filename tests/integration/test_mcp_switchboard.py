@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock
 from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
 from postroom.core.errors import (
@@ -29,6 +28,7 @@ from postroom.store.engine.opening import open_database
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.services import Services
 from postroom.web.mcp_server import build_server
+from support.clocks import ManualClock
 from support.switchboard import envelope, served, services_on
 
 CONNECTOR = Principal(Role.CONNECTOR, "webhook:ci")

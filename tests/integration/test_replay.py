@@ -8,8 +8,6 @@ from uuid import UUID
 import pytest
 from mcp.client import Client
 
-from conformance.inbox_desk import look
-from conftest import ManualClock
 from postroom.core.jobs.types import CATALOGUE
 from postroom.manage.audit import signature
 from postroom.manage.queues import replay
@@ -20,6 +18,8 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.tokens import read_token
 from postroom.switchboard.dispatcher import Dispatcher
+from support.clocks import ManualClock
+from support.store.inbox_setup import look
 from support.switchboard import Served, envelope, mail, served, services_on
 
 MORNING = "2026-11-15T08:00:00Z"

@@ -28,14 +28,14 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges, Tally
-from postroom.dashboard.store_feed import StoreFeed, StoreSwitch
+from postroom.dashboard.pages import all_pages
+from postroom.dashboard.site import Site
 from postroom.decide.adviser import ModelAdviser
 from postroom.decide.model import Model, configured_model, release_waiting
 from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.quota import Quota
 from postroom.gmail.transport import CheckedClient
 from postroom.http_server.limits import limits_of
-from postroom.http_server.listening import is_own_machine
 from postroom.http_server.metrics import serving_metrics
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
@@ -57,7 +57,7 @@ from postroom.switchboard.keeper import Keeper
 from postroom.switchboard.services import Services
 from postroom.switchboard.token_check import TokenCheck
 from postroom.telemetry.exporter import Exporter, exporting
-from postroom.web.application import create_dashboard
+from postroom.web.application import create_application
 from postroom.web.hooks import GmailHook, GoogleKeys, PushTerms
 from postroom.web.http import DOORS, McpEndpoint, running_mcp, switchboard_routes
 from postroom.web.mcp_server import build_server
@@ -265,19 +265,17 @@ async def _serving(
         *_hooks(settings, services, http),
         *approval_routes(settings, services.database),
     ]
-    dashboard = create_dashboard(
-        _feed(settings, services.database),
+    site = Site(await _shown_account(settings, services.database), datetime.now(UTC))
+    application = create_application(
+        site,
+        all_pages(site, services.database, settings),
         allowed_hosts=settings.web.allowed_hosts,
-        account=await _shown_account(settings, services.database),
-        started_at=datetime.now(UTC),
         own_doors=DOORS,
         routes=routes,
-        switch=StoreSwitch(services.database),
-        may_resume=_is_own_machine(settings),
     )
     web, tally = settings.web, services.tally
     async with serving(
-        dashboard,
+        application,
         host=web.host,
         port=web.port,
         before_stop=mcp.stop_waiting,
@@ -286,16 +284,6 @@ async def _serving(
         on_refused=lambda reason: tally.count(CONNECTION_REFUSED, reason),
     ) as address:
         yield address
-
-
-def _feed(settings: Settings, database: Database) -> StoreFeed:
-    model = settings.model.name if settings.model.provider != "none" else None
-    return StoreFeed(database, model=model, may_resume=_is_own_machine(settings))
-
-
-def _is_own_machine(settings: Settings) -> bool:
-    """Whether the page is served to this machine alone."""
-    return is_own_machine(settings.web.host)
 
 
 def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> list[Route]:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.mail.account_repair import consent_command, repair_in, resume_command, usable_again
-from postroom.core.mail.accounts import one_spelling
+from postroom.core.mail.account_repair import consent_command, repair_in, resume_command, reactivate_command
+from postroom.core.mail.accounts import normalised_address
 from postroom.manage.pausing import forbid
 from postroom.store import accounts
 from postroom.store.accounts import AccountView
@@ -41,7 +41,7 @@ async def list_accounts(database: Database) -> list[AccountView]:
 
 async def gmail_account(database: Database, email: str) -> AccountView | None:
     """The Gmail account of an address, in whatever spelling, if there ever was one."""
-    found = await database.run(accounts.accounts_with_address(one_spelling(email)))
+    found = await database.run(accounts.accounts_with_address(normalised_address(email)))
     return next((account for account in found if account.provider == "gmail"), None)
 
 
@@ -52,7 +52,7 @@ async def find_account(database: Database, name: str) -> AccountView:
     except ValueError:
         pass
     try:
-        found = await database.run(accounts.accounts_with_address(one_spelling(name)))
+        found = await database.run(accounts.accounts_with_address(normalised_address(name)))
     except BadInput:
         found = []
     if not found:
