@@ -29,7 +29,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.history import WaitingMessage
 from postroom.store.inbox import LeaseRef
-from postroom.telemetry.tracing import span, tell
+from postroom.telemetry.tracing import add_event, span
 
 log = structlog.get_logger()
 
@@ -316,7 +316,7 @@ class Buffer:
 
     def _tell(self, event: str, queue: str, tier: str, wait: timedelta, count: int = 1) -> None:
         self._tally.count(MESSAGE_EVENT, event, queue, tier, by=count)
-        tell(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait), count=count)
+        add_event(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait), count=count)
         log.debug(event, queue=queue, priority=tier, wait_ms=_milliseconds(wait), count=count)
 
 

@@ -39,7 +39,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.disk import COME_BACK, DiskReserve
-from postroom.telemetry.tracing import current_traceparent, span, tell
+from postroom.telemetry.tracing import add_event, current_traceparent, span
 
 LARGEST_BATCH = 100
 AT_ONCE = 500
@@ -167,7 +167,7 @@ class Intake:
             tally.count(MESSAGE_RECEIVED, incoming.envelope.source.channel, queue, incoming.tier)
             tally.count(LIFECYCLE_TRANSITION, queue, "new", "waiting")
             tally.count(MESSAGE_EVENT, "message.queued", queue, incoming.tier)
-            tell("message.queued", priority=incoming.tier, queue=queue, wait_ms=0.0)
+            add_event("message.queued", priority=incoming.tier, queue=queue, wait_ms=0.0)
         return outcome
 
     def _counted_refusal(self, error: PostroomError) -> PostroomError:
