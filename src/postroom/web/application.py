@@ -1,4 +1,4 @@
-"""The dashboard as a web application: the live page, its event stream, its files, and plain error pages."""
+"""The web application: the live page, its event stream, static files, and error pages."""
 
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
@@ -36,10 +36,9 @@ def create_dashboard(
     switch: Switch | None = None,
     may_resume: bool = False,
 ) -> FastAPI:
-    """The dashboard of one account, and beside its pages the other routes of the product.
+    """Create the application: the dashboard and the other routes of the product.
 
-    `allowed_hosts` are names without port; every other Host is refused, except by routes that are `own_doors` and
-    refuse it themselves.
+    `allowed_hosts` are names without port. Any other Host is refused; the routes in `own_doors` check that themselves.
     """
     assets = load_assets()
     pages = Pages(assets, account, started_at)
@@ -89,7 +88,7 @@ def create_dashboard(
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events. The frames are closed with the answer, so a tab that leaves is counted out at once."""
+    """Server-sent events. The frames are closed with the response, so a closed tab no longer counts at once."""
 
     media_type = "text/event-stream"
 
@@ -108,7 +107,7 @@ def _answer_errors_plainly(app: FastAPI, pages: Pages) -> None:
         return HTMLResponse(pages.error(status), status_code=status, headers=headers)
 
     async def broken(request: Request, error: Exception) -> Response:
-        # Starlette answers this one outside of all middleware, so it brings the headers itself.
+        # Starlette sends this response outside of all middleware, so the headers are set here.
         return HTMLResponse(pages.error(500), status_code=500, headers=SECURITY_HEADERS)
 
     app.add_exception_handler(HTTPException, refused)
