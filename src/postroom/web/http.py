@@ -20,7 +20,7 @@ from postroom.core.errors import BadInput, PostroomError, StoreError
 from postroom.core.roles import Principal
 from postroom.core.strict import exact_json
 from postroom.switchboard.access import note_refusal, require_role
-from postroom.switchboard.problems import COME_BACK_S, UNAVAILABLE, AccessRefused, Problem, is_expected, problem_of
+from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefused, Problem, is_expected, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools.ingest_calls import Call, ingest_many, ingest_one
 from postroom.switchboard.tools.ingest_schemas import MOST_IN_BATCH
@@ -101,7 +101,7 @@ class McpEndpoint:
             await _send_json(send, away.status, _json_rpc(str(away), away.form), away.headers)
         except StoreError as error:
             log.error("mcp.nobody_known", error=type(error).__name__)
-            retry = (b"retry-after", b"%d" % COME_BACK_S)
+            retry = (b"retry-after", b"%d" % RETRY_AFTER_S)
             await _send_json(send, 503, _json_rpc(UNAVAILABLE.text, UNAVAILABLE.form), [retry])
         else:
             await self._sessions.handle_request({**scope, PRINCIPAL: principal, RECEIVE: receive}, receive, send)
