@@ -35,7 +35,7 @@ from postroom.store.rules import NewRule, add_rules
 from postroom.store.tokens import create_token, mint
 from postroom.switchboard import dispatcher
 from postroom.telemetry.exporter import exporting
-from postroom.telemetry.tracing import span, tell
+from postroom.telemetry.tracing import add_event, span
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
@@ -316,7 +316,7 @@ async def test_a_leak_is_found_wherever_it_is(canaries: Canaries, watch: Watch, 
     settings = Settings.model_validate({"telemetry": {"otlp_endpoint": watch.collector.address}}).telemetry
     async with exporting(settings, tally, Gauges()) as exporter:
         with span("ingest"):
-            tell("message.queued", priority=leak if way == "sent spans" else "P1")
+            add_event("message.queued", priority=leak if way == "sent spans" else "P1")
         structlog.get_logger().debug("mail.seen", note=leak if way == "log" else "")
         if "metrics" in way:
             tally.count(MESSAGE_EVENT, "message.queued", "email", leak)

@@ -13,7 +13,7 @@ from postroom.core.mail.mime import ParsedMessage, parse_message
 from postroom.core.mail.tiers import sender_address, values
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.explain import Explained, explain
-from postroom.core.rules.rule import Rule, MessageFacts, recipients
+from postroom.core.rules.rule import MessageFacts, Rule, recipients
 from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import unknown_conditions
 from postroom.manage.accounts import find_account

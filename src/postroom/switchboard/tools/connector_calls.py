@@ -1,4 +1,4 @@
-"""What the tools for contacts, filters and requests do. A connector is served for its own endpoint only."""
+"""The tools for contacts, filters and requests. A connector is served for its own endpoint only."""
 
 from datetime import timedelta
 from typing import cast
@@ -23,7 +23,7 @@ from postroom.switchboard.tools.ingest_schemas import NoArguments
 
 
 async def contacts_export(call: Call, arguments: forms.ContactsExportArguments) -> forms.ContactsExportAnswer:
-    """One page. One more than asked for tells whether another follows."""
+    """Return one page. Reads one row more than requested, to know whether another page follows."""
     generated_at = call.services.clock()
     found = await call.services.database.run(export_contacts(_own(call), arguments.cursor, arguments.max + 1))
     page = found[: arguments.max]
@@ -105,7 +105,7 @@ async def request(call: Call, arguments: forms.RequestArguments) -> forms.Reques
 
 
 def _own(call: Call) -> str:
-    """The endpoint that the caller is bound to: there is no way to name another."""
+    """The endpoint to which the caller is bound; it cannot name another."""
     identity = bound_identity(call.principal)
     if identity is None:
         raise AccessRefused("token", "this token names no endpoint", "use the token of a connector", "identity")
