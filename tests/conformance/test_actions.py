@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from postroom.core.actions.undo import no_way_back
+from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.handlers.action_gmail import is_the_end
 from postroom.jobs.run import JobRun
@@ -236,7 +236,7 @@ async def test_a_job_that_was_canceled_learns_it_before_anything_is_changed(acti
 
 
 async def test_an_action_its_message_and_its_job_end_together(action_setup: ActionSetup) -> None:
-    begun, hint = await action_setup.begun("archive"), no_way_back("archive")
+    begun, hint = await action_setup.begun("archive"), irreversible_hint("archive")
     now = action_setup.setup.clock.forward(5)
     await action_setup.setup.database.run(
         actions.complete_action(begun.job, begun.id, frozenset({"UNREAD"}), hint, now)
@@ -245,12 +245,12 @@ async def test_an_action_its_message_and_its_job_end_together(action_setup: Acti
     assert (view.state, view.undo_hint, view.executed_at) == ("completed", hint, now)
     assert await action_setup.setup.state(begun.job.id) == "completed"
     message = await action_setup.setup.database.run(mail.load_message(begun.message_id))
-    assert message.subject.labels == {"UNREAD"}
+    assert message.facts.labels == {"UNREAD"}
 
 
 async def test_a_message_that_was_deleted_is_known_to_be_gone(action_setup: ActionSetup) -> None:
     begun = await action_setup.begun("delete")
-    hint = no_way_back("delete")
+    hint = irreversible_hint("delete")
     await action_setup.setup.database.run(
         actions.complete_action(begun.job, begun.id, None, hint, action_setup.setup.clock())
     )

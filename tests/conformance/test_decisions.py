@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from postroom.core.actions.action import LabelChange
-from postroom.core.actions.undo import no_way_back, undo_hint
+from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.errors import ConstraintBroken
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules.draft import RuleDraft
@@ -67,7 +67,7 @@ async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided
     if moment != "on its way":
         await action_setup.begin(first)
     if moment == "done":
-        hint, now = no_way_back(kind), action_setup.setup.clock()
+        hint, now = irreversible_hint(kind), action_setup.setup.clock()
         await action_setup.setup.database.run(actions.complete_action(first.job, first.id, None, hint, now))
     await decided(action_setup, stored, 2, kind, "queued")
     assert [each.id for each in await action_setup.views()] == [first.id]

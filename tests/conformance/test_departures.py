@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from postroom.core.actions.permits import Hold, Permit
+from postroom.core.actions.permits import DeliveryLease, Permit
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, ProtectedMail
 from postroom.core.jobs.job import Job
 from postroom.store import accounts, actions, approvals, jobs, labels, mail, pauses, protection
@@ -54,7 +54,7 @@ async def test_a_pause_refuses_each_part_that_it_is_about(setup: JobSetup, of_ac
 async def test_a_claim_that_is_somebody_elses_refuses_that_part_alone(setup: JobSetup) -> None:
     permit, job, _ = await permit_of(setup)
     stale = replace(permit, claim=job.claim._replace(attempts=job.attempts + 1))
-    gone = replace(permit, claim=None, delivery=Hold(new_id(), new_id()))
+    gone = replace(permit, claim=None, delivery=DeliveryLease(new_id(), new_id()))
     found = await checked(setup, stale, permit, gone)
     assert {place: type(error) for place, error in found.refused.items()} == {0: LeaseLost, 2: LeaseLost}
 
@@ -103,7 +103,7 @@ async def test_what_a_person_approved_leaves_only_as_it_was_approved(setup: JobS
 
 async def test_a_protected_sender_is_refused_whatever_the_labels(setup: JobSetup) -> None:
     permit, _, action = await permit_of(setup)
-    sender = (await setup.database.run(mail.load_message(action.message_id))).subject.sender
+    sender = (await setup.database.run(mail.load_message(action.message_id))).facts.sender
     await setup.database.run(protection.protect("sender", sender, "", signed(), setup.clock()))
     assert isinstance((await checked(setup, permit)).refused[0], ProtectedMail)
     assert (await checked(setup, replace(permit, gives_back=True))).refused == {}

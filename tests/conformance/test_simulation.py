@@ -13,8 +13,8 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide import simulate as simulating
 from postroom.decide.engine import Advice
-from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, needed_by, replay, setting_of
-from postroom.decide.simulated import ChangeOfRules, Question, Simulated, simulate
+from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
+from postroom.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
 from postroom.store import protection, rules
 from postroom.store.audit import Signature
 from postroom.store.decisions import Decision
@@ -82,7 +82,7 @@ async def lived(mail_setup: MailSetup, letters: list[Letter], began: datetime) -
 async def foreseen(setup: JobSetup, change: ChangeOfRules) -> dict[str, tuple[ForeseenDecision, ForeseenDecision]]:
     stored = await setup.database.run(rules.list_rules())
     before, after = [view.rule for view in stored if view.enabled], change.applied_to(stored)
-    setting = await setting_of(setup.database, POLICY, True, setup.clock())
+    setting = await load_context(setup.database, POLICY, True, setup.clock())
     told: dict[str, tuple[ForeseenDecision, ForeseenDecision]] = {}
 
     def tell(past: PastMessage, one: ForeseenDecision, other: ForeseenDecision) -> None:
@@ -132,14 +132,16 @@ async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_ru
     assert len({other.said for _, other in predicted.values()}) > 4, "a mailbox in which something happens"
 
 
-async def asked(setup: JobSetup, change: ChangeOfRules, has_model: bool = False, wanted: Wanted = ALL) -> Simulated:
+async def asked(
+    setup: JobSetup, change: ChangeOfRules, has_model: bool = False, wanted: Wanted = ALL
+) -> SimulationResult:
     stored = await setup.database.run(rules.list_rules())
     before = [view.rule for view in stored if view.enabled]
-    question = Question(before, change.applied_to(stored), wanted, POLICY, has_model)
+    question = SimulationRequest(before, change.applied_to(stored), wanted, POLICY, has_model)
     return await simulate(setup.database, question, setup.clock())
 
 
-def changes(found: Simulated) -> dict[tuple[str, str], int]:
+def changes(found: SimulationResult) -> dict[tuple[str, str], int]:
     return {(each.before, each.after): each.count for each in found.changes}
 
 
@@ -239,7 +241,7 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
     await mail_setup.deliver(Letter("three"), Letter("four"))
     seen: list[str] = []
     totals: list[int] = []
-    setting = await setting_of(setup.database, POLICY, False, setup.clock())
+    setting = await load_context(setup.database, POLICY, False, setup.clock())
     worlds = SimulatedPair(SimulatedRules([], setting), SimulatedRules([], setting))
 
     async def replayed(wanted: Wanted) -> list[str]:
@@ -265,7 +267,7 @@ async def test_long_mail_is_read_in_short_pages(setup: JobSetup, monkeypatch: py
     mail_setup = await MailSetup(setup).opened()
     sizes = (99, 500, 30, 30, 60, 1)
     await mail_setup.deliver(*(Letter(f"m{number}", text="x" * size) for number, size in enumerate(sizes)))
-    setting = await setting_of(setup.database, POLICY, False, setup.clock())
+    setting = await load_context(setup.database, POLICY, False, setup.clock())
     rule = ChangeOfRules([RuleDraft("looks", {"body_contains": "y"}, "star")]).applied_to([])
 
     async def pages(*sets: Any) -> list[tuple[int, int]]:

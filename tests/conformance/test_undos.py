@@ -10,7 +10,7 @@ import pytest
 
 from postroom.act.undo import UndoService, undo_job
 from postroom.core.actions.permits import Permit
-from postroom.core.actions.undo import no_way_back
+from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
@@ -26,7 +26,7 @@ from support.store.dump import dump
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
 
-PUT_BACK = no_way_back("apply_label")
+PUT_BACK = irreversible_hint("apply_label")
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ async def _without_effect(action_setup: ActionSetup) -> Waiting:
 
 async def _for_good(action_setup: ActionSetup) -> Waiting:
     begun = await action_setup.begun("delete")
-    hint = no_way_back("delete")
+    hint = irreversible_hint("delete")
     await action_setup.setup.database.run(
         actions.complete_action(begun.job, begun.id, None, hint, action_setup.setup.clock())
     )
@@ -226,7 +226,7 @@ async def test_an_undo_its_message_and_its_job_end_together_and_the_next_is_enqu
     assert await action_setup.setup.state(job.id) == "completed"
     assert await action_setup.setup.state(older.id) == "queued"
     message = await action_setup.setup.database.run(mail.load_message(done.message_id))
-    assert message.subject.labels == ARRIVED
+    assert message.facts.labels == ARRIVED
 
 
 async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_undo(action_setup: ActionSetup) -> None:

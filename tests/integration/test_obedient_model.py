@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from postroom.core.actions.action import check_parameters
-from postroom.core.actions.safety import Policy, Proposed, SafetyFacts, rule_on
+from postroom.core.actions.safety import Policy, Proposed, SafetyFacts, safety_ruling
 from postroom.core.errors import BadModelAnswer
 from postroom.core.rules.model_decision import MODEL_ACTIONS, ModelDecision
 from postroom.decide.prompt import mark_of
@@ -96,7 +96,7 @@ async def test_what_a_mail_can_have_decided_still_meets_the_safety_rules(
     check_parameters(action, decision.parameters)
     assert not {"to", "recipients", "bcc"} & set(decision.parameters)
     proposed = Proposed(action, decision.parameters, decision.confidence, "model", decision.needs_approval)
-    ruling = rule_on(proposed, SafetyFacts("ann@shop.example", frozenset()), Policy())
+    ruling = safety_ruling(proposed, SafetyFacts("ann@shop.example", frozenset()), Policy())
     if action in ("delete", "auto_reply"):
         assert ruling.verdict != "allow"
 

@@ -19,7 +19,7 @@ from postroom.core.mail.files import MailFile
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
 from postroom.core.rules.draft import RuleDraft
-from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, needed_by, replay, setting_of
+from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
 from postroom.handlers.classify import decide_again
 from postroom.store import decisions, jobs, rules
@@ -98,7 +98,7 @@ async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_d
         assert await product.live.sync() == len(paths)
         await product.settled(len(paths))
         stored = await database.run(rules.list_rules())
-        setting = await setting_of(database, Policy(), False, wall_clock())
+        setting = await load_context(database, Policy(), False, wall_clock())
         before = [view.rule for view in stored]
         after = ChangeOfRules(change).applied_to(stored)
         worlds = SimulatedPair(SimulatedRules(before, setting), SimulatedRules(after, setting))

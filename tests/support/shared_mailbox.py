@@ -21,7 +21,7 @@ from postroom.act.undo import UndoService, undo_job
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Policy
-from postroom.core.actions.undo import why_not
+from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import PostroomError
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
@@ -208,7 +208,7 @@ class SharedMailbox:
                 and each.undone is None
                 and each.action_type in ("archive", "apply_label", "snooze")
             )
-            if fits and why_not(each.action_type, each.state, each.undo_hint) is None:
+            if fits and why_not_undoable(each.action_type, each.state, each.undo_hint) is None:
                 job = undo_job(CATALOGUE, self.account_id, (each.id,))
                 await self.database.run(jobs.enqueue_many([job], self.clock()))
                 return
@@ -270,7 +270,7 @@ class SharedMailbox:
         """The connector tells of what was done to messages."""
         changes: list[Change] = []
         for each in self.letters:
-            known = (await self.database.run(mail.load_message(each.id))).subject.labels
+            known = (await self.database.run(mail.load_message(each.id))).facts.labels
             now = self.labels_of(each) or frozenset()
             ids = {label.id for label in self.gmail.labels.all()}
             changes.append(Change(each.gmail_id, now - known, known & ids - now, each.gmail_id not in self.gmail))

@@ -10,7 +10,7 @@ import httpx2
 from postroom.accounts.sealing import with_newest_key
 from postroom.core.errors import VaultError
 from postroom.core.mail.account_repair import consent_command
-from postroom.core.mail.accounts import one_spelling, same_mailbox
+from postroom.core.mail.accounts import normalised_address, same_mailbox
 from postroom.gmail.errors import GmailError
 from postroom.gmail.oauth import (
     ConsentRefused,
@@ -98,7 +98,7 @@ async def add_gmail(
     request, code = await dialog.code(lambda back: begin_consent(app, back, level, email, wanted.beside))
     async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
         grant = await GoogleOAuth(http, app).exchange(request, code)
-        address = one_spelling(await address_of(http, gmail_url, grant.access_token))
+        address = normalised_address(await address_of(http, gmail_url, grant.access_token))
     if email is not None and not same_mailbox(email, address):
         raise ConsentRefused(f"the consent is for {address}, not for {email}; start again, and choose that one")
     if before is None and (found := await gmail_account(database, address)) is not None:
@@ -158,7 +158,7 @@ async def connect(
     vault.prepare([use.id for use in uses if use.secrets], now)
     dies_at = None if grant.dies_in is None else now + grant.dies_in
     consent = Consent(client_id, level, grant.scopes, now, dies_at=dies_at)
-    secret, address = grant.refresh_token, one_spelling(email)
+    secret, address = grant.refresh_token, normalised_address(email)
 
     def storing() -> Transaction[AccountView]:
         sealed = vault.seal(account_id, REFRESH_TOKEN, secret)

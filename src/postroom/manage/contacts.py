@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.accounts import one_spelling
+from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.contacts import Contact, ReadContacts
 from postroom.manage.audit import next_entry
 from postroom.manage.database import prepare
@@ -56,7 +56,7 @@ async def list_contacts(database: Database) -> list[ContactView]:
 
 
 async def _mailbox(database: Database, address: str) -> str:
-    found = await database.run(accounts_with_address(one_spelling(address)))
+    found = await database.run(accounts_with_address(normalised_address(address)))
     if not found:
         raise BadInput("--account", f"there is no account {address}", "`postroom account list` shows those there are")
     return found[0].endpoint_identity

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.actions.action import label_change
-from postroom.core.actions.undo import no_way_back, undo_hint
+from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
 from postroom.store import action_requests as wishes
 from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
@@ -87,7 +87,7 @@ async def complete_undo(setup: JobSetup) -> Transaction[Any]:
     account = await setup.database.run(mail.account_of(ENDPOINT))
     job, undo = await setup.claimed(), new_id()
     await setup.database.run(undos.begin_undo(job, original, account.id, undo, setup.clock()))
-    hint, wake = no_way_back("apply_label"), setup.new(key="wake")
+    hint, wake = irreversible_hint("apply_label"), setup.new(key="wake")
     await setup.database.run(jobs.enqueue_many([wake], setup.clock()))
     return undos.complete_undo(job, undo, LABELS, hint, setup.new(key="next"), setup.clock(), wake.id)
 
