@@ -20,7 +20,7 @@ from postroom.compose.approvals import ApprovalChannels, approval_routes, run_di
 from postroom.compose.gate import MailboxGate
 from postroom.compose.gmail import watch_within
 from postroom.compose.google import google_app, vault_of
-from postroom.compose.jobs import job_handlers, policy_of, restore_watch, sender
+from postroom.compose.jobs import job_handlers, restore_watch, sender
 from postroom.compose.mailboxes import Mailboxes, keep_sandbox_account, watch_accounts, watch_labels
 from postroom.compose.tasks import settle_memory, share_with_threads
 from postroom.connectors.mcp_switchboard import switchboard_within
@@ -44,6 +44,7 @@ from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.engine.clock import clock_of, wall_clock
 from postroom.store.engine.clock_jumps import Longest
