@@ -12,7 +12,7 @@ from typing import Any
 
 from postroom.core.actions.safety import Policy
 from postroom.core.rules.rule import Rule, Subject
-from postroom.decide.simulated import Question, Simulated, simulate
+from postroom.decide.simulated import SimulationRequest, SimulationResult, simulate
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
@@ -62,7 +62,9 @@ async def measure(target: Target, count: int) -> Outcome:
     wanted = Wanted(datetime(2000, 1, 1, tzinfo=UTC), count)
     async with opened(target) as database:
         started = time.perf_counter()
-        found: Simulated = await simulate(database, Question(before, after, wanted, Policy(), False), NOW)
+        found: SimulationResult = await simulate(
+            database, SimulationRequest(before, after, wanted, Policy(), False), NOW
+        )
         seconds = time.perf_counter() - started
     return Outcome(seconds=seconds, handled=found.changed, finished=found.messages if found.changed else 0)
 

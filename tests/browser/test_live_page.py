@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
-from browser.axe import grave_violations
-from browser.chromium import Complaints
-from browser.scripted_feed import NOON, ScriptedFeed, line, overview_application
 from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.manage.account_status import AccountLine
 from postroom.manage.overview import ControlState, Totals
 from postroom.web.serve import serving
+from support.axe import grave_violations
+from support.chromium import Complaints
+from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
 ATTACKS = (
     "<script>alert(1)</script>",

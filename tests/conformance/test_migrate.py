@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 
-from conformance.dump import dump
 from postroom.core.errors import Conflict, SchemaMismatch, StoreError, TookTooLong
 from postroom.store import jobs as store
 from postroom.store.connector_requests import NewRequest, ask_connector, load_request
@@ -21,6 +20,7 @@ from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.simulation import BEGINNING, Needed, Wanted, past_after
 from postroom.switchboard.intake import Intake
 from support.faults import FailingAt, InjectedFault
+from support.store.dump import dump
 
 Open = Callable[[], Database]
 MORE = Migration(9000, "more", "CREATE TABLE more_things (n integer); CREATE TABLE even_more (n integer)")

@@ -17,8 +17,6 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from prometheus_client.parser import text_string_to_metric_families
 
-from integration.aviary import STRANGER, UNDECIDABLE, UNREADABLE, letter, thousand
-from integration.product import ENDPOINT, OWNER, TOKEN
 from postroom.compose.serve import run_product
 from postroom.core import metrics
 from postroom.core.metrics import MESSAGE_EVENT, Metric
@@ -43,7 +41,9 @@ from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.canaries import Canaries, Watch, watching
+from support.canary_mail import STRANGER, UNDECIDABLE, UNREADABLE, letter, thousand
 from support.patience import PATIENCE_S
+from support.product import ENDPOINT, OWNER, TOKEN
 
 LETTERS, OVER_HTTP, OVER_MCP = 200, 450, 350
 

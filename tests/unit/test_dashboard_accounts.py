@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.mail.account_repair import repair_for
 from postroom.gmail.oauth import AppRefused
@@ -20,6 +19,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.vault.sealing import Sealed
+from support.clocks import ManualClock
 
 MARA = "mara@lindqvist.example"
 

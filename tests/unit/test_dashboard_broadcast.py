@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from browser.scripted_feed import ScriptedFeed, line
 from postroom.dashboard.broadcast import PULSE, STALLED, Broadcast, UpdateIntervals, as_message
+from support.scripted_feed import ScriptedFeed, line
 
 QUIET = UpdateIntervals(between_updates=0, reread=3600, pulse=3600, after_failure=0)
 

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from browser.scripted_feed import ScriptedFeed, line, overview_application
 from postroom.core.errors import SettingsError
 from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.web.serve import serving
 from support.patience import PATIENCE_S
+from support.scripted_feed import ScriptedFeed, line, overview_application
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from browser.scripted_feed import overview_application
 from postroom.dashboard.pages.overview import OverviewPage
 from postroom.dashboard.site import Site
 from postroom.manage.overview import Overview
@@ -14,6 +13,7 @@ from postroom.store.audit import list_audit
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
+from support.scripted_feed import overview_application
 
 
 @pytest.fixture

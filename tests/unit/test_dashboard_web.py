@@ -10,7 +10,6 @@ import httpx2
 import pytest
 from starlette.routing import Route
 
-from browser.scripted_feed import NOON, ScriptedFeed, line, overview_application
 from postroom.core.errors import NotFound
 from postroom.dashboard.assets import load_assets
 from postroom.dashboard.pages.overview import OverviewPage
@@ -18,6 +17,7 @@ from postroom.dashboard.site import TEMPLATES, Site
 from postroom.manage.account_status import AccountLine
 from postroom.manage.overview import Totals
 from postroom.web.application import create_application
+from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "

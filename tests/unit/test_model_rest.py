@@ -4,17 +4,17 @@ from datetime import timedelta
 
 import pytest
 
-from conftest import ManualClock
 from postroom.core.errors import ModelUnavailable
-from postroom.decide.model_rest import LONGEST_REST, Rest
+from postroom.decide.model_rest import LONGEST_REST, CircuitBreaker
+from support.clocks import ManualClock
 
 
 @pytest.fixture
-def rest() -> Rest:
-    return Rest(timedelta(seconds=30))
+def rest() -> CircuitBreaker:
+    return CircuitBreaker(timedelta(seconds=30))
 
 
-def may_ask(rest: Rest, clock: ManualClock) -> bool:
+def may_ask(rest: CircuitBreaker, clock: ManualClock) -> bool:
     try:
         rest.before_asking(clock())
     except ModelUnavailable:
@@ -22,11 +22,11 @@ def may_ask(rest: Rest, clock: ManualClock) -> bool:
     return True
 
 
-def test_anyone_may_ask_while_it_answers(rest: Rest, clock: ManualClock) -> None:
+def test_anyone_may_ask_while_it_answers(rest: CircuitBreaker, clock: ManualClock) -> None:
     assert all(may_ask(rest, clock) for _ in range(10))
 
 
-def test_the_rest_grows_with_each_failure_up_to_a_minute(rest: Rest, clock: ManualClock) -> None:
+def test_the_rest_grows_with_each_failure_up_to_a_minute(rest: CircuitBreaker, clock: ManualClock) -> None:
     rests: list[float] = []
     for _ in range(8):
         rest.after_failing(clock(), None)
@@ -38,7 +38,7 @@ def test_the_rest_grows_with_each_failure_up_to_a_minute(rest: Rest, clock: Manu
     assert timedelta(seconds=60) == LONGEST_REST
 
 
-def test_the_providers_own_time_counts_before_ours(rest: Rest, clock: ManualClock) -> None:
+def test_the_providers_own_time_counts_before_ours(rest: CircuitBreaker, clock: ManualClock) -> None:
     rest.after_failing(clock(), timedelta(seconds=90))
     clock.forward(89)
     with pytest.raises(ModelUnavailable) as left_alone:
@@ -48,14 +48,16 @@ def test_the_providers_own_time_counts_before_ours(rest: Rest, clock: ManualCloc
     assert may_ask(rest, clock)
 
 
-def test_a_rest_of_our_own_making_leaves_the_waiting_to_the_job(rest: Rest, clock: ManualClock) -> None:
+def test_a_rest_of_our_own_making_leaves_the_waiting_to_the_job(rest: CircuitBreaker, clock: ManualClock) -> None:
     rest.after_failing(clock(), None)
     with pytest.raises(ModelUnavailable) as left_alone:
         rest.before_asking(clock())
     assert left_alone.value.after is None
 
 
-def test_after_the_rest_one_asks_and_the_others_wait_for_what_comes_of_it(rest: Rest, clock: ManualClock) -> None:
+def test_after_the_rest_one_asks_and_the_others_wait_for_what_comes_of_it(
+    rest: CircuitBreaker, clock: ManualClock
+) -> None:
     rest.after_failing(clock(), None)
     clock.forward(2)
     assert [may_ask(rest, clock) for _ in range(3)] == [True, False, False]
@@ -63,7 +65,7 @@ def test_after_the_rest_one_asks_and_the_others_wait_for_what_comes_of_it(rest: 
     assert [may_ask(rest, clock) for _ in range(3)] == [True, True, True]
 
 
-def test_when_the_one_who_asked_never_comes_back_another_may_ask(rest: Rest, clock: ManualClock) -> None:
+def test_when_the_one_who_asked_never_comes_back_another_may_ask(rest: CircuitBreaker, clock: ManualClock) -> None:
     rest.after_failing(clock(), None)
     clock.forward(2)
     assert may_ask(rest, clock)
@@ -71,7 +73,9 @@ def test_when_the_one_who_asked_never_comes_back_another_may_ask(rest: Rest, clo
     assert may_ask(rest, clock)
 
 
-def test_when_nothing_came_of_asking_for_all_the_next_one_asks_at_once(rest: Rest, clock: ManualClock) -> None:
+def test_when_nothing_came_of_asking_for_all_the_next_one_asks_at_once(
+    rest: CircuitBreaker, clock: ManualClock
+) -> None:
     rest.after_failing(clock(), None)
     clock.forward(2)
     probe = rest.before_asking(clock())
@@ -79,7 +83,7 @@ def test_when_nothing_came_of_asking_for_all_the_next_one_asks_at_once(rest: Res
     assert [may_ask(rest, clock) for _ in range(3)] == [True, False, False]
 
 
-def test_who_gives_up_late_takes_nothing_from_who_asks_for_all_now(rest: Rest, clock: ManualClock) -> None:
+def test_who_gives_up_late_takes_nothing_from_who_asks_for_all_now(rest: CircuitBreaker, clock: ManualClock) -> None:
     unasked = rest.before_asking(clock())
     rest.after_failing(clock(), None)
     clock.forward(2)
@@ -91,7 +95,7 @@ def test_who_gives_up_late_takes_nothing_from_who_asks_for_all_now(rest: Rest, c
         assert not may_ask(rest, clock)
 
 
-def test_a_failure_that_was_told_stays_told(rest: Rest, clock: ManualClock) -> None:
+def test_a_failure_that_was_told_stays_told(rest: CircuitBreaker, clock: ManualClock) -> None:
     rest.after_failing(clock(), None)
     clock.forward(2)
     probe = rest.before_asking(clock())

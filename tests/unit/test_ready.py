@@ -9,7 +9,6 @@ import httpx2
 import pytest
 from starlette.routing import Route
 
-from browser.scripted_feed import ScriptedFeed, overview_application
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -21,6 +20,7 @@ from postroom.store.leaders import NEGLECTED_AFTER
 from postroom.switchboard.disk import DiskReserve
 from postroom.web.ready import ready_endpoint
 from support.postgres import PostgresServer
+from support.scripted_feed import ScriptedFeed, overview_application
 
 MIB = 1024 * 1024
 

@@ -15,7 +15,7 @@ from postroom.cli.output import cell, show_json, show_list
 from postroom.cli.rule_options import read_drafts
 from postroom.cli.running import call
 from postroom.core.errors import BadInput
-from postroom.manage.simulation import ChangeOfRules, CostEstimate, Simulated, estimate_cost, simulate_change
+from postroom.manage.simulation import ChangeOfRules, CostEstimate, SimulationResult, estimate_cost, simulate_change
 
 app = one_command()
 
@@ -93,7 +93,7 @@ class _Progress:
             typer.echo(f"{done:,} of {total:,} messages replayed{end}", err=True, nl=False)
 
 
-def _show(found: Simulated, cost: CostEstimate, as_json: bool) -> None:
+def _show(found: SimulationResult, cost: CostEstimate, as_json: bool) -> None:
     if as_json:
         show_json({**_document(found), "model_cost_cents": cost.cents, "cost_basis": cost.basis})
         return
@@ -112,7 +112,7 @@ def _show(found: Simulated, cost: CostEstimate, as_json: bool) -> None:
         typer.echo(f"\nmodel calls: {cost.more_calls:+,}, {cost.cents:+,.2f} cents ({cost.basis})")
 
 
-def _sides(found: Simulated) -> list[dict[str, object]]:
+def _sides(found: SimulationResult) -> list[dict[str, object]]:
     names = {
         "model_calls": "asks the model",
         "approvals": "asks for approval",
@@ -125,7 +125,7 @@ def _sides(found: Simulated) -> list[dict[str, object]]:
     ]
 
 
-def _show_samples(found: Simulated) -> None:
+def _show_samples(found: SimulationResult) -> None:
     for change in found.changes:
         typer.echo(f"\n{cell(change.before)} → {cell(change.after)}")
         for each in change.samples:
@@ -133,7 +133,7 @@ def _show_samples(found: Simulated) -> None:
             typer.echo(f"  {cell(each.sent_at)}  {cell(each.sender)}  {cell(each.subject)}  [{rules}]")
 
 
-def _document(found: Simulated) -> dict[str, object]:
+def _document(found: SimulationResult) -> dict[str, object]:
     return {
         "messages": found.messages,
         "changed": found.changed,

@@ -65,7 +65,7 @@ class UnknownJobType(BadInput):
     """No job type of this name is registered."""
 
 
-class RequestsPileUp(BadInput):
+class TooManyRequests(BadInput):
     """As many requests wait for the connector as may; another one is refused until some have ended."""
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
-from postroom.core.queue.envelope import Moment, Name, few
+from postroom.core.queue.envelope import Moment, Name, limit_members
 from postroom.core.strict import Strict, problem_in
 
 SCHEMA = "connector.heartbeat.v1"
@@ -65,9 +65,11 @@ class Heartbeat(Strict):
     schema_version: Literal["connector.heartbeat.v1"] = Field(description=SCHEMA)
     connector: Reporter = Field(description="an object with connector_type, endpoint_identity and instance_id")
     status: Status = Field(description="an object with state and uptime_s")
-    counters: Annotated[dict[CounterName, Count], BeforeValidator(few), Field(max_length=MOST_COUNTERS)] = Field(
-        default_factory=dict[str, int],
-        description=f"up to {MOST_COUNTERS} names of a-z 0-9 _ . (up to 64 long), each with a whole number, 0 or more",
+    counters: Annotated[dict[CounterName, Count], BeforeValidator(limit_members), Field(max_length=MOST_COUNTERS)] = (
+        Field(
+            default_factory=dict[str, int],
+            description=f"up to {MOST_COUNTERS} names of a-z 0-9 _ . (up to 64 long), each with a whole number, 0 or more",
+        )
     )
     checkpoint: Position | None = Field(None, description="an object with cursor and updated_at, or null")
     sent_at: Moment = Field(description="a time with its offset, such as 2026-11-15T08:00:00Z")

@@ -92,7 +92,7 @@ def shown_name(part: str) -> str:
     return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
 
 
-def is_kept(number: int) -> bool:
+def fits_64_bits(number: int) -> bool:
     """Whether a whole number is kept as it is: those beyond 64 bits become fractions when they are read again."""
     return -(2**63) <= number < 2**64
 
@@ -110,6 +110,6 @@ def exact_json(content: bytes | bytearray) -> Any:
 
 
 def _checked(digits: str) -> int:
-    if len(digits) <= LONGEST_NUMBER and is_kept(number := int(digits)):
+    if len(digits) <= LONGEST_NUMBER and fits_64_bits(number := int(digits)):
         return number
     raise BadInput("body", "holds a whole number beyond 64 bits, which would be rounded", "write it as text")

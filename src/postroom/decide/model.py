@@ -37,7 +37,7 @@ from postroom.core.money import MICROS_PER_CENT
 from postroom.core.rules.model_decision import ModelDecision, decision_schema, read_decision
 from postroom.decide.model_prices import Prices, most_tokens, prices_of
 from postroom.decide.model_replies import CallFailed, Client, Reply
-from postroom.decide.model_rest import Rest
+from postroom.decide.model_rest import CircuitBreaker
 from postroom.decide.prompt import Prompt
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
@@ -107,7 +107,7 @@ class Model:
         self._client: Client | None = None
         self._prices: Prices | None = None
         self._opening = asyncio.Lock()
-        self._rest = Rest(timedelta(seconds=settings.timeout_s))
+        self._rest = CircuitBreaker(timedelta(seconds=settings.timeout_s))
         self._has_answered = False
         self._refused_untried = False
         self._caps = Caps(

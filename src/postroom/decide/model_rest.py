@@ -19,7 +19,7 @@ class Probe:
         self.began = began
 
 
-class Rest:
+class CircuitBreaker:
     """One provider's. Times are given, not taken."""
 
     def __init__(self, patience: timedelta) -> None:

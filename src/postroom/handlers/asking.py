@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from postroom.accounts.mailbox_requests import EXPIRES, ConnectorRequests
-from postroom.core.errors import Fatal, NotFound, Parked, RequestsPileUp, Retryable
-from postroom.core.mail.account_repair import consent_command, usable_again
+from postroom.core.errors import Fatal, NotFound, Parked, TooManyRequests, Retryable
+from postroom.core.mail.account_repair import consent_command, reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.store import accounts
@@ -32,7 +32,7 @@ class AskingConnector:
         account = await self._usable(account_id)
         try:
             answer = await self._requests.ask(account.endpoint_identity, kind, arguments, self._patience)
-        except RequestsPileUp as error:
+        except TooManyRequests as error:
             # By then what waits now was answered, or has expired: asking sooner only uses up attempts.
             raise Retryable(f"the connector of {account.email} {error.problem}", after=EXPIRES) from None
         if answer.state == "answered":

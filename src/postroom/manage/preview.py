@@ -9,7 +9,7 @@ from postroom.core.mail.addresses import canonical
 from postroom.core.mail.categories import categories_of
 from postroom.core.mail.files import MailFile, mail_in
 from postroom.core.mail.headers import head_of, read_head, values
-from postroom.core.mail.ingestion import DEFAULT_POLICY, Facts, IngestionPolicy, IngestionRule
+from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionFacts, IngestionPolicy, IngestionRule
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known, assign_tier, message_ids, sender_address
 from postroom.settings.reading import Settings
@@ -40,7 +40,7 @@ def what_is_known(path: Path, users: Sequence[str], contacts: frozenset[str], pr
 def look_at(mail: MailFile, known: Known, policy: IngestionPolicy = DEFAULT_POLICY) -> Previewed:
     """What Postroom would do with one message; without a policy, by the filters that are shipped."""
     parsed = parse_message(mail.raw)
-    facts = Facts.of(parsed)
+    facts = IngestionFacts.of(parsed)
     tier, rule = assign_tier(parsed.headers, known)
     problem = mail.problem or "; ".join(parsed.problems) or None
     return Previewed(mail.path, tier, rule, policy.decide(facts).tier, categories_of(facts, known), problem)

@@ -15,7 +15,7 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.explain import Explained, explain
 from postroom.core.rules.rule import Rule, Subject, recipients
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import unseen
+from postroom.decide.engine import unknown_conditions
 from postroom.manage.accounts import find_account
 from postroom.manage.rules import placed
 from postroom.store.engine.database import Database
@@ -71,7 +71,7 @@ async def prepare_trial(
 
 async def _stored(database: Database, id: UUID) -> TrialMessage:
     found = await database.run(load_message(id))
-    return TrialMessage(str(found.id), found.account_id, found.subject, unseen(found))
+    return TrialMessage(str(found.id), found.account_id, found.subject, unknown_conditions(found))
 
 
 class RuleTrial:

@@ -9,7 +9,7 @@ from postroom.core.money import MICROS_PER_CENT
 from postroom.core.rules.draft import RuleDraft
 from postroom.decide.model_prices import prices_of
 from postroom.decide.simulate import Progress
-from postroom.decide.simulated import ChangeOfRules, Question, Simulated, simulate
+from postroom.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
 from postroom.manage.accounts import find_account
 from postroom.manage.rules import placed
 from postroom.settings.reading import Settings
@@ -19,7 +19,7 @@ from postroom.store.engine.database import Database
 from postroom.store.rules import list_rules
 from postroom.store.simulation import Wanted
 
-__all__ = ["ChangeOfRules", "CostEstimate", "Simulated", "estimate_cost", "simulate_change"]
+__all__ = ["ChangeOfRules", "CostEstimate", "SimulationResult", "estimate_cost", "simulate_change"]
 
 # What a call sends and gets back when nothing is known: a message of a page, and a decision.
 TYPICAL_TOKENS = (2_500, 150)
@@ -44,12 +44,12 @@ async def simulate_change(
     since: datetime,
     most: int,
     account: str | None,
-) -> Simulated:
+) -> SimulationResult:
     """Replays the mail since a time, or the newest of it, with the rules as they are and as they would be."""
     account_id = None if account is None else (await find_account(database, account)).id
     drafts: Sequence[RuleDraft] = await placed(database, change.drafts)
     stored = await database.run(list_rules())
-    question = Question(
+    question = SimulationRequest(
         [view.rule for view in stored if view.enabled],
         replace(change, drafts=drafts).applied_to(stored),
         Wanted(since, most, account_id),
@@ -60,13 +60,13 @@ async def simulate_change(
     return await simulate(database, question, now, progress)
 
 
-def estimate_cost(found: Simulated, model: ModelSettings) -> CostEstimate:
+def estimate_cost(found: SimulationResult, model: ModelSettings) -> CostEstimate:
     more = found.after.model_calls - found.before.model_calls
     micros, basis = _call_cost(found, model)
     return CostEstimate(more, None if micros is None else round(more * micros / MICROS_PER_CENT, 4), basis)
 
 
-def _call_cost(found: Simulated, model: ModelSettings) -> tuple[float | None, str]:
+def _call_cost(found: SimulationResult, model: ModelSettings) -> tuple[float | None, str]:
     """What one call costs, and how that is known."""
     if model.provider == "none":
         return None, "there is no model"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.act.undo_many import MOST, undo_these
-from postroom.core.actions.undo import why_not
+from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.jobs.types import CATALOGUE
 from postroom.manage.accounts import find_account
@@ -77,7 +77,7 @@ async def _candidate(database: Database, id: UUID) -> Undoable:
     found = await database.run(undo_candidate(id))
     if found is None:
         raise NotFound(f"there is no action {id}; `postroom actions list` shows those there are")
-    reason = why_not(found.action_type, found.state, found.hint)
+    reason = why_not_undoable(found.action_type, found.state, found.hint)
     if found.undone in ("queued", "executing"):
         reason = "it is being undone"
     elif found.undone == "completed":

@@ -15,7 +15,7 @@ from postroom.core.actions.action import action_hash
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Protected
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, PostroomError, ProtectedMail
-from postroom.core.mail.account_repair import usable_again
+from postroom.core.mail.account_repair import reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.store.engine.codecs import as_uuid, from_json, json_text, rows_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction

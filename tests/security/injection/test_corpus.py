@@ -13,13 +13,13 @@ from postroom.core.rules.rule import Subject
 from postroom.decide.prompt import Mode, PromptMessage, build_prompt
 from postroom_sandbox.model_moods import obedient
 from postroom_sandbox.model_requests import Asked
-from security.injection.carriers import CARRIERS
-from security.injection.corpus import HOSTILE, SEED, Corpus, Hostile, build_corpus
-from security.injection.demands import DEMANDS
-from security.injection.findings import parted
-from security.injection.languages import OPENINGS
-from security.injection.voices import ENCODINGS, VOICES
 from support.canaries import WORD, Canaries
+from support.injection.carriers import CARRIERS
+from support.injection.corpus import HOSTILE, SEED, Corpus, Hostile, build_corpus
+from support.injection.demands import DEMANDS
+from support.injection.findings import parted
+from support.injection.languages import OPENINGS
+from support.injection.voices import ENCODINGS, VOICES
 
 MODES: tuple[Mode, ...] = ("full", "headers", "redacted")
 

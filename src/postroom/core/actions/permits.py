@@ -16,7 +16,7 @@ class HeldLease:
     deadline: float
 
 
-class Hold(NamedTuple):
+class DeliveryLease(NamedTuple):
     """Names the lease under which a delivery is being sent."""
 
     id: UUID
@@ -35,6 +35,6 @@ class Permit:
     account_id: UUID
     lease: HeldLease
     claim: Claim | None = None
-    delivery: Hold | None = None
+    delivery: DeliveryLease | None = None
     action_id: UUID | None = None
     gives_back: bool = False

@@ -116,7 +116,7 @@ class Ruling:
         return {"verdict": self.verdict, "reasons": list(self.reasons)}
 
 
-def rule_on(proposed: Proposed, around: SafetyFacts, policy: Policy) -> Ruling:
+def safety_ruling(proposed: Proposed, around: SafetyFacts, policy: Policy) -> Ruling:
     """The one place where it is decided whether something is done, waits, or is not done."""
     if refused := _refusals(proposed, around):
         return Ruling("refuse", refused)
@@ -126,7 +126,7 @@ def rule_on(proposed: Proposed, around: SafetyFacts, policy: Policy) -> Ruling:
     return Ruling("approve", doubts) if doubts else Ruling("allow")
 
 
-def why_no_agent_undoes(
+def why_agent_may_not_undo(
     agent: str, actor: str, asked_by: str | None, approved_by: str | None, policy: Policy
 ) -> str | None:
     """Why this agent may not take the action back; None when it may. What people have said yes to is theirs."""

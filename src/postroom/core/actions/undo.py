@@ -65,12 +65,12 @@ def undo_hint(
     return hint
 
 
-def no_way_back(action_type: str, **details: Any) -> dict[str, Any]:
+def irreversible_hint(action_type: str, **details: Any) -> dict[str, Any]:
     """The hint of what cannot be undone: mail that was sent, a message that was deleted, an undo."""
     return {"action": action_type, "inverse_action": "none", "irreversible": True, **details}
 
 
-def why_not(action_type: str, state: str, hint: Mapping[str, Any] | None) -> str | None:
+def why_not_undoable(action_type: str, state: str, hint: Mapping[str, Any] | None) -> str | None:
     """Why an action cannot be undone, in words for the user; None when it can."""
     if state != "completed":
         return f"it is {state}: only what was completed can be undone"

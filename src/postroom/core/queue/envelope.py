@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from postroom.core.errors import BadInput
-from postroom.core.strict import MOST_KEYS, Strict, is_crowded, is_kept, problem_in
+from postroom.core.strict import MOST_KEYS, Strict, is_crowded, fits_64_bits, problem_in
 
 PolicyTier = Literal["high_priority", "interactive", "default"]
 IngestionTier = Literal["full", "metadata"]
@@ -68,7 +68,7 @@ PROVIDERS: Mapping[str, frozenset[str]] = {
 }
 
 
-def few(value: object) -> object:
+def limit_members(value: object) -> object:
     """Looked at before its members are."""
     if is_crowded(value):
         raise ValueError(f"has more than {MOST_KEYS} members")
@@ -140,7 +140,7 @@ class Payload(Strict):
             level = [inner for each in level for inner in _inside(each)]
             if any(isinstance(each, float) and not math.isfinite(each) for each in level):
                 raise ValueError("holds a number that JSON has no word for")
-            if any(isinstance(each, int) and not is_kept(each) for each in level):
+            if any(isinstance(each, int) and not fits_64_bits(each) for each in level):
                 raise ValueError("holds a whole number beyond 64 bits, which would be rounded; write it as text")
             if not level:
                 return raw
@@ -151,7 +151,7 @@ class Control(Strict):
     """How it is to be handled."""
 
     idempotency_key: Name | None = None
-    trace_context: Annotated[dict[str, str], BeforeValidator(few), Field(max_length=16)] | None = None
+    trace_context: Annotated[dict[str, str], BeforeValidator(limit_members), Field(max_length=16)] | None = None
     policy_tier: PolicyTier = "default"
     ingestion_tier: IngestionTier = "full"
     backfill_job_id: str | None = None

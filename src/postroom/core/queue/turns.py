@@ -52,7 +52,7 @@ class Ledger(NamedTuple):
     broken_by: Mapping[str, int] = {}
 
 
-def recorded(policy: Policy, ledger: Ledger, picks: Iterable[Pick]) -> tuple[Ledger, list[Turn]]:
+def record_picks(policy: Policy, ledger: Ledger, picks: Iterable[Pick]) -> tuple[Ledger, list[Turn]]:
     """The ledger after these picks, and what each of them did."""
     streaks, number, broken_by = ledger.streaks, ledger.picked, dict(ledger.broken_by)
     turns: list[Turn] = []
@@ -66,7 +66,7 @@ def recorded(policy: Policy, ledger: Ledger, picks: Iterable[Pick]) -> tuple[Led
     return Ledger(streaks, number, broken_by), turns
 
 
-def taken_back(ledger: Ledger, returned: Sequence[Turn], held: Sequence[Turn]) -> tuple[Ledger, list[Turn]]:
+def undo_picks(ledger: Ledger, returned: Sequence[Turn], held: Sequence[Turn]) -> tuple[Ledger, list[Turn]]:
     """The ledger as if the returned had never been picked, and those of the held whose memory has changed."""
     streaks, broken_by = dict(ledger.streaks), dict(ledger.broken_by)
     memory = {turn.number: dict(turn.broke) for turn in held}

@@ -14,7 +14,7 @@ from postroom.core.rules.conditions import (
     Node,
     Not,
     Seen,
-    Subject,
+    MessageFacts,
     as_test,
     read_conditions,
 )
@@ -34,7 +34,7 @@ class Explained:
 
 
 def explain(
-    rule: Rule, account_id: UUID | None, message: Subject, now: datetime, hidden: frozenset[str] = frozenset()
+    rule: Rule, account_id: UUID | None, message: MessageFacts, now: datetime, hidden: frozenset[str] = frozenset()
 ) -> Explained:
     """What the rule by itself says about the message, whatever comes before it. `hidden` is as for a Rulebook."""
     seen = Seen(message, now)

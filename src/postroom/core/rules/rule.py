@@ -17,7 +17,7 @@ from postroom.core.rules.conditions import (
     BrokenRule,
     Key,
     Seen,
-    Subject,
+    MessageFacts,
     Test,
     as_test,
     read_conditions,
@@ -32,7 +32,7 @@ __all__ = [
     "Outcome",
     "Rule",
     "Scope",
-    "Subject",
+    "MessageFacts",
     "kinds_used",
     "labels_looked_at",
     "labels_used",
@@ -131,7 +131,7 @@ def _scope_ref(scope: str, given: str) -> str | None:
             return canonical(given)
 
 
-def matches(conditions: object, message: Subject, now: datetime | None = None) -> bool:
+def matches(conditions: object, message: MessageFacts, now: datetime | None = None) -> bool:
     """Whether the tree holds for the message. Raises BrokenRule."""
     test: Test = as_test(read_conditions(conditions))
     return test(Seen(message, now))
