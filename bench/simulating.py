@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from postroom.core.actions.safety import Policy
-from postroom.core.rules.rule import Rule, Subject
+from postroom.core.rules.conditions import MessageFacts
+from postroom.core.rules.rule import Rule
 from postroom.decide.simulated import SimulationRequest, SimulationResult, simulate
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, sql, transaction
@@ -42,7 +43,7 @@ async def fill(target: Target, count: int) -> Outcome:
 
 
 @transaction
-def _store(account: Any, thread: Any, chunk: list[tuple[int, Subject]]) -> Script[None]:
+def _store(account: Any, thread: Any, chunk: list[tuple[int, MessageFacts]]) -> Script[None]:
     threads = yield sql("upsert_thread", thread, account, "t", "a thread", NOW, NOW)
     for number, mail in chunk:
         named = (account, threads[0][0], new_id(), f"m{number}", "full", "default", mail.sender, mail.subject)

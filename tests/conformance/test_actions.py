@@ -245,7 +245,7 @@ async def test_an_action_its_message_and_its_job_end_together(action_setup: Acti
     assert (view.state, view.undo_hint, view.executed_at) == ("completed", hint, now)
     assert await action_setup.setup.state(begun.job.id) == "completed"
     message = await action_setup.setup.database.run(mail.load_message(begun.message_id))
-    assert message.subject.labels == {"UNREAD"}
+    assert message.facts.labels == {"UNREAD"}
 
 
 async def test_a_message_that_was_deleted_is_known_to_be_gone(action_setup: ActionSetup) -> None:

@@ -103,7 +103,7 @@ async def test_what_a_person_approved_leaves_only_as_it_was_approved(setup: JobS
 
 async def test_a_protected_sender_is_refused_whatever_the_labels(setup: JobSetup) -> None:
     permit, _, action = await permit_of(setup)
-    sender = (await setup.database.run(mail.load_message(action.message_id))).subject.sender
+    sender = (await setup.database.run(mail.load_message(action.message_id))).facts.sender
     await setup.database.run(protection.protect("sender", sender, "", signed(), setup.clock()))
     assert isinstance((await checked(setup, permit)).refused[0], ProtectedMail)
     assert (await checked(setup, replace(permit, gives_back=True))).refused == {}

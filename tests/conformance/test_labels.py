@@ -254,7 +254,7 @@ async def test_a_stored_message_has_the_names_of_its_own_labels_and_of_no_others
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.deliver(Letter("1", labels=frozenset({"INBOX", "Label_1"})))
     message = await setup.database.run(load_message(mail_setup.ids["1"]))
-    assert message.subject.labels == {"INBOX", "inbox", "Label_1", "receipts"}
+    assert message.facts.labels == {"INBOX", "inbox", "Label_1", "receipts"}
 
 
 @pytest.mark.parametrize(("label", "asked"), [("Label_1", 0), ("Label_9", 1), ("CATEGORY_FORUMS", 0)])

@@ -209,12 +209,12 @@ async def test_messages_that_are_here_already_keep_the_labels_they_had_before_ou
     await database.run(laying(*texts))
     await migrate(database)
     found = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9, 9))
-    labels = {each.message.provider_message_id: each.message.subject.labels for each in found}
+    labels = {each.message.provider_message_id: each.message.facts.labels for each in found}
     assert labels == {"untouched": {"UNREAD"}, "archived": {"INBOX"}}
     read = [Change(name, frozenset(), frozenset({"UNREAD"})) for name in ids]
     await database.run(apply_changes("me", read, datetime(2026, 11, 16, tzinfo=UTC)))
     again = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9, 9))
-    assert {each.message.provider_message_id: each.message.subject.labels for each in again} == labels
+    assert {each.message.provider_message_id: each.message.facts.labels for each in again} == labels
 
 
 # What a migration would meet, or leave behind, that writes rows of messages.

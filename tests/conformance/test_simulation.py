@@ -13,7 +13,7 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide import simulate as simulating
 from postroom.decide.engine import Advice
-from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, needed_by, replay, load_context
+from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
 from postroom.store import protection, rules
 from postroom.store.audit import Signature

@@ -226,7 +226,7 @@ async def test_an_undo_its_message_and_its_job_end_together_and_the_next_is_enqu
     assert await action_setup.setup.state(job.id) == "completed"
     assert await action_setup.setup.state(older.id) == "queued"
     message = await action_setup.setup.database.run(mail.load_message(done.message_id))
-    assert message.subject.labels == ARRIVED
+    assert message.facts.labels == ARRIVED
 
 
 async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_undo(action_setup: ActionSetup) -> None:

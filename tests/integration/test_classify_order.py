@@ -54,7 +54,7 @@ class Begun:
         place = len(self.subjects)
         self.subjects.append("")
         message = await self._database.run(mail.load_message(uuid_field(run.job, "message_id")))
-        self.subjects[place] = message.subject.subject
+        self.subjects[place] = message.facts.subject
         if len(self.subjects) == self._awaited and all(self.subjects):
             self.all_there.set()
 

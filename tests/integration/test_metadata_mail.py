@@ -45,7 +45,7 @@ async def _kept_of(product: Product) -> tuple[str, str, str]:
     shown = await product.database.run(jobs.show_job(job.id))
     assert shown is not None
     message = await product.database.run(mail.load_message(UUID(json.loads(shown.payload_json)["message_id"])))
-    return message.ingestion_tier, message.subject.subject, message.subject.body_text
+    return message.ingestion_tier, message.facts.subject, message.facts.body_text
 
 
 class IntakeSetup:

@@ -59,7 +59,7 @@ class Morning:
         (job,) = await self.database.run(jobs.claim(token, 1, now))
         message = await self.database.run(mail.load_message(uuid_field(job, "message_id")))
         await self.database.run(jobs.finish([job.claim], [], now))
-        return message.subject.subject
+        return message.facts.subject
 
 
 @contextlib.asynccontextmanager

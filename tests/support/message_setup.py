@@ -103,7 +103,7 @@ async def message_setup(database: Database, folder: Path) -> AsyncGenerator[Mess
 async def message_id_of(database: Database, subject: str) -> UUID:
     for job in await database.run(jobs.list_jobs(state=None, type="classify", limit=10)):
         message = await database.run(mail.load_message(UUID(json.loads(job.payload_json)["message_id"])))
-        if message.subject.subject == subject:
+        if message.facts.subject == subject:
             return message.id
     raise AssertionError(f"there is no message {subject!r}")
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
-from postroom.core.rules.rule import Subject
+from postroom.core.rules.conditions import MessageFacts
 from postroom.decide.model import Model, ModelAnswer, ModelRequest
 from postroom.decide.prompt import PromptMessage, build_prompt
 from postroom.settings.sections import ModelSettings
@@ -61,7 +61,7 @@ class ModelSetup:
 
     def request(self, body: str = "Thanks.", subject: str = "Hello", *, labelled: bool = True) -> ModelRequest:
         headers = (("From", "ann@shop.example"), ("Subject", subject))
-        mail = PromptMessage(self.message_id, Subject("ann@shop.example", subject, headers, frozenset(), body))
+        mail = PromptMessage(self.message_id, MessageFacts("ann@shop.example", subject, headers, frozenset(), body))
         wishes = [Direction("Keep my inbox tidy.")]
         prompt = build_prompt(mail, wishes, [], LABELS if labelled else ())
         return ModelRequest(self.account_id, self.message_id, prompt)

@@ -270,7 +270,7 @@ class SharedMailbox:
         """The connector tells of what was done to messages."""
         changes: list[Change] = []
         for each in self.letters:
-            known = (await self.database.run(mail.load_message(each.id))).subject.labels
+            known = (await self.database.run(mail.load_message(each.id))).facts.labels
             now = self.labels_of(each) or frozenset()
             ids = {label.id for label in self.gmail.labels.all()}
             changes.append(Change(each.gmail_id, now - known, known & ids - now, each.gmail_id not in self.gmail))

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.rules.rule import Rule, Subject, kinds_used
+from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import TOLD_BY_ITS_HEAD, TOLD_BY_ITS_TEXT, unknown_conditions, apply_rules
+from postroom.decide.engine import TOLD_BY_ITS_HEAD, TOLD_BY_ITS_TEXT, apply_rules, unknown_conditions
 from postroom.store.mail import StoredMessage
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -17,7 +17,7 @@ HEADERS = (("From", "a@b.example"), ("Subject", "Sale"), ("List-Id", "<sale>"))
 
 
 def a_message(tier: str = "metadata", headers: tuple[tuple[str, str], ...] = HEADERS) -> StoredMessage:
-    subject = Subject("a@b.example", "Sale", headers, frozenset({"INBOX"} if headers else ()))
+    subject = MessageFacts("a@b.example", "Sale", headers, frozenset({"INBOX"} if headers else ()))
     return StoredMessage(UUID(int=1), UUID(int=2), "18c2", subject, tier)
 
 

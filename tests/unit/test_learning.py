@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from postroom.core.actions.action import ACTION_TYPES, SENDING, LabelChange, label_change
 from postroom.core.actions.undo import undo_hint
-from postroom.core.rules.agreement import OwnerLabelChange, PastAction, agreement, is_ours, how_reversed
+from postroom.core.rules.agreement import OwnerLabelChange, PastAction, agreement, how_reversed, is_ours
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
 from postroom.core.rules.learning import (
     HandledMessage,

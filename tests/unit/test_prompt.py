@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.rules.model_decision import decision_schema
-from postroom.core.rules.rule import Subject
+from postroom.core.rules.rule import MessageFacts
 from postroom.decide.prompt import (
     LONGEST_BODY,
     LONGEST_SUBJECT,
@@ -44,7 +44,7 @@ def mail(
     body: str = "Thank you.", subject: str = "Your order", *, has_attachment: bool = False, **more: Any
 ) -> PromptMessage:
     headers = (*more.pop("headers", HEADERS), ("Subject", subject))
-    return PromptMessage(MESSAGE, Subject(SENDER, subject, headers, frozenset(), body, has_attachment))
+    return PromptMessage(MESSAGE, MessageFacts(SENDER, subject, headers, frozenset(), body, has_attachment))
 
 
 def prompt(of: PromptMessage | None = None, mode: Mode = "full", **more: Any) -> Prompt:

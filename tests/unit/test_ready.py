@@ -30,7 +30,7 @@ class Disk:
 
     def __init__(self, folder: Path, free_mib: int = 1000, reserve_mib: int = 512) -> None:
         self.free_mib = free_mib
-        self.reserve = DiskReserve(folder, reserve_mib, lambda _folder: self.free_mib * MIB, look_every_s=0)
+        self.reserve = DiskReserve(folder, reserve_mib, lambda _folder: self.free_mib * MIB, check_every_s=0)
 
 
 @asynccontextmanager

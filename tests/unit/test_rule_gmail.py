@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.core.rules.conditions import Seen, MessageFacts, as_test, read_conditions
+from postroom.core.rules.conditions import MessageFacts, Seen, as_test, read_conditions
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import Inexpressible
 from postroom.core.rules.gmail import read_gmail_filters, write_gmail_filters

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from postroom.core.queue.picker import Head, Pick, after_pick
 from postroom.core.queue.queues import EMAIL, GATEWAY
-from postroom.core.queue.turns import Ledger, Turn, record_picks, undo_picks, turn_of
+from postroom.core.queue.turns import Ledger, Turn, record_picks, turn_of, undo_picks
 from support.scale import scale
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)

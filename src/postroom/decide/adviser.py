@@ -22,11 +22,11 @@ class ModelAdviser:
 
     async def advise(self, message: StoredMessage) -> Advice:
         """What the model decides. Raises a ModelError when it decides nothing."""
-        account_id, sender = message.account_id, message.subject.sender
+        account_id, sender = message.account_id, message.facts.sender
         rules = await self._database.run(model_rules_for(account_id, sender))
         labels = await self._database.run(list_labels(account_id))
         prompt = build_prompt(
-            PromptMessage(message.id, message.subject),
+            PromptMessage(message.id, message.facts),
             await self._database.run(directions_for(account_id)),
             [each for each in rules if each.mode == ACTIVE],
             [each for each in labels if each.name.casefold() not in self._own_labels],

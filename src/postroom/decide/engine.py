@@ -126,7 +126,7 @@ class Safeguards:
     def _shadowed_category(self, message: StoredMessage) -> str | None:
         if not self.restraints.shadowed_categories:
             return None
-        facts = IngestionFacts(message.subject.sender, message.subject.headers)
+        facts = IngestionFacts(message.facts.sender, message.facts.headers)
         known = Known(frozenset(message.own_addresses))
         found = set(categories_of(facts, known)) & self.restraints.shadowed_categories
         return sorted(found)[0] if found else None
@@ -176,11 +176,11 @@ def _in_shadow(decision: Decision, why: str) -> Decision:
 
 def apply_rules(message: StoredMessage, rules: Rulebook, now: datetime) -> Outcome:
     """By what of the message is here."""
-    return rules.decide(message.account_id, message.subject, now, unknown_conditions(message))
+    return rules.decide(message.account_id, message.facts, now, unknown_conditions(message))
 
 
 def unknown_conditions(message: StoredMessage) -> frozenset[str]:
     """The conditions about which this message, as far as it is here, says nothing."""
     if message.ingestion_tier == "full":
         return frozenset()
-    return TOLD_BY_ITS_TEXT if message.subject.headers else TOLD_BY_ITS_TEXT | TOLD_BY_ITS_HEAD
+    return TOLD_BY_ITS_TEXT if message.facts.headers else TOLD_BY_ITS_TEXT | TOLD_BY_ITS_HEAD

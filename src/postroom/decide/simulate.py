@@ -87,9 +87,9 @@ class SimulationContext:
 
     def named(self, message: StoredMessage) -> StoredMessage:
         """With its labels by id and by name, as rules may call them."""
-        held, names = message.subject.labels, self.labels.get(message.account_id, NO_LABELS)
+        held, names = message.facts.labels, self.labels.get(message.account_id, NO_LABELS)
         known = held | {names[id].casefold() for id in held if id in names}
-        return replace(message, subject=replace(message.subject, labels=known))
+        return replace(message, facts=replace(message.facts, labels=known))
 
 
 class SimulatedRules:
@@ -132,7 +132,7 @@ class SimulatedRules:
             self._begun[message.account_id].append(at)
         if action != "auto_reply":
             return True
-        whom = (message.account_id, message.subject.sender)
+        whom = (message.account_id, message.facts.sender)
         last = self._answered.get(whom)
         if last is not None and last > at - self.setting.answered_again:
             return False
@@ -165,7 +165,7 @@ class SimulatedPair:
 
     def _outcomes(self, message: StoredMessage, at: datetime) -> tuple[Outcome, Outcome]:
         before, after = _Finding(self._fresh), _Finding(self._old)
-        for rule in self._book.matching(message.account_id, message.subject, at, unknown_conditions(message)):
+        for rule in self._book.matching(message.account_id, message.facts, at, unknown_conditions(message)):
             before.offer(rule)
             after.offer(rule)
             if before.matched is not None and after.matched is not None:

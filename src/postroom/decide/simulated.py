@@ -15,9 +15,9 @@ from postroom.decide.simulate import (
     Progress,
     SimulatedPair,
     SimulatedRules,
+    load_context,
     needed_by,
     replay,
-    load_context,
 )
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -134,7 +134,7 @@ def _differs(before: ForeseenDecision, after: ForeseenDecision) -> bool:
 
 
 def _sample(past: PastMessage, before: ForeseenDecision, after: ForeseenDecision) -> Sample:
-    seen = past.message.subject
+    seen = past.message.facts
     return Sample(past.message.id, seen.sender, seen.subject, seen.sent_at, before.rule_name, after.rule_name)
 
 

@@ -119,7 +119,7 @@ class Classify:
 
 async def _consulted(book: Rulebook, message: StoredMessage, clock: Clock) -> Outcome:
     """Long texts are searched in a thread, so that nobody else waits for them."""
-    if book.is_heavy(message.subject):
+    if book.is_heavy(message.facts):
         return await asyncio.to_thread(apply_rules, message, book, clock())
     return apply_rules(message, book, clock())
 

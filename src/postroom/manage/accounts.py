@@ -4,7 +4,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.mail.account_repair import consent_command, repair_in, resume_command
+from postroom.core.mail.account_repair import consent_command, reactivate_command, repair_in, resume_command
 from postroom.core.mail.accounts import normalised_address
 from postroom.manage.pausing import forbid
 from postroom.store import accounts
@@ -89,19 +89,19 @@ async def sync_account(database: Database, name: str, clock: Clock = wall_clock)
 
 
 def _not_in_use(account: AccountView) -> str:
-    mending = repair_in(account.state_reason, account.email)
+    repair = repair_in(account.state_reason, account.email)
     match account.state:
         case "paused":
             return "is paused"
         case "removed":
             return "was removed"
         case _:
-            return "has lost its consent" if mending is None else f"cannot be used: {mending.problem}"
+            return "has lost its consent" if repair is None else f"cannot be used: {repair.problem}"
 
 
 def _use_again(account: AccountView) -> str:
     """What has to be done before anything can be asked of the mailbox."""
-    if mending := repair_in(account.state_reason, account.email):
-        return f"{mending.remedy}, then run `{resume_command(account.email)}`"
+    if repair := repair_in(account.state_reason, account.email):
+        return f"{repair.remedy}, then run `{resume_command(account.email)}`"
     level = account.consent.level if account.consent else None
-    return f"run `{usable_again(account.state, account.email, level)}` first"
+    return f"run `{reactivate_command(account.state, account.email, level)}` first"

@@ -13,7 +13,7 @@ from postroom.core.mail.mime import ParsedMessage, parse_message
 from postroom.core.mail.tiers import sender_address, values
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.explain import Explained, explain
-from postroom.core.rules.rule import Rule, Subject, recipients
+from postroom.core.rules.rule import MessageFacts, Rule, recipients
 from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import unknown_conditions
 from postroom.manage.accounts import find_account
@@ -32,7 +32,7 @@ class TrialMessage:
 
     name: str
     account_id: UUID | None
-    message: Subject
+    message: MessageFacts
     hidden: frozenset[str] = frozenset()
 
 
@@ -71,7 +71,7 @@ async def prepare_trial(
 
 async def _stored(database: Database, id: UUID) -> TrialMessage:
     found = await database.run(load_message(id))
-    return TrialMessage(str(found.id), found.account_id, found.subject, unknown_conditions(found))
+    return TrialMessage(str(found.id), found.account_id, found.facts, unknown_conditions(found))
 
 
 class RuleTrial:
@@ -112,9 +112,9 @@ def _tried(explained: Explained, matched: str | None) -> TriedRule:
     return TriedRule(explained.rule.name, result, explained.why)
 
 
-def _subject(parsed: ParsedMessage) -> Subject:
+def _subject(parsed: ParsedMessage) -> MessageFacts:
     subjects = values(parsed.headers, "subject")
-    return Subject(
+    return MessageFacts(
         sender_address(parsed.headers),
         subjects[0] if subjects else "",
         parsed.headers,

@@ -18,7 +18,7 @@ from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.queue.picker import Head, Pick, is_coalesced, pick_many, stale
 from postroom.core.queue.queues import Policy
 from postroom.core.queue.summary import summarise
-from postroom.core.queue.turns import Ledger, Turn, record_picks, undo_picks, turn_of
+from postroom.core.queue.turns import Ledger, Turn, record_picks, turn_of, undo_picks
 from postroom.store.acceptance import CHANNEL
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text, rows_text
 from postroom.store.engine.database import Notify, Rows, Script, sql, transaction

@@ -128,7 +128,7 @@ class StoredMessage:
     id: UUID
     account_id: UUID
     provider_message_id: str
-    subject: MessageFacts
+    facts: MessageFacts
     ingestion_tier: str
     """`metadata` is without its text: only rules decide about it, and no model is asked."""
     account_email: str = ""

@@ -17,8 +17,8 @@ from postroom.core.rules.agreement import (
     OwnerLabelChange,
     PastAction,
     agreement,
-    is_ours,
     how_reversed,
+    is_ours,
 )
 from postroom.core.rules.learning import (
     WITHIN,

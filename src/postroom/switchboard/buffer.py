@@ -1,6 +1,6 @@
-"""The buffer between those who hand in and those who take: leases in tier order, and their ends.
+"""The buffer between producers and consumers: leases messages in tier order, and ends them.
 
-Everything is in the store; this waits for signals, counts, and tells what happened.
+Everything is in the store; this waits for signals, counts, and reports events.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.inbox import LeaseRef
-from postroom.telemetry.tracing import span, tell
+from postroom.telemetry.tracing import add_event, span
 
 log = structlog.get_logger()
 
@@ -36,14 +36,14 @@ LONGEST_WAIT = timedelta(seconds=60)
 POLL_S = 1.0
 SWEEP_EVERY_S = 1.0
 LONGEST_REASON = 500
-TOLD_ONE_BY_ONE = 50
+MOST_REPORTED_SINGLY = 50
 
 __all__ = ["Buffer", "Delivery", "LeaseRef"]
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message as a consumer gets it. `members` are those that a summary stands for, the first of them by name."""
+    """A message as a consumer gets it. For a summary, `members` are the ids of the first messages in it."""
 
     message_id: UUID
     lease_token: UUID
@@ -59,7 +59,7 @@ class Delivery:
 
 
 class Buffer:
-    """All queues, as consumers see them."""
+    """All queues as consumers see them."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Buffer:
             await asyncio.wait(self._ending)
 
     async def lease(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
-        """One look at the queue, and what it yields."""
+        """Lease up to `most` waiting messages now."""
         now = self._clock()
         messages, passed = await self._database.run(inbox.lease(policy, most, new_id(), now, new_id()))
         if messages or passed:
@@ -175,7 +175,7 @@ class Buffer:
         return messages
 
     async def ack(self, refs: Sequence[LeaseRef]) -> list[LeaseLost | None]:
-        """Ends messages as done. For each, in order, None or that it was not held any more."""
+        """Finish messages. For each, in order, None or the error that its lease was lost."""
         _check_refs(refs)
         now = self._clock()
         done = await self._database.run(inbox.ack(refs, now))
@@ -183,7 +183,7 @@ class Buffer:
         return [None if ref in done else _lost(ref) for ref in refs]
 
     async def nack(self, refs: Sequence[LeaseRef], reason: str) -> list[LeaseLost | None]:
-        """Returns messages to the heads of their tiers, or fails those that were handed out too often."""
+        """Return messages to the heads of their tiers, or fail those that were delivered too often."""
         _check_refs(refs)
         if not reason.strip():
             raise BadInput("reason", "is empty", "say in a few words why the message comes back")
@@ -195,7 +195,7 @@ class Buffer:
         return [None if ref in back else _lost(ref) for ref in refs]
 
     async def sweep(self) -> None:
-        """What nobody has to ask for: returns what was held too long, ends what waited too long."""
+        """Return messages whose leases expired; end those that waited too long."""
         now = self._clock()
         for queue, state in await self._database.run(inbox.return_expired(self._most_deliveries(), now)):
             self._tally.count(LIFECYCLE_TRANSITION, queue, "leased", state)
@@ -218,29 +218,29 @@ class Buffer:
         self._tally.count(DEQUEUE_BY_TIER, leased.tier, leased.queue, override)
         self._tally.count(LIFECYCLE_TRANSITION, leased.queue, "waiting", "leased")
         if leased.counted != leased.tier:
-            self._tell("message.promoted", leased.queue, leased.tier, now - leased.accepted_at)
+            self._report("message.promoted", leased.queue, leased.tier, now - leased.accepted_at)
 
     def _count_passed(self, passed: Iterable[inbox.EndedMessage], now: datetime) -> None:
-        """A few are told one by one; of the thousands that a summary may have, the longest wait stands for all."""
+        """Report a few messages singly; of the thousands that a summary may have, only the longest wait."""
         groups: defaultdict[tuple[str, str, str], list[timedelta]] = defaultdict(list)
         for each in passed:
             groups[each.queue, each.tier, each.state].append(now - each.accepted_at)
         for (queue, tier, state), waits in groups.items():
             self._tally.count(LIFECYCLE_TRANSITION, queue, "waiting", state, by=len(waits))
-            if len(waits) > TOLD_ONE_BY_ONE:
-                self._tell(f"message.{state}", queue, tier, max(waits), len(waits))
+            if len(waits) > MOST_REPORTED_SINGLY:
+                self._report(f"message.{state}", queue, tier, max(waits), len(waits))
                 continue
             for wait in waits:
-                self._tell(f"message.{state}", queue, tier, wait)
+                self._report(f"message.{state}", queue, tier, wait)
 
     def count_ends(self, ends: Iterable[inbox.EndedMessage], now: datetime) -> None:
         for each in ends:
             self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
             self._tally.observe(PROCESS_LATENCY, _milliseconds(now - each.accepted_at), each.queue, each.tier)
 
-    def _tell(self, event: str, queue: str, tier: str, wait: timedelta, count: int = 1) -> None:
+    def _report(self, event: str, queue: str, tier: str, wait: timedelta, count: int = 1) -> None:
         self._tally.count(MESSAGE_EVENT, event, queue, tier, by=count)
-        tell(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait), count=count)
+        add_event(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait), count=count)
         log.debug(event, queue=queue, priority=tier, wait_ms=_milliseconds(wait), count=count)
 
 

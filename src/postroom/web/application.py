@@ -23,8 +23,7 @@ def create_application(
 ) -> FastAPI:
     """The pages, and beside them the other routes of the product.
 
-    `allowed_hosts` are names without port; every other Host is refused, except by routes that are `own_doors` and
-    refuse it themselves.
+    `allowed_hosts` are names without port. Any other Host is refused; the routes in `own_doors` check that themselves.
     """
     app = FastAPI(
         title="Postroom",

@@ -22,10 +22,10 @@ async def serving(
     allow_exposed: bool = False,
     on_refused: Callable[[str], None] = lambda _reason: None,
 ) -> AsyncGenerator[str]:
-    """Serve until the block ends; yields the address. Port 0 takes a free one.
+    """Serve until the block ends; yield the address. Port 0 takes any free one.
 
-    `before_stop` ends what would keep a request open, before the server waits for its requests. A host that other
-    machines reach is refused unless `allow_exposed`.
+    `before_stop` ends long requests before the server waits for all requests. A host that other machines can reach is
+    refused unless `allow_exposed`.
     """
     pages: Sequence[Page] = app.state.pages
 

@@ -9,7 +9,7 @@ import pytest
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import values
 from postroom.core.rules.model_decision import TOOL, decision_schema
-from postroom.core.rules.rule import Subject
+from postroom.core.rules.rule import MessageFacts
 from postroom.decide.prompt import Mode, PromptMessage, build_prompt
 from postroom_sandbox.model_moods import obedient
 from postroom_sandbox.model_requests import Asked
@@ -33,7 +33,7 @@ def told_of(mail: Hostile, number: int, mode: Mode = "full") -> Asked:
     """The prompt about it."""
     letter = parse_message(mail.raw)
     subject = (values(letter.headers, "subject") or [""])[0]
-    of = Subject(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
+    of = MessageFacts(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
     built = build_prompt(PromptMessage(UUID(int=number), of), [], [], [], mode)
     return Asked("openai", "stand-in", built.system, built.user, TOOL, decision_schema(()), True, {}, "")
 

@@ -40,8 +40,8 @@ class IngestionFacts:
     mime_types: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, letter: ParsedMessage) -> "Facts":
-        return cls(sender_address(letter.headers), letter.headers, letter.mime_types)
+    def of(cls, parsed: ParsedMessage) -> "IngestionFacts":
+        return cls(sender_address(parsed.headers), parsed.headers, parsed.mime_types)
 
     @property
     def domain(self) -> str:

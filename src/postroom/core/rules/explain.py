@@ -11,10 +11,10 @@ from postroom.core.rules.conditions import (
     AnyOf,
     BrokenRule,
     Leaf,
+    MessageFacts,
     Node,
     Not,
     Seen,
-    MessageFacts,
     as_test,
     read_conditions,
 )

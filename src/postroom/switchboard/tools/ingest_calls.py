@@ -1,4 +1,4 @@
-"""What the tools do: each takes its checked arguments to the service behind it, and answers in the form it promised."""
+"""The tools for ingest, queues and connectors: each passes its arguments to a service and formats the answer."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ IDENTITY = "source.endpoint_identity"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool: who calls, and what each ends when nobody waits for the answer any more."""
+    """One call of a tool: the caller, and awaitables that end when nobody waits for the answer any more."""
 
     services: Services
     principal: Principal
@@ -64,7 +64,7 @@ async def ingest_one(call: Call, envelope: object) -> forms.IngestAnswer:
 
 
 async def ingest_many(call: Call, envelopes: Sequence[object]) -> forms.IngestBatchAnswer:
-    """The good ones are accepted, the bad ones named by index. Foreign sources are audited once for them all."""
+    """Accept the good envelopes, list the bad ones by index. Foreign sources are audited once for the whole batch."""
     bound_to = bound_identity(call.principal)
     own = [each for each in envelopes if may_ingest(call.principal, each)]
     taken = iter(await call.services.intake.ingest_batch(own, bound_to) if own else [])
@@ -108,7 +108,7 @@ async def heartbeat(call: Call, arguments: forms.HeartbeatArguments) -> forms.He
 
 
 async def access_token(call: Call, arguments: forms.AccessTokenArguments) -> forms.AccessTokenAnswer:
-    """For the endpoint that the caller is bound to: there is no way to name another."""
+    """A token for the endpoint to which the caller is bound; it cannot name another."""
     identity, credentials = bound_identity(call.principal), call.services.credentials
     if identity is None or credentials is None:
         raise AccountUnusable(
@@ -166,7 +166,7 @@ async def take_next(call: Call, arguments: forms.NextArguments) -> forms.NextAns
 
 
 async def _leased(call: Call, arguments: forms.NextArguments) -> list[Delivery]:
-    """Waits only as long as somebody waits for the answer."""
+    """Lease messages; stop waiting when the caller leaves."""
     wait = timedelta(seconds=arguments.wait_s)
     async with until_left(call, wait) as left:
         return await call.services.buffer.next(arguments.queue, arguments.max, wait, left)
@@ -174,9 +174,9 @@ async def _leased(call: Call, arguments: forms.NextArguments) -> list[Delivery]:
 
 @contextlib.asynccontextmanager
 async def until_left(call: Call, wait: timedelta) -> AsyncGenerator[asyncio.Event]:
-    """An event that is set, during a call that may wait, when nobody waits for its answer any more."""
+    """An event that is set when nobody waits for the answer to this long poll any more."""
     left = asyncio.Event()
-    leaving = [asyncio.create_task(_tell_when(end, left)) for end in call.ends] if wait else []
+    leaving = [asyncio.create_task(_set_when(end, left)) for end in call.ends] if wait else []
     try:
         yield left
     finally:
@@ -184,7 +184,7 @@ async def until_left(call: Call, wait: timedelta) -> AsyncGenerator[asyncio.Even
             task.cancel()
 
 
-async def _tell_when(end: Callable[[], Awaitable[object]], left: asyncio.Event) -> None:
+async def _set_when(end: Callable[[], Awaitable[object]], left: asyncio.Event) -> None:
     await end()
     left.set()
 
@@ -214,7 +214,7 @@ async def nack(call: Call, arguments: forms.NackArguments) -> forms.LeaseAnswer:
 
 
 async def _own_refs(call: Call, arguments: forms.AckArguments) -> list[LeaseRef]:
-    """The messages that are named. None of them may lie in a queue that is not the caller's, whatever it holds."""
+    """The given messages. Raises AccessRefused if one is in a queue that the caller may not use."""
     refs = _refs(arguments)
     if call.principal.role is Role.AGENT:
         for queue in await call.services.database.run(queues_of([ref.message_id for ref in refs])):
@@ -239,7 +239,7 @@ def _outcomes(
     refs: Sequence[LeaseRef],
     outcomes: Sequence[LeaseLost | None],
 ) -> forms.LeaseAnswer:
-    """A single message whose lease is lost is an error; among several, each says how it went."""
+    """The answer: for a single message, a lost lease is an error; for a list, each has its status."""
     if arguments.items is None:
         if (lost := outcomes[0]) is not None:
             raise lost

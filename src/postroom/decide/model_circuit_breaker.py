@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from postroom.core.errors import ModelUnavailable
 
-LONGEST_REST = timedelta(minutes=1)
+LONGEST_PAUSE = timedelta(minutes=1)
 
 
 class Probe:
@@ -49,7 +49,7 @@ class CircuitBreaker:
     def after_failing(self, now: datetime, named: timedelta | None) -> None:
         """`named` is the time after which the provider wants to be asked again."""
         self._failures += 1
-        own = min(LONGEST_REST, timedelta(seconds=2 ** min(self._failures, 10)))
+        own = min(LONGEST_PAUSE, timedelta(seconds=2 ** min(self._failures, 10)))
         self._until, self._named = now + (own if named is None else named), named is not None
         self._probe = None
 

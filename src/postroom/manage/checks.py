@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from postroom.store.engine.write_ahead_log import CROWDED_BYTES, INTAKE_LIMIT_BYTES
+from postroom.store.leaders import OverdueWork
 from postroom.system.private_files import loose_files
-
-if TYPE_CHECKING:
-    from postroom.store.leaders import OverdueWork
 
 Verdict = Literal["ok", "warn", "fail"]
 Facts = Mapping[str, object]
@@ -106,7 +105,7 @@ def clock(before: datetime, database: datetime, after: datetime) -> Check:
     return judged("clock", skew <= SKEW_WARNS_S, f"{skew:.1f} s apart from the database", remedy, verdict)
 
 
-def leader(now: datetime, holder: str | None, lease_until: datetime | None, left: "OverdueWork") -> Check:
+def leader(now: datetime, holder: str | None, lease_until: datetime | None, left: OverdueWork) -> Check:
     """Nobody leads while nothing runs, which is no fault; that due work is left lying is one."""
     leads = holder is not None and lease_until is not None and lease_until >= now
     found = f"{holder} leads" if leads else "nobody leads"
@@ -147,8 +146,6 @@ def _integrity(found: str) -> Check:
 
 def write_ahead_log(size: int, holders: Sequence[int]) -> Check:
     """It is long only while some process reads from an old snapshot and does not let go of it."""
-    from postroom.store.engine.write_ahead_log import CROWDED_BYTES, INTAKE_LIMIT_BYTES
-
     who = f"process {', '.join(map(str, holders))}" if holders else "the process"
     remedy = f"end {who} that reads from an old snapshot; from {INTAKE_LIMIT_BYTES // MIB} MiB on nothing is accepted"
     verdict: Verdict = "fail" if size >= INTAKE_LIMIT_BYTES else "warn"

@@ -5,11 +5,10 @@ import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from postroom.cli.checks import Check, judged
 from postroom.core.errors import VaultError
+from postroom.core.heartbeat import liveness
 from postroom.core.hosts import bare_name
 from postroom.core.mail.account_repair import (
     PUBLISH,
@@ -20,15 +19,14 @@ from postroom.core.mail.account_repair import (
     retry_command,
 )
 from postroom.core.mail.accounts import gmail_endpoint
-
-if TYPE_CHECKING:
-    from postroom.core.rules.rule import Rule
-    from postroom.gmail.scopes import Level
-    from postroom.settings.reading import Settings
-    from postroom.store.accounts import AccountView
-    from postroom.store.connectors import ConnectorView
-    from postroom.store.secret_keys import KeyUse
-    from postroom.vault.sealing import Vault
+from postroom.core.rules.rule import Rule
+from postroom.gmail.scopes import LEVELS, Level, missing_scopes
+from postroom.manage.checks import Check, judged
+from postroom.settings.reading import Settings
+from postroom.store.accounts import AccountView
+from postroom.store.connectors import ConnectorView
+from postroom.store.secret_keys import KeyUse
+from postroom.vault.sealing import Vault
 
 HOW_TO = "docs/how-to/connect-gmail.md"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -40,18 +38,18 @@ _CLIENT_SECRET = re.compile(r"[!-~]{16,256}")
 class Known:
     """What the database holds of accounts, and the rules that are switched on."""
 
-    accounts: Sequence["AccountView"]
-    rules: Sequence["Rule"]
-    connectors: Mapping[str, "ConnectorView"]
-    keys: Sequence["KeyUse"]
+    accounts: Sequence[AccountView]
+    rules: Sequence[Rule]
+    connectors: Mapping[str, ConnectorView]
+    keys: Sequence[KeyUse]
     client_id: str | None = None
 
     @property
-    def in_use(self) -> list["AccountView"]:
+    def in_use(self) -> list[AccountView]:
         return [account for account in self.accounts if account.state != "removed"]
 
 
-def google_checks(settings: "Settings") -> list[Check]:
+def google_checks(settings: Settings) -> list[Check]:
     """What can be told from the settings alone."""
     google, gmail = settings.google, settings.gmail
     addresses = {
@@ -102,7 +100,7 @@ def redirect() -> Check:
         return Check("redirect", "warn", f"127.0.0.1 cannot be listened on ({error.strerror})", remedy)
 
 
-def key_check(vault: "Vault", uses: Sequence["KeyUse"]) -> Check:
+def key_check(vault: Vault, uses: Sequence[KeyUse]) -> Check:
     """Every key that seals something has to be here. Keys are told by their ids, which give nothing away."""
     name, needed = "secret keys", {use.id for use in uses if use.secrets}
     try:
@@ -131,7 +129,7 @@ def account_checks(known: Known, now: datetime) -> list[Check]:
     return found
 
 
-def _state_of(account: "AccountView", client_id: str | None, now: datetime) -> Check:
+def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Check:
     name, email, consent = "account", account.email, account.consent
     level = None if consent is None else consent.level
     again = f"run `{consent_command(email, level)}`"
@@ -152,7 +150,7 @@ def _state_of(account: "AccountView", client_id: str | None, now: datetime) -> C
     return Check(name, "ok", f"{email}: in use" if level is None else f"{email}: in use, level {level}")
 
 
-def level_needed(action: str) -> "Level":
+def level_needed(action: str) -> Level:
     """The least that the owner must have agreed to before this may be done."""
     match action:
         case "none":
@@ -165,10 +163,8 @@ def level_needed(action: str) -> "Level":
             return "organise"
 
 
-def _levels_of(account: "AccountView", scopes: Collection[str], rules: Sequence["Rule"]) -> list[Check]:
+def _levels_of(account: AccountView, scopes: Collection[str], rules: Sequence[Rule]) -> list[Check]:
     """The highest level that rules lack; agreeing to that one is enough for all of them."""
-    from postroom.gmail.scopes import LEVELS, missing_scopes
-
     lacking: dict[Level, list[str]] = {}
     for rule in rules:
         level = level_needed(rule.action_type)
@@ -199,9 +195,7 @@ def connector_checks(known: Known, now: datetime, contacts_stale_s: float) -> li
     return found
 
 
-def _connector(connector: "ConnectorView", now: datetime) -> list[Check]:
-    from postroom.core.heartbeat import liveness
-
+def _connector(connector: ConnectorView, now: datetime) -> list[Check]:
     name, who = "connector", connector.endpoint_identity
     alive = liveness(connector.last_heartbeat_at, now)
     heard = f"last heard of {connector.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC on {connector.instance_id}"
@@ -217,7 +211,7 @@ def _connector(connector: "ConnectorView", now: datetime) -> list[Check]:
     return [first, *_left_behind(connector)]
 
 
-def _old_contacts(connector: "ConnectorView", now: datetime, stale_s: float) -> list[Check]:
+def _old_contacts(connector: ConnectorView, now: datetime, stale_s: float) -> list[Check]:
     """Contacts that are too old are not used: people who are known are then treated as strangers."""
     made = connector.contacts_generated_at
     if made is None or now - made <= timedelta(seconds=stale_s):
@@ -226,7 +220,7 @@ def _old_contacts(connector: "ConnectorView", now: datetime, stale_s: float) -> 
     return [Check("contacts", "warn", told, "look into its log: it cannot fetch them from the switchboard")]
 
 
-def _left_behind(connector: "ConnectorView") -> list[Check]:
+def _left_behind(connector: ConnectorView) -> list[Check]:
     """What was refused for good is not lost, but somebody has to look at it; what is set aside comes late."""
     who, found = connector.endpoint_identity, list[Check]()
     remedy = "the stream beside its own, whose name ends in :refused, holds them with the reason"
