@@ -90,14 +90,14 @@ async def test_what_can_be_undone_or_was_never_done_is_done_when_a_message_is_de
 
 async def test_what_waits_for_a_yes_is_taken_back_when_its_message_is_decided_about_anew(office: ActionDesk) -> None:
     stored, other = await office.stored(), await office.stored()
-    first = await decided(office, stored, 1, "forward", "approved_pending")
-    elsewhere = await decided(office, other, 1, "forward", "approved_pending")
+    first = await decided(office, stored, 1, "forward", "awaiting_approval")
+    elsewhere = await decided(office, other, 1, "forward", "awaiting_approval")
     wish = decision_about(stored.account_id, stored.message_id, "trash")
-    asked = decisions.NewAction(new_id(), "agent", "approved_pending", "hash", asked_by="an agent")
+    asked = decisions.NewAction(new_id(), "agent", "awaiting_approval", "hash", asked_by="an agent")
     await office.desk.database.run(decisions.ask_for_action(wish, asked, None, office.desk.clock()))
-    second = await decided(office, stored, 2, "forward", "approved_pending")
+    second = await decided(office, stored, 2, "forward", "awaiting_approval")
     found = {each.id: (each.state, each.error) for each in await office.views()}
-    waiting = ("approved_pending", None)
+    waiting = ("awaiting_approval", None)
     assert found == {first: ("canceled", "decided anew"), elsewhere: waiting, asked.id: waiting, second: waiting}
 
 

@@ -104,7 +104,7 @@ async def test_what_is_unsure_or_irreversible_waits_for_a_person(desk: Desk, act
     desk.api.say(decides(action, confidence))
     id = await desk.deliver()
     (row,) = await desk.product.until_decided(1)
-    assert row.action_state == "approved_pending"
+    assert row.action_state == "awaiting_approval"
     (decision,) = await desk.decided()
     assert decision.needs_approval
     assert (decision.safety or {})["reasons"]

@@ -14,14 +14,14 @@ from postroom.dashboard.feed import AccountLine, ControlState, MessageLine, Tota
 
 TEMPLATES = Path(__file__).parent / "templates"
 DECIDERS = {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"}
-ACTION_WORDS = {"completed": "done", "executing": "under way", "approved_pending": "waits for your yes"}
+ACTION_WORDS = {"completed": "done", "executing": "under way", "awaiting_approval": "waits for your yes"}
 ACTION_MOODS = {
     "completed": "good",
     "failed": "bad",
     "rejected": "bad",
     "expired": "bad",
     "executing": "busy",
-    "approved_pending": "ask",
+    "awaiting_approval": "ask",
 }
 ACCOUNT_WORDS = {"active": "in use", "needs_consent": "needs your consent"}
 ACCOUNT_MOODS = {"active": "good", "paused": "ask", "needs_consent": "bad"}

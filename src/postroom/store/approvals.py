@@ -1,6 +1,6 @@
 """Actions that wait for a person's yes: answered once, for exactly what was shown, and only while it still makes sense.
 
-approved_pending ──► queued     approved: the hash is the one that was shown and the one of the row as it stands
+awaiting_approval ──► queued     approved: the hash is the one that was shown and the one of the row as it stands
                  ├─► rejected   by a person
                  ├─► expired    nobody answered in time
                  └─► canceled   approved too late: the message or the account is gone, or is protected by now
@@ -26,7 +26,7 @@ from postroom.store.jobs import enqueue_many
 from postroom.store.mail import load_message
 from postroom.store.protection import HOUR, restraints, surroundings
 
-WAITING = "approved_pending"
+WAITING = "awaiting_approval"
 # Whoever answers is a person. An agent asks, and can never answer itself.
 APPROVERS = frozenset({"admin", "dashboard", "approver"})
 LONGEST_REASON = 300

@@ -269,7 +269,7 @@ ALL_TOOLS = (
     Tool(
         "mail.propose_action",
         "Propose to do something with a message",
-        "Proposes an action on a message. It passes the same safety as everything: state approved_pending means that "
+        "Proposes an action on a message. It passes the same safety as everything: state awaiting_approval means that "
         "it waits for a person's yes, which no tool gives; queued that it is carried out. The error refused says why "
         "it is never done: protected mail, or forward, whose addresses come from the user alone. To propose the same "
         "again while it is open answers with the first.",

@@ -55,7 +55,7 @@ WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
 
 -- name: cancel_action(id, error, now)
 UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
-WHERE id = :id AND state IN ('queued', 'approved_pending', 'executing') RETURNING id
+WHERE id = :id AND state IN ('queued', 'awaiting_approval', 'executing') RETURNING id
 
 -- name: select_undo_of(action_id)
 SELECT a.id, a.state, a.job_id FROM action_links l JOIN actions a ON a.id = l.cause_action_id
@@ -80,7 +80,7 @@ WHERE message_id = :message_id AND action_hash = :action_hash AND state IN ('que
 -- name: cancel_waiting(message_id, error, now)
 -- What was decided about a message and waits for an answer; what people and agents asked for waits on.
 UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
-WHERE message_id = :message_id AND state = 'approved_pending' AND decision_id IS NOT NULL RETURNING id
+WHERE message_id = :message_id AND state = 'awaiting_approval' AND decision_id IS NOT NULL RETURNING id
 
 -- name: select_undoable(rule_name, account_id, batch_id, since, until, most)
 -- What was completed, can be reversed and was not, newest first.

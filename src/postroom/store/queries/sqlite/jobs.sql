@@ -165,6 +165,6 @@ UPDATE actions INDEXED BY actions_live
 SET state = CASE ended.state WHEN 'canceled' THEN 'canceled' ELSE 'failed' END,
     error = COALESCE(ended.last_error, 'its job was ' || ended.state), updated_at = :now
 FROM jobs AS ended
-WHERE actions.state IN ('queued', 'approved_pending', 'executing') AND actions.state <> 'approved_pending'
+WHERE actions.state IN ('queued', 'awaiting_approval', 'executing') AND actions.state <> 'awaiting_approval'
     AND ended.id = actions.job_id AND ended.state IN ('failed', 'canceled')
 RETURNING actions.id
