@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.rule import BrokenRule, read_scope
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_time, as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 
 LONGEST_CONTENT = 4_000
 MOST_DIRECTIONS = 200
@@ -82,19 +81,19 @@ def remove_direction(id: UUID, signed: Signature, now: datetime) -> Script[None]
 def list_directions() -> Script[list[DirectionView]]:
     """Every direction, in its order."""
     rows = yield sql("select_directions")
-    return [_view(row) for row in rows]
+    return read_rows(DirectionView, rows)
 
 
 @query
 def enabled_directions(account_id: UUID) -> Script[list[DirectionView]]:
     """What the model is told with mail of this account, in its order."""
     rows = yield sql("select_enabled_directions", str(account_id))
-    return [_view(row) for row in rows]
+    return read_rows(DirectionView, rows)
 
 
 def _with_id(id: UUID) -> Script[DirectionView]:
     rows = yield sql("select_directions")
-    found = next((view for view in map(_view, rows) if view.id == id), None)
+    found = next((view for view in read_rows(DirectionView, rows) if view.id == id), None)
     if found is None:
         raise NotFound(f"there is no direction {id}; `postroom directions list` shows those there are")
     return found
@@ -132,10 +131,3 @@ def checked_place(scope: str, scope_ref: str | None, position: int, scopes: Sequ
     except BrokenRule as broken:
         raise BadInput(broken.field, broken.problem, broken.remedy) from None
     return None if key is None else key[1]
-
-
-def _view(row: Sequence[Any]) -> DirectionView:
-    id, scope, scope_ref, position, content, enabled, created_at, updated_at = row
-    return DirectionView(
-        as_uuid(id), content, scope, scope_ref, position, bool(enabled), as_time(created_at), as_time(updated_at)
-    )

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.rule import SCOPES
 from postroom.store.audit import Signature, auditing
 from postroom.store.directions import check_words, checked_place
-from postroom.store.engine.codecs import as_time, as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 
 LONGEST_NAME = 200
 LONGEST_RULE = 4_000
@@ -98,12 +97,12 @@ def model_rules_for(account_id: UUID, sender: str) -> Script[list[ModelRuleView]
     """The enabled rules of every scope that a message of this sender is in, each once, in their order."""
     sender = sender.lower()
     rows = yield sql("select_enabled_model_rules", str(account_id), sender.rpartition("@")[2], sender)
-    return [_view(row) for row in rows]
+    return read_rows(ModelRuleView, rows)
 
 
 def _all() -> Script[list[ModelRuleView]]:
     rows = yield sql("select_model_rules")
-    return [_view(row) for row in rows]
+    return read_rows(ModelRuleView, rows)
 
 
 def _with_id(id: UUID) -> Script[ModelRuleView]:
@@ -133,19 +132,3 @@ def _checked(rule: ModelRule) -> ModelRule:
     if rule.mode != ACTIVE:
         raise BadInput("mode", f"{rule.mode!r} is unknown", f"leave it out: {ACTIVE} is the only one")
     return replace(rule, scope_ref=checked_place(rule.scope, rule.scope_ref, rule.position, SCOPES))
-
-
-def _view(row: Sequence[Any]) -> ModelRuleView:
-    id, name, scope, scope_ref, position, text, mode, enabled, created_at, updated_at = row
-    return ModelRuleView(
-        as_uuid(id),
-        name,
-        text,
-        scope,
-        scope_ref,
-        position,
-        mode,
-        bool(enabled),
-        as_time(created_at),
-        as_time(updated_at),
-    )

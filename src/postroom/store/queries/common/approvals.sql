@@ -1,6 +1,6 @@
 -- name: select_waiting(most)
 -- What expires first stands first.
-SELECT a.id, a.account_id, c.email, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
     m.headers_json, d.rule_name, d.confidence, d.model
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
@@ -8,7 +8,7 @@ FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = 
 WHERE a.state = 'awaiting_approval' ORDER BY a.expires_at, a.id LIMIT :most
 
 -- name: select_approval(id)
-SELECT a.id, a.account_id, c.email, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
     m.headers_json, d.rule_name, d.confidence, d.model
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
@@ -34,7 +34,7 @@ INSERT INTO approval_notices (action_id, channel, reference, sent_at) VALUES (:a
 ON CONFLICT (action_id, channel) DO NOTHING RETURNING channel
 
 -- name: select_notices(action_id)
-SELECT channel, reference, closed_at FROM approval_notices WHERE action_id = :action_id ORDER BY channel
+SELECT channel, reference, closed_at IS NULL AS is_open FROM approval_notices WHERE action_id = :action_id ORDER BY channel
 
 -- name: close_notice(action_id, channel, now)
 UPDATE approval_notices SET closed_at = :now
