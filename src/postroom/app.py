@@ -95,7 +95,7 @@ class PostroomApplication:
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:
         """Only jobs: the worker, and its share in leading."""
-        from postroom.compose.serve import run_worker
+        from postroom.compose.worker import run_worker
 
         async with _stoppable() as stop, _open(settings) as database:
             await run_worker(settings, database, stop, concurrency)

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from postroom.core.jobs.job import JobView
-from postroom.decide.adviser import ModelAdviser
-from postroom.decide.model import Model, release_waiting
-from postroom.settings.sections import ModelSettings
+from postroom.decide.model import release_waiting
 from postroom.store import decisions, jobs, labels, protection
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -70,14 +68,9 @@ async def setup(database: Database, tmp_path: Path) -> AsyncGenerator[ClassifySe
     api = ModelApi()
     async with running_model_api(api) as address:
         prices = {"input_cents_per_million": 100, "output_cents_per_million": 500}
-        settings = ModelSettings.model_validate(
-            {"provider": "openai", "name": "stand-in", "base_url": f"{address}/v1", **prices}
-        )
-        model = Model(database, settings)
-        adviser = ModelAdviser(database, model, "full", frozenset({"Postroom/Snoozed"}))
-        async with running_product(database, tmp_path, adviser=adviser) as product:
+        model = {"provider": "openai", "name": "stand-in", "base_url": f"{address}/v1", "mode": "full", **prices}
+        async with running_product(database, tmp_path, model=model) as product:
             yield ClassifySetup(product, api)
-        await model.close()
 
 
 async def test_what_no_rule_matches_the_model_decides(setup: ClassifySetup) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,48 +11,32 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from postroom.act.executor import Executor
-from postroom.act.undo import UndoService
 from postroom.compose.gate import MailboxGate
-from postroom.connectors.checkpoint import Checkpoint
+from postroom.compose.gmail import connector_parts
+from postroom.compose.mailboxes import Mailboxes, keep_sandbox_account
+from postroom.compose.switchboard import dispatcher_of, open_services, switchboard_for
+from postroom.compose.tasks import background
+from postroom.compose.worker import running_jobs
 from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mcp_switchboard import switchboard_within
+from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.jobs.types import CATALOGUE
-from postroom.core.mail.ingestion import IngestionPolicy
+from postroom.core.mail.ingestion import IngestionPolicy, as_data
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL
-from postroom.core.roles import Principal, Role
-from postroom.gmail.client import GmailClient
-from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.transport import CheckedClient
-from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.classify import Adviser, Classify
-from postroom.handlers.outbound_send import OutboundSend
-from postroom.handlers.undo_action import UndoAction
-from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
-from postroom.jobs.leadership import Leadership
-from postroom.jobs.prune import Pruner
-from postroom.jobs.rescue import Rescuer
-from postroom.jobs.schedule import Scheduler
-from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.outbound.carrier import GmailCarrier
-from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
+from postroom.settings.reading import Settings
 from postroom.store import decisions, feed, inbox, jobs, mail
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from postroom.store.rules import NewRule, add_rules
-from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
-from postroom.web.mcp_server import build_server
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.patience import PATIENCE_S
-from support.switchboard import services_on
 
 OWNER = "mara@lindqvist.example"
 ENDPOINT = f"gmail:user:{OWNER}"
@@ -119,57 +104,41 @@ async def running_product(
     prepare: Callable[[Mailbox], None] = lambda _mailbox: None,
     patience_s: float = PATIENCE_S,
     policy: IngestionPolicy | None = None,
-    adviser: Adviser | None = None,
+    model: dict[str, Any] | None = None,
 ) -> AsyncGenerator[Product]:
-    """Connector (driven by the test), dispatcher, worker and leadership on an emulated mailbox."""
-    mailbox = Mailbox(OWNER, Random(1))
-    emulator = Emulator(mailbox, TOKEN, fill=prepare)
-    options = WorkerOptions(concurrency=8, poll=timedelta(seconds=0.1))
+    """What `postroom serve` runs, but for the pages, on an emulated mailbox; the test tells the connector when to look.
 
-    async def token() -> str:
-        return TOKEN
+    Without a policy all mail is taken in whole. `model` is the section of the settings.
+    """
+    emulator, stop = Emulator(Mailbox(OWNER, Random(1)), TOKEN, fill=prepare), asyncio.Event()
+    _keep_filters(folder, policy or IngestionPolicy())
+    async with running_emulator(emulator) as address:
+        settings = Settings.model_validate(
+            {
+                "data_dir": folder,
+                "account": {"email": OWNER},
+                "gmail": {"base_url": address, "token": TOKEN, "units_per_minute": 1_000_000},
+                "jobs": {"poll_s": 0.1},
+                "model": model or {},
+            }
+        )
+        await keep_sandbox_account(settings, database)
+        async with (
+            CheckedClient() as http,
+            MailboxGate.open(database) as gate,
+            open_services(settings, database, http, None) as services,
+            background(dispatcher_of(services).run(), stop),
+            running_jobs(settings, database, Mailboxes(settings, http, None, gate), stop, concurrency=8, pace=SENDING),
+        ):
+            switchboard, health = switchboard_for(services, ENDPOINT), ConnectorHealth(wall_clock)
+            with connector_parts(settings, switchboard, http, folder, health, [OWNER]) as parts:
+                yield Product(database, emulator.mailbox, parts.connector, address, patience_s, emulator)
 
-    async with (
-        running_emulator(emulator) as address,
-        CheckedClient() as http,
-        MailboxGate.open(database) as gate,
-    ):
-        client = GmailClient(http, address, token, gate=gate)
-        gmail = GmailMailbox(client)
-        await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
-        handlers = {
-            "classify": Classify(database, CATALOGUE, adviser=adviser),
-            "action.gmail": ActionGmail(Executor(database, CATALOGUE, wall_clock), gmail.under, 20),
-            "undo.action": UndoAction(UndoService(database, CATALOGUE, wall_clock), gmail.under),
-            "unsnooze.gmail": UnsnoozeGmail(database, gmail.under, "Postroom/Snoozed"),
-            "outbound.send": OutboundSend(database, lambda _account: client, 20, timedelta(days=7)),
-        }
-        worker = Worker(database, CATALOGUE, handlers, options)
-        leadership = Leadership(
-            database, Scheduler(database, CATALOGUE), Rescuer(database), Pruner(database), poll=options.poll
-        )
-        services = services_on(database, wall_clock)
-        dispatching = asyncio.create_task(Dispatcher(database, CATALOGUE, services.buffer).run())
-        working = asyncio.gather(worker.run(), leadership.run())
-        sender = Sender(database, lambda permit: GmailCarrier(client.under(permit)), SENDING)
-        sending = asyncio.create_task(sender.run())
-        live = GmailConnector(
-            client,
-            switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT))),
-            Checkpoint(folder / "checkpoint.json"),
-            email=OWNER,
-            endpoint_identity=ENDPOINT,
-            clock=wall_clock,
-            knowledge=Knowledge([OWNER], policy=lambda: policy or IngestionPolicy()),
-        )
-        try:
-            yield Product(database, mailbox, live, address, patience_s, emulator)
-        finally:
-            worker.stop()
-            leadership.stop()
-            dispatching.cancel()
-            sending.cancel()
-            await asyncio.gather(working, dispatching, sending, return_exceptions=True)
+
+def _keep_filters(folder: Path, policy: IngestionPolicy) -> None:
+    """As if the connector had fetched these rules before."""
+    rules = [as_data(rule) for rule in policy.rules]
+    (folder / "filters.json").write_text(json.dumps({"version": "of the test", "rules": rules}))
 
 
 async def until_job(database: Database, id: UUID, state: str) -> None:
