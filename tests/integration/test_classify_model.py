@@ -22,7 +22,7 @@ from postroom.store.engine.listeners import signalled
 from postroom.store.mail import account_of
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
-from postroom_sandbox.model_moods import Says, decides
+from postroom_sandbox.model_moods import FakeAnswer, decides
 
 SUBJECT = "Something nobody wrote a rule for"
 
@@ -159,7 +159,7 @@ async def test_a_first_mail_that_is_refused_waits_for_the_first_answer_and_no_lo
 
 
 async def test_a_model_that_makes_no_sense_leaves_the_message_where_it_is(desk: Desk) -> None:
-    desk.api.say(*[Says(text="I would rather not.", refuses=True)] * 2)
+    desk.api.say(*[FakeAnswer(text="I would rather not.", refuses=True)] * 2)
     id = await desk.deliver()
     await desk.product.settled(1)
     (decision,) = await desk.decided()

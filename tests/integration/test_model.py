@@ -28,7 +28,7 @@ from postroom.store.engine.database import Database
 from postroom.store.model_calls import LEFT_AFTER, fail_left_calls
 from postroom_sandbox.faults import Fault, FaultKind
 from postroom_sandbox.model_api import Raw
-from postroom_sandbox.model_moods import Called, Says, decides
+from postroom_sandbox.model_moods import FakeAnswer, FakeToolCall, decides
 
 CANARY = "kumquat-canary-77"
 JSON = {"Content-Type": "application/json"}
@@ -41,7 +41,7 @@ async def desk(request: pytest.FixtureRequest, sqlite: Database, clock: ManualCl
 
 
 async def test_a_decision_comes_back_and_the_call_is_kept(desk: ModelDesk) -> None:
-    desk.api.say(Says(decides("apply_label", 0.8, "a bill", label="Receipts").calls, tokens=(1_000, 100)))
+    desk.api.say(FakeAnswer(decides("apply_label", 0.8, "a bill", label="Receipts").calls, tokens=(1_000, 100)))
     answer = await desk.decide()
     assert (answer.decision.action_type, answer.decision.parameters) == ("apply_label", {"label": "Receipts"})
     assert (answer.decision.confidence, answer.decision.rationale) == (0.8, "a bill")
@@ -74,13 +74,13 @@ async def test_the_model_is_forced_to_call_the_one_tool_at_a_low_temperature(des
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (Says(text="I would archive this."), "no call of record_decision"),
-        (Says(text="I cannot help with that.", refuses=True), "no call of record_decision"),
-        (Says((Called("{'not': json"),)), r"the arguments are no JSON|fields that do not exist"),
-        (Says((Called("[1, 2]"),)), r"no object|fields that do not exist"),
-        (Says((Called({"action": "archive"}, "delete_everything"),)), "a tool that does not exist"),
-        (Says((*decides("archive").calls, *decides("trash").calls)), "calls 2 tools"),
-        (Says(decides("archive").calls, cut_off=True), "cut off"),
+        (FakeAnswer(text="I would archive this."), "no call of record_decision"),
+        (FakeAnswer(text="I cannot help with that.", refuses=True), "no call of record_decision"),
+        (FakeAnswer((FakeToolCall("{'not': json"),)), r"the arguments are no JSON|fields that do not exist"),
+        (FakeAnswer((FakeToolCall("[1, 2]"),)), r"no object|fields that do not exist"),
+        (FakeAnswer((FakeToolCall({"action": "archive"}, "delete_everything"),)), "a tool that does not exist"),
+        (FakeAnswer((*decides("archive").calls, *decides("trash").calls)), "calls 2 tools"),
+        (FakeAnswer(decides("archive").calls, cut_off=True), "cut off"),
         (decides("archive", confidence=7), "confidence: is not from 0 to 1"),
         (decides("explode"), "action: is not one of"),
         (decides("forward", to="x@evil.example"), "action: is not one of"),
@@ -89,7 +89,7 @@ async def test_the_model_is_forced_to_call_the_one_tool_at_a_low_temperature(des
     ],
 )
 async def test_a_bad_answer_is_asked_for_once_more_with_the_problem(
-    desk: ModelDesk, answer: Says, problem: str
+    desk: ModelDesk, answer: FakeAnswer, problem: str
 ) -> None:
     desk.api.say(answer, decides("star"))
     found = await desk.decide()
@@ -105,7 +105,7 @@ async def test_a_bad_answer_is_asked_for_once_more_with_the_problem(
 
 
 async def test_a_model_that_refuses_again_and_again_is_asked_twice(desk: ModelDesk) -> None:
-    desk.api.say(*[Says(text="I cannot help with that.", refuses=True)] * 10)
+    desk.api.say(*[FakeAnswer(text="I cannot help with that.", refuses=True)] * 10)
     with pytest.raises(BadModelAnswer, match=r"in 2 tries, and the message is left alone.*no call of record_decision"):
         await desk.decide()
     assert desk.api.requests == 2
@@ -277,7 +277,7 @@ async def test_at_the_cap_of_the_day_no_call_is_made(desk: ModelDesk) -> None:
 
 
 async def test_a_message_that_costs_too_much_is_not_asked_about_again(desk: ModelDesk) -> None:
-    desk.api.say(*[Says(text="Hm.", tokens=(1_000, 1_000))] * 3)
+    desk.api.say(*[FakeAnswer(text="Hm.", tokens=(1_000, 1_000))] * 3)
     model = desk.with_settings(max_cents_per_message=1.5)
     with pytest.raises(BadModelAnswer):
         await desk.decide(model=model)
@@ -296,7 +296,7 @@ async def test_what_was_reserved_is_more_than_what_it_costs(desk: ModelDesk) -> 
 
 
 async def test_a_server_that_counts_no_tokens_has_used_what_was_reserved(desk: ModelDesk) -> None:
-    desk.api.say(Says(decides("star").calls, tokens=(0, 0)))
+    desk.api.say(FakeAnswer(decides("star").calls, tokens=(0, 0)))
     await desk.decide()
     [call] = await desk.calls()
     assert call.cost_micros == call.reserved_micros
