@@ -85,14 +85,16 @@ def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) 
     return RestoreWatch(database, settings.data_dir, _carrier_of(mailboxes), pace, wake_snoozed=sweep)
 
 
-def sender(settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch) -> Sender:
+def sender(
+    settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch, pace: Pace | None = None
+) -> Sender:
     """What delivers the mail that `outbound.send` has admitted."""
     outbound = settings.outbound
-    pace = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
+    usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
     return Sender(
         database,
         lambda permit: GmailCarrier(mailboxes.client_of(permit.account_id).under(permit)),
-        pace,
+        pace or usual,
         before_sending=watch.before_sending,
     )
 

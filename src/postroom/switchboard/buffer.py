@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -21,13 +21,11 @@ from postroom.core.queue.queues import Policy, Queues
 from postroom.core.tally import Tally
 from postroom.store import history, inbox
 from postroom.store.acceptance import CHANNEL
-from postroom.store.audit import AuditEntry
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.long_poll import LongPoll, check_wait
-from postroom.store.history import WaitingMessage
 from postroom.store.inbox import LeaseRef
 from postroom.telemetry.tracing import add_event, span
 
@@ -37,11 +35,9 @@ MOST_AT_ONCE = 100
 POLL_S = 1.0
 SWEEP_EVERY_S = 1.0
 LONGEST_REASON = 500
-MOST_REPLAYED = 10_000
-NAMED_IN_AUDIT = 20
 MOST_REPORTED_SINGLY = 50
 
-__all__ = ["Buffer", "Delivery", "LeaseRef", "QueueStats", "TierStats", "WaitingMessage"]
+__all__ = ["Buffer", "Delivery", "LeaseRef"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +55,6 @@ class Delivery:
     member_count: int
     accepted_at: datetime
     envelope: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class TierStats:
-    tier: str
-    waiting: int
-    leased: int
-    oldest_waiting_at: datetime | None
-    streak: int
-    guard: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueueStats:
-    queue: str
-    tiers: tuple[TierStats, ...]
 
 
 class Buffer:
@@ -167,62 +147,6 @@ class Buffer:
             self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
         return [None if ref in back else _lost(ref) for ref in refs]
 
-    async def peek(self, queue: str, most: int = 10) -> list[WaitingMessage]:
-        """The first waiting messages, tier by tier, without leasing them."""
-        if not 1 <= most <= MOST_AT_ONCE:
-            raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
-        return await self._database.run(history.peek(self._queues[queue], most))
-
-    async def stats(self) -> list[QueueStats]:
-        """Every queue with its tiers, highest first."""
-        depths = await self._database.run(history.depths())
-        streaks = await self._database.run(history.streaks())
-        found = {(each.queue, each.tier, each.state): each for each in depths}
-        return [
-            QueueStats(
-                name, tuple(_tier_stats(self._queues[name], tier, found, streaks) for tier in self._queues[name].tiers)
-            )
-            for name in self._queues.names
-        ] + [_unknown_stats(name, depths) for name in sorted({each.queue for each in depths} - set(self._queues.names))]
-
-    async def replay(
-        self,
-        queue: str,
-        *,
-        since: datetime,
-        until: datetime | None = None,
-        kinds: Sequence[str] = (),
-        ids: Sequence[UUID] = (),
-        most: int = 1000,
-        actor: str,
-        role: str,
-    ) -> list[UUID]:
-        """Queue copies of past messages, oldest first, and audit who asked; return the ids of the copies."""
-        policy = self._queues[queue]
-        if not 1 <= most <= MOST_REPLAYED:
-            raise BadInput("max", f"is {most}", f"replay 1 to {MOST_REPLAYED} at a time")
-        now = self._clock()
-        end = until or now
-        if since.tzinfo is None or end.tzinfo is None:
-            raise BadInput("since" if since.tzinfo is None else "until", "has no time zone", "add an offset, such as Z")
-        if since >= end:
-            raise BadInput("since", "is not before the end of the window", "give an earlier time")
-        window = history.Span(policy.queue, since.astimezone(UTC), end.astimezone(UTC), tuple(kinds), tuple(ids))
-        past = await self._database.run(history.find_past(window, most))
-        if not past:
-            return []
-        pairs = [(old, new_id()) for old in past]
-        selection = {
-            "since": window.since.isoformat(),
-            "until": window.until.isoformat(),
-            "kinds": [kind[:128] for kind in kinds[:NAMED_IN_AUDIT]],
-            "ids": [str(id) for id in ids[:NAMED_IN_AUDIT]],
-            "count": len(past),
-        }
-        entry = AuditEntry(new_id(), actor, role, "queue.replay", "queue", policy.queue, after=selection)
-        await self._database.run(history.replay(pairs, policy.queue, entry, now))
-        return [new for _, new in pairs]
-
     async def sweep(self) -> None:
         """Return messages whose leases expired; end those that waited too long."""
         now = self._clock()
@@ -286,39 +210,6 @@ def _delivery(leased: inbox.LeasedMessage) -> Delivery:
         leased.member_count,
         leased.accepted_at,
         from_json(leased.text),
-    )
-
-
-def _tier_stats(
-    policy: Policy,
-    tier: str,
-    found: dict[tuple[str, str, str], history.Depth],
-    streaks: dict[str, dict[str, int]],
-) -> TierStats:
-    waiting, leased = found.get((policy.queue, tier, "waiting")), found.get((policy.queue, tier, "leased"))
-    return TierStats(
-        tier,
-        waiting.count if waiting else 0,
-        leased.count if leased else 0,
-        waiting.oldest if waiting else None,
-        streaks.get(policy.queue, {}).get(tier, 0),
-        policy.guards[tier],
-    )
-
-
-def _unknown_stats(queue: str, depths: Sequence[history.Depth]) -> QueueStats:
-    """The stats of a queue that is no longer in the settings but not yet empty."""
-    counted: dict[tuple[str, str], int] = {
-        (each.tier, each.state): each.count for each in depths if each.queue == queue
-    }
-    oldest = {each.tier: each.oldest for each in depths if each.queue == queue and each.state == "waiting"}
-    tiers = sorted({tier for tier, _ in counted})
-    return QueueStats(
-        queue,
-        tuple(
-            TierStats(tier, counted.get((tier, "waiting"), 0), counted.get((tier, "leased"), 0), oldest.get(tier), 0, 0)
-            for tier in tiers
-        ),
     )
 
 

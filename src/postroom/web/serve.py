@@ -1,11 +1,11 @@
-"""Serves the web application on a socket of this machine."""
+"""Serves the HTTP application on a socket of this machine."""
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from fastapi import FastAPI
 
-from postroom.dashboard.broadcast import Broadcast
+from postroom.dashboard.page import Page
 from postroom.http_server.limits import ConnectionLimits
 from postroom.http_server.listening import open_listener
 from postroom.http_server.serving import serving_on
@@ -27,10 +27,11 @@ async def serving(
     `before_stop` ends long requests before the server waits for all requests. A host that other machines can reach is
     refused unless `allow_exposed`.
     """
-    broadcast: Broadcast = app.state.broadcast
+    pages: Sequence[Page] = app.state.pages
 
     def end_streams() -> None:
-        broadcast.close()
+        for page in pages:
+            page.close()
         before_stop()
 
     listener = open_listener(host, port, allow_exposed=allow_exposed)

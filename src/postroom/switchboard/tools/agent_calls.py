@@ -7,7 +7,7 @@ with ids only, never with the query or the text that was read.
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from postroom.core.actions.undo import why_not
+from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import BadInput, Refused, SafetyRefused
 from postroom.core.mail.search import read_query
 from postroom.core.rules.conditions import recipients
@@ -146,7 +146,7 @@ async def actions_list(call: Call, arguments: forms.ActionsListArguments) -> for
 
 
 def _action(call: Call, view: ActionView) -> forms.ActionForm:
-    possible = why_not(view.action_type, view.state, view.undo_hint) is None
+    possible = why_not_undoable(view.action_type, view.state, view.undo_hint) is None
     return {
         "action_id": str(view.id),
         "message_id": str(view.message_id),

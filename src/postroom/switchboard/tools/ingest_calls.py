@@ -9,12 +9,13 @@ from typing import Literal
 from uuid import UUID
 
 from postroom.core.errors import AccountUnusable, BadInput, LeaseLost, PostroomError, Refused
-from postroom.core.heartbeat import liveness, parse_heartbeat
+from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.roles import Principal, Role
-from postroom.store import connectors
+from postroom.manage import connectors, queues
+from postroom.manage.audit import signature
 from postroom.store.acceptance import Accepted
+from postroom.store.connectors import record_heartbeat
 from postroom.store.engine.codecs import time_text
-from postroom.store.history import WaitingMessage
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.message_queues import queues_of
 from postroom.switchboard.access import (
@@ -25,7 +26,7 @@ from postroom.switchboard.access import (
     note_refusal,
     require_queue,
 )
-from postroom.switchboard.buffer import Delivery, LeaseRef, QueueStats
+from postroom.switchboard.buffer import Delivery, LeaseRef
 from postroom.switchboard.problems import AccessRefused, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools import ingest_schemas as forms
@@ -102,7 +103,7 @@ async def heartbeat(call: Call, arguments: forms.HeartbeatArguments) -> forms.He
     report = parse_heartbeat(arguments.report)
     if report.connector.endpoint_identity != bound_identity(call.principal):
         raise not_its_identity(call.principal, "report.connector.endpoint_identity")
-    kept = await call.services.database.run(connectors.record_heartbeat(report, call.services.clock()))
+    kept = await call.services.database.run(record_heartbeat(report, call.services.clock()))
     return {"status": "recorded" if kept else "outdated"}
 
 
@@ -137,18 +138,18 @@ async def mail_changes(call: Call, arguments: forms.MailChangesArguments) -> for
 
 
 async def list_connectors(call: Call, arguments: forms.NoArguments) -> forms.ConnectorListAnswer:
-    now = call.services.clock()
-    found = await call.services.database.run(connectors.list_connectors())
-    return {"connectors": [_connector(each, now) for each in found]}
+    found = await connectors.list_connectors(call.services.database, call.services.clock)
+    return {"connectors": [_connector(each) for each in found]}
 
 
-def _connector(view: connectors.ConnectorView, now: datetime) -> forms.ConnectorForm:
+def _connector(reported: connectors.ReportedConnector) -> forms.ConnectorForm:
+    view = reported.connector
     return {
         "connector_type": view.connector_type,
         "endpoint_identity": view.endpoint_identity,
         "instance_id": view.instance_id,
         "version": view.version,
-        "liveness": liveness(view.last_heartbeat_at, now),
+        "liveness": reported.liveness,
         "state": view.state,
         "uptime_s": view.uptime_s,
         "counters": dict(view.counters),
@@ -255,11 +256,11 @@ def _outcome(word: Literal["acked", "returned"], ref: LeaseRef, lost: LeaseLost 
 async def peek(call: Call, arguments: forms.PeekArguments) -> forms.PeekAnswer:
     require_queue(call.services, call.principal, arguments.queue)
     now = call.services.clock()
-    found = await call.services.buffer.peek(arguments.queue, arguments.max)
+    found = await queues.peek(call.services.database, call.services.queues, arguments.queue, arguments.max)
     return {"messages": [_peeked(each, now) for each in found]}
 
 
-def _peeked(message: WaitingMessage, now: datetime) -> forms.PeekedMessage:
+def _peeked(message: queues.WaitingMessage, now: datetime) -> forms.PeekedMessage:
     return {
         "message_id": str(message.message_id),
         "queue": message.queue,
@@ -275,10 +276,11 @@ def _peeked(message: WaitingMessage, now: datetime) -> forms.PeekedMessage:
 
 
 async def stats(call: Call, arguments: forms.NoArguments) -> forms.StatsAnswer:
-    return {"queues": [_queue(each) for each in await call.services.buffer.stats()]}
+    found = await queues.queue_stats(call.services.database, call.services.queues)
+    return {"queues": [_queue(each) for each in found]}
 
 
-def _queue(queue: QueueStats) -> forms.QueueForm:
+def _queue(queue: queues.QueueStats) -> forms.QueueForm:
     return {
         "queue": queue.queue,
         "tiers": [
@@ -296,14 +298,16 @@ def _queue(queue: QueueStats) -> forms.QueueForm:
 
 
 async def replay(call: Call, arguments: forms.ReplayArguments) -> forms.ReplayAnswer:
-    replayed = await call.services.buffer.replay(
+    replayed = await queues.replay(
+        call.services.database,
+        call.services.queues,
         arguments.queue,
+        signature(call.principal.actor, call.principal.role),
         since=arguments.since,
         until=arguments.until,
         kinds=arguments.kinds,
         ids=arguments.ids,
         most=arguments.max,
-        actor=call.principal.actor,
-        role=call.principal.role.value,
+        clock=call.services.clock,
     )
     return {"message_ids": [str(each) for each in replayed], "replayed": len(replayed)}
