@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from conftest import ManualClock, scale
 from postroom.act.maintenance import maintenance_tasks
 from postroom.core.errors import BadInput, NotFound, TookTooLong
 from postroom.core.mail.search import read_query
@@ -21,7 +20,9 @@ from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.search import NEWEST, SEARCH_LIMIT_S, FoundMail, check_message, read_mail, search_mail
 from postroom.store.search_backlog import index_older_mail
+from support.clocks import ManualClock
 from support.mail import OWNER, keep_account, keep_mail
+from support.scale import scale
 from support.search import unindex
 
 
@@ -221,7 +222,7 @@ async def test_mail_that_was_stored_before_there_was_a_search_is_found(
     known = migrations(database.dialect)
     for each in known:
         # Those that came after the search do not need it; what stores mail today needs them.
-        if each.name != "search":
+        if each.name not in ("search", "awaiting_approval"):
             await database.run(apply(each, database.dialect, known))
     await keep_mail(database, clock, 1, subject="Early bird")
     await keep_mail(database, clock, 2, subject="Early and lost")

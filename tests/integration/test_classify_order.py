@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock, scale
-from integration.product import ENDPOINT, OWNER, envelope
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.picker import Head, pick_many
 from postroom.core.queue.queues import EMAIL
@@ -25,6 +23,9 @@ from postroom.store.engine.opening import connect_database
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import MOST_OUTSTANDING, Dispatcher
 from postroom.switchboard.intake import Intake
+from support.clocks import ManualClock
+from support.product import ENDPOINT, OWNER, envelope
+from support.scale import scale
 
 PATIENCE_S = 600
 BATCH = 100

@@ -11,9 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from integration.product import ENDPOINT, running_product, until_job
 from postroom.cli import run
-from postroom.cli.preview import look_at
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.files import MailFile
@@ -23,6 +21,7 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
 from postroom.handlers.classify import decide_again
+from postroom.manage.preview import look_at
 from postroom.store import decisions, jobs, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -32,6 +31,7 @@ from postroom.store.mail import account_of
 from postroom.store.simulation import PastMessage, Wanted
 from postroom_sandbox.mailbox import Mailbox
 from support.mutations import mutated
+from support.product import ENDPOINT, running_product, until_job
 from support.shell import Rehearsal
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)

@@ -1,8 +1,10 @@
 """An action that waits for approval, as tests show it around."""
 
 from datetime import UTC, datetime
+from uuid import UUID
 
 from postroom.store.approvals import Approval
+from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.ids import new_id
 
 WAITING = Approval(
@@ -14,7 +16,7 @@ WAITING = Approval(
     asked_by=None,
     action_type="forward",
     parameters={"to": ["a@example.com", "b@example.com"], "note": "look"},
-    state="approved_pending",
+    state="awaiting_approval",
     action_hash="0f" * 32,
     rationale="it is about money",
     reasons=("forward cannot be undone",),
@@ -29,3 +31,9 @@ WAITING = Approval(
     confidence=0.55,
     model="small",
 )
+
+
+@transaction
+def tamper(change: str, id: UUID) -> Script[None]:
+    """What somebody with access to the database could do."""
+    yield Text(f"UPDATE actions SET {change} WHERE id = '{id}'")

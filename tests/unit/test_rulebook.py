@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import scale
 from postroom.core.rules.conditions import read_conditions
 from postroom.core.rules.patterns import STEPS, PatternRefused, TextSet, pattern_of, utf8
 from postroom.core.rules.rule import MessageFacts, Outcome, Rule
@@ -19,6 +18,7 @@ from postroom.core.rules.rulebook import Rulebook, needed_keys
 from support.loop_watch import GOOD_SHARE, LoopWatch
 from support.naive_rules import naive_first_match
 from support.processor_time import least_cost
+from support.scale import scale
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 ACCOUNTS = [UUID(int=1), UUID(int=2)]

@@ -7,10 +7,10 @@ import orjson
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from conftest import scale
 from postroom.core.queue.picker import Head, Pick, after_pick
 from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.core.queue.turns import Ledger, Turn, record_picks, turn_of, undo_picks
+from support.scale import scale
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 HEAD = Head(1, NOW)

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import pytest
 import structlog
 
-from conftest import new_sqlite
 from postroom.core.actions.safety import Ruling
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide import adviser, engine, model, prompt
 from postroom.store.engine.database import Database
-from security.injection.corpus import HOSTILE, SEED, Corpus, build_corpus
-from security.injection.findings import LOOKED_FOR, findings
-from security.injection.road import go
-from security.injection.voices import GUESSED
 from support.canaries import Canaries, Watch, watching
+from support.injection.attack import go
+from support.injection.corpus import HOSTILE, SEED, Corpus, build_corpus
+from support.injection.findings import LOOKED_FOR, findings
+from support.injection.voices import GUESSED
+from support.sqlite import new_sqlite
 
 PROVIDERS = ("openai", "anthropic")
 
@@ -62,7 +62,7 @@ async def test_a_model_that_obeys_all_mail_does_nothing_that_must_not_be(
     assert len(outcome.obeyed) == HOSTILE // 2 > 150
     # An obedient model that achieves nothing at all would prove nothing.
     states = {(row["action_type"], row["state"]) for row in outcome.actions}
-    assert {(action, "approved_pending") for action in ("delete", "auto_reply", "trash", "archive")} <= states
+    assert {(action, "awaiting_approval") for action in ("delete", "auto_reply", "trash", "archive")} <= states
     assert {(action, "completed") for action in ("trash", "archive", "apply_label", "remove_label", "snooze")} <= states
 
 
