@@ -99,7 +99,7 @@ async def test_what_is_unsure_or_irreversible_waits_for_a_person(
     setup.api.say(decides(action, confidence))
     id = await setup.deliver()
     (row,) = await setup.product.until_decided(1)
-    assert row.action_state == "approved_pending"
+    assert row.action_state == "awaiting_approval"
     (decision,) = await setup.decided()
     assert decision.needs_approval
     assert (decision.safety or {})["reasons"]
