@@ -3,7 +3,6 @@
 The search is broad, so that little is missed; the check decides. A message may be in several categories, or in none.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.headers import values
 from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.tiers import Known, addressed_to_user, is_bulk
+from postroom.core.suggestions import did_you_mean
 
 _MACHINES = re.compile(
     r"(?<![a-z])(?:(?:no|do[._-]?not|never)[._-]?reply|mailer-daemon|postmaster|bounces?|notifications?|newsletters?"
@@ -112,7 +112,6 @@ def chosen_categories(names: Sequence[str]) -> list[Category]:
     """The categories with these names. Raises BadInput for one that does not exist."""
     for name in names:
         if name not in CATEGORIES:
-            near = difflib.get_close_matches(name, CATEGORIES, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else f"use {', '.join(CATEGORIES)}"
+            remedy = did_you_mean(name, CATEGORIES, f"use {', '.join(CATEGORIES)}")
             raise BadInput("category", f"{name!r} is unknown", remedy)
     return [CATEGORIES[name] for name in dict.fromkeys(names)]

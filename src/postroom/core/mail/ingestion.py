@@ -5,7 +5,6 @@
 A message that no rule matches is ingested in full.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast, get_args
@@ -15,6 +14,7 @@ from postroom.core.mail.addresses import canonical, canonical_domain
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.tiers import sender_address
+from postroom.core.suggestions import did_you_mean
 
 Extent = Literal["full", "metadata", "skip"]
 ConditionKind = Literal[
@@ -103,9 +103,7 @@ def parse_rule(data: Mapping[str, object]) -> IngestionRule:
     known = ("number", "name", "kind", "value", "header", "tier")
     for key in data:
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else "leave it out"
-            raise BadInput(str(key), "is not a field of a rule", remedy)
+            raise BadInput(str(key), "is not a field of a rule", did_you_mean(str(key), known, "leave it out"))
     number = data.get("number")
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= HIGHEST_NUMBER:
         raise BadInput(
@@ -165,8 +163,7 @@ def _value(kind: ConditionKind, text: str) -> str:
 
 def _one_of(name: str, given: object, allowed: tuple[str, ...]) -> str:
     if given not in allowed:
-        near = difflib.get_close_matches(str(given), allowed, n=1)
-        remedy = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(allowed)}"
+        remedy = did_you_mean(str(given), allowed, f"use one of {', '.join(allowed)}")
         raise BadInput(name, f"is {given!r}", remedy)
     return str(given)
 

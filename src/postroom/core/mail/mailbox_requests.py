@@ -2,12 +2,12 @@
 connector, which does not trust its callers.
 """
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, assert_never, cast
 
 from postroom.core.errors import BadInput
+from postroom.core.suggestions import did_you_mean
 
 RequestKind = Literal["sync_now", "ingest", "estimate", "search"]
 
@@ -45,8 +45,7 @@ def is_message_id(text: str) -> bool:
 def refuse_unknown_arguments(arguments: Mapping[str, Any], known: Collection[str]) -> None:
     for name in arguments:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            remedy = f"did you mean {near[0]}?" if near else f"known are: {', '.join(known) or 'none'}"
+            remedy = did_you_mean(str(name), known, f"known are: {', '.join(known) or 'none'}", quoted=False)
             raise BadInput(str(name)[:80], "is not known here", remedy)
 
 

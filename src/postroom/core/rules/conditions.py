@@ -6,7 +6,6 @@ Parsing gives nodes: `All`, `AnyOf` and `Not` over leaves. A leaf has a test and
 `core/rules/rulebook.py`, its keys: a message for which the leaf holds has at least one of them.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from postroom.core.mail.addresses import addresses, canonical, canonical_domain
 from postroom.core.mail.headers import Headers, values
 from postroom.core.rules.patterns import Pattern, PatternRefused, pattern_of
 from postroom.core.strict import shown_name
+from postroom.core.suggestions import did_you_mean
 
 DEEPEST = 20
 MOST_CONDITIONS = 1_000
@@ -200,9 +200,8 @@ class _Reading:
 
 
 def suggestion(given: str, known: tuple[str, ...]) -> str:
-    """The remedy for an unknown name."""
-    near = difflib.get_close_matches(given[:80], known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+    """The remedy for a name that does not exist."""
+    return did_you_mean(given[:80], known, f"use one of {', '.join(known)}")
 
 
 def _sender_email(field: str, argument: object) -> Leaf:
