@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from postroom.accounts.mailbox_requests import LONGEST_WAIT
 from postroom.connectors.gmail import request_handlers as asked
 from postroom.connectors.gmail.request_handlers import RequestHandlers
 from postroom.connectors.mail.refused import refused_in
@@ -25,6 +24,7 @@ from postroom.handlers.asking import PATIENCE
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.long_poll import LONGEST_WAIT
 from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock

@@ -12,7 +12,6 @@ from uuid import UUID
 import pytest
 
 from postroom.cli import run
-from postroom.cli.preview import look_at
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.files import MailFile
@@ -22,6 +21,7 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
 from postroom.handlers.classify import decide_again
+from postroom.manage.preview import look_at
 from postroom.store import decisions, jobs, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock

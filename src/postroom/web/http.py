@@ -24,7 +24,7 @@ from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefu
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools.ingest_calls import Call, ingest_many, ingest_one
 from postroom.switchboard.tools.ingest_schemas import MOST_IN_BATCH
-from postroom.web.door import Door, RawHeaders, TurnedAway, host_patterns, values_of
+from postroom.web.door import Door, RawHeaders, RequestRefused, host_patterns, values_of
 from postroom.web.mcp_server import PRINCIPAL, RECEIVE, build_server
 
 log = structlog.get_logger()
@@ -57,7 +57,7 @@ class IngestEndpoint:
         try:
             principal = await self._door.admit(scope)
             answer = await self._hand_in(principal, scope["headers"], receive)
-        except TurnedAway as away:
+        except RequestRefused as away:
             await _send_json(send, away.status, {"error": away.form}, away.headers)
         except _HungUp:
             return
@@ -97,7 +97,7 @@ class McpEndpoint:
         try:
             principal = await self.door.admit(scope)
             _check_length(scope["headers"], LARGEST_MCP_BODY)
-        except TurnedAway as away:
+        except RequestRefused as away:
             await _send_json(send, away.status, _json_rpc(str(away), away.form), away.headers)
         except StoreError as error:
             log.error("mcp.nobody_known", error=type(error).__name__)
@@ -147,7 +147,7 @@ async def _body(headers: RawHeaders, receive: Receive) -> bytes | bytearray:
     """Read the whole body; refuse it as soon as it is known to be too large."""
     kinds = values_of(headers, b"content-type")
     if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
-        raise TurnedAway(
+        raise RequestRefused(
             415, "bad_type", "content-type", "is not application/json", "send JSON, with this header saying so"
         )
     _check_length(headers, LARGEST_BODY)
@@ -169,9 +169,9 @@ def _check_length(headers: RawHeaders, largest: int) -> None:
         raise _too_large(largest)
 
 
-def _too_large(largest: int) -> TurnedAway:
+def _too_large(largest: int) -> RequestRefused:
     problem, remedy = f"is over {largest // MIB} MiB", "send fewer at once, and leave large attachments out"
-    return TurnedAway(413, "too_large", "body", problem, remedy)
+    return RequestRefused(413, "too_large", "body", problem, remedy)
 
 
 def _parsed(body: bytes | bytearray) -> Any:

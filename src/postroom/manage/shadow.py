@@ -11,7 +11,29 @@ from postroom.store.audit import Signature
 from postroom.store.engine.database import Database
 from postroom.store.protection import begin_shadow, end_shadow
 from postroom.store.rules import edit_rule, list_rules, load_rule
-from postroom.store.shadow_reports import ShadowReport, Tally, Whose, shadow_report, shadow_tallies, standing_shadows
+from postroom.store.shadow_reports import (
+    ShadowReport,
+    ShadowSample,
+    Tally,
+    Whose,
+    shadow_report,
+    shadow_tallies,
+    standing_shadows,
+)
+
+__all__ = [
+    "LONG_AGO",
+    "EndedShadow",
+    "ShadowSample",
+    "ShadowScope",
+    "ShadowStatus",
+    "Tally",
+    "begin",
+    "doubts",
+    "end",
+    "in_shadow_now",
+    "report_on",
+]
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # Less than this proves little, and less often right than this is worse than to ask.
@@ -39,6 +61,13 @@ class ShadowStatus:
     tally: Tally
 
 
+class EndedShadow(NamedTuple):
+    """Whether it was in shadow, and why it may be too early to let it act."""
+
+    ended: bool
+    doubts: Sequence[str]
+
+
 async def in_shadow_now(database: Database) -> list[ShadowStatus]:
     """Rules, then categories, then the model."""
     by_rule, others = await database.run(shadow_tallies())
@@ -54,9 +83,11 @@ async def begin(database: Database, what: ShadowScope, signed: Signature, now: d
     return await _switch(database, what, True, signed, now)
 
 
-async def end(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> bool:
-    """From here on its decisions count. False when it was not in shadow."""
-    return await _switch(database, what, False, signed, now)
+async def end(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> EndedShadow:
+    """From here on its decisions count."""
+    report = await report_on(database, what, samples=0)
+    ended = await _switch(database, what, False, signed, now)
+    return EndedShadow(ended, doubts(report.tally) if ended else ())
 
 
 async def _switch(database: Database, what: ShadowScope, shadow: bool, signed: Signature, now: datetime) -> bool:
