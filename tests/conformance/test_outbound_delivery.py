@@ -10,8 +10,8 @@ import pytest
 from conformance.desk import Desk
 from conformance.fault_cases_registry import signed
 from conformance.test_outbound_properties import PACE, Killed, Mortal, PostOffice, Run
+from postroom.core.mail.carrier import DraftKept
 from postroom.gmail.errors import ServerError, Unreachable
-from postroom.outbound.carrier import DraftKept
 from postroom.store import accounts, actions, outbound, outbound_answers, pauses
 from postroom.store.engine.database import Database, Script, Transaction, sql, transaction
 from postroom.store.engine.ids import new_id

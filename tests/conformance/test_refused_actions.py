@@ -25,7 +25,7 @@ def office(desk: Desk) -> ActionDesk:
     return ActionDesk(desk)
 
 
-def no_mailbox(_permit: Permit) -> Mailbox:
+async def no_mailbox(_permit: Permit) -> Mailbox:
     raise AssertionError("the mailbox is not touched")
 
 

@@ -299,7 +299,7 @@ async def test_the_same_wish_to_undo_counts_once(desk: Desk) -> None:
     assert await desk.database.run(undos.enqueue_undos(again, desk.clock())) == 1
 
 
-def _no_mailbox(_permit: Permit) -> Mailbox:
+async def _no_mailbox(_permit: Permit) -> Mailbox:
     raise Fatal("there is no way to the mailbox")
 
 

@@ -22,6 +22,7 @@ from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL
 from postroom.core.roles import Principal, Role
+from postroom.gmail.carrier import GmailCarrier
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.transport import CheckedClient
@@ -35,7 +36,6 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.outbound.carrier import GmailCarrier
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
 from postroom.store import decisions, feed, inbox, jobs, mail
@@ -50,6 +50,7 @@ from postroom.web.mcp_server import build_server
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.mailboxes import always, given
 from support.patience import PATIENCE_S
 from support.switchboard import services_on
 
@@ -139,10 +140,10 @@ async def running_product(
         await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
         handlers = {
             "classify": Classify(database, CATALOGUE, adviser=adviser),
-            "action.gmail": ActionGmail(Executor(database, CATALOGUE, wall_clock), gmail.under, 20),
-            "undo.action": UndoAction(UndoService(database, CATALOGUE, wall_clock), gmail.under),
-            "unsnooze.gmail": UnsnoozeGmail(database, gmail.under, "Postroom/Snoozed"),
-            "outbound.send": OutboundSend(database, lambda _account: client, 20, timedelta(days=7)),
+            "action.gmail": ActionGmail(Executor(database, CATALOGUE, wall_clock), given(gmail.under), 20),
+            "undo.action": UndoAction(UndoService(database, CATALOGUE, wall_clock), given(gmail.under)),
+            "unsnooze.gmail": UnsnoozeGmail(database, given(gmail.under), "Postroom/Snoozed"),
+            "outbound.send": OutboundSend(database, always(gmail), 20, timedelta(days=7)),
         }
         worker = Worker(database, CATALOGUE, handlers, options)
         leadership = Leadership(
@@ -151,7 +152,7 @@ async def running_product(
         services = services_on(database, wall_clock)
         dispatching = asyncio.create_task(Dispatcher(database, CATALOGUE, services.buffer).run())
         working = asyncio.gather(worker.run(), leadership.run())
-        sender = Sender(database, lambda permit: GmailCarrier(client.under(permit)), SENDING)
+        sender = Sender(database, given(lambda permit: GmailCarrier(client.under(permit))), SENDING)
         sending = asyncio.create_task(sender.run())
         live = GmailConnector(
             client,

@@ -25,6 +25,7 @@ from postroom.core.errors import Parked
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.history_sync import HistorySyncGmail
 from postroom.handlers.ingest_gmail import IngestGmail
@@ -44,6 +45,7 @@ from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.gates import owners_client
+from support.mailboxes import always, given
 from support.patience import PATIENCE_S
 
 
@@ -95,7 +97,7 @@ async def working(database: Database, handlers: Mapping[str, Handler]) -> AsyncG
 async def test_the_labels_of_the_mailbox_are_taken_over(office: Office) -> None:
     await office.client.create_label("Receipts")
     async with working(
-        office.database, {"labels.sync.gmail": LabelsSyncGmail(office.database, lambda _id: office.client)}
+        office.database, {"labels.sync.gmail": LabelsSyncGmail(office.database, always(GmailMailbox(office.client)))}
     ):
         await until_job(office.database, await office.job("labels.sync.gmail"), "completed")
     found = {each.name: each.kind for each in await office.database.run(labels.list_labels(office.account_id))}
@@ -106,7 +108,7 @@ async def test_the_labels_of_the_mailbox_are_taken_over(office: Office) -> None:
 async def test_a_mailbox_that_does_not_answer_fails_the_last_attempt_with_what_it_said(office: Office) -> None:
     office.emulator.faults.order(Fault(503, path="/labels", times=1))
     async with working(
-        office.database, {"labels.sync.gmail": LabelsSyncGmail(office.database, lambda _id: office.client)}
+        office.database, {"labels.sync.gmail": LabelsSyncGmail(office.database, always(GmailMailbox(office.client)))}
     ):
         id = await office.job("labels.sync.gmail", max_attempts=1)
         await until_job(office.database, id, "failed")
@@ -316,7 +318,7 @@ async def test_an_action_whose_job_is_parked_in_its_last_attempt_only_waits(offi
 
     await office.database.run(_set_state("needs_consent"))
     executor = Executor(office.database, CATALOGUE, wall_clock)
-    async with working(office.database, {"action.gmail": ActionGmail(executor, without_consent, 20)}):
+    async with working(office.database, {"action.gmail": ActionGmail(executor, given(without_consent), 20)}):
         await _until(office.database, job_id, lambda job: job.parked_by is not None)
     assert (await office.database.run(actions.load_action(action_id))).state in ("queued", "executing")
 

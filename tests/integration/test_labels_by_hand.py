@@ -11,6 +11,7 @@ import pytest
 from integration.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
 from integration.test_actions import Desk, message_id_of
 from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.label_watch import EVERY_S, LabelWatch
 from postroom.store import actions, labels, mail, rules
 from postroom.store.audit import Signature
@@ -18,6 +19,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom_sandbox.faults import Fault
+from support.mailboxes import always
 
 RULE = "receipts"
 
@@ -119,7 +121,8 @@ async def test_a_label_made_or_deleted_in_gmail_is_known_by_the_next_look_and_an
         return TOKEN
 
     async with httpx2.AsyncClient() as http:
-        watch = LabelWatch(office.product.database, lambda _account: GmailClient(http, office.product.address, token))
+        mailbox = GmailMailbox(GmailClient(http, office.product.address, token))
+        watch = LabelWatch(office.product.database, always(mailbox))
         made = office.product.mailbox.labels.create("Receipts", {})
         assert await watch.look(office.account_id)
         assert await office.known() == {"Receipts"}

@@ -10,12 +10,14 @@ from integration.product import TOKEN, Product, letter
 from integration.test_actions import Desk, desk
 from postroom.core.jobs.job import JobView
 from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.transport import CheckedClient
 from postroom.handlers.snooze_sweep import SnoozeSweep
 from postroom.store import jobs, pauses
 from postroom.store.accounts import list_accounts
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.listeners import signalled
+from support.mailboxes import always
 from support.patience import PATIENCE_S
 
 __all__ = ["desk"]
@@ -30,7 +32,7 @@ async def sweep(desk: Desk) -> AsyncGenerator[SnoozeSweep]:
 
     async with CheckedClient() as http:
         client = GmailClient(http, desk.product.address, token)
-        yield SnoozeSweep(desk.database, lambda _id: client, LABEL)
+        yield SnoozeSweep(desk.database, always(GmailMailbox(client)), LABEL)
 
 
 async def account_id_of(desk: Desk) -> UUID:

@@ -18,10 +18,9 @@ from postroom.act.agents import Agents
 from postroom.act.maintenance import maintenance_tasks, run_maintenance
 from postroom.compose.approvals import ApprovalChannels, approval_routes, run_discord_bot
 from postroom.compose.gate import MailboxGate
-from postroom.compose.gmail import watch_within
 from postroom.compose.google import google_app, vault_of
 from postroom.compose.jobs import job_handlers, policy_of, restore_watch, sender
-from postroom.compose.mailboxes import Mailboxes, keep_sandbox_account, watch_accounts, watch_labels
+from postroom.compose.mailboxes import Mailboxes, Watch, keep_sandbox_account, watch_accounts, watch_labels
 from postroom.compose.tasks import settle_memory, share_with_threads
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.jobs.types import CATALOGUE
@@ -32,7 +31,6 @@ from postroom.dashboard.store_feed import StoreFeed, StoreSwitch
 from postroom.decide.adviser import ModelAdviser
 from postroom.decide.model import Model, configured_model, release_waiting
 from postroom.gmail.oauth import GoogleOAuth
-from postroom.gmail.quota import Quota
 from postroom.gmail.transport import CheckedClient
 from postroom.http_server.limits import limits_of
 from postroom.http_server.listening import is_own_machine
@@ -80,7 +78,7 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
     ):
         keeper = _keeper(settings, services, gauges, reserve)
         await keeper.adopt_strays()
-        mailboxes = Mailboxes(settings, http, services.credentials, gate)
+        mailboxes = Mailboxes(settings, database, http, services.credentials, gate)
         email = services.queues["email"]
         dispatcher = Dispatcher(database, CATALOGUE, services.buffer, email, clock=services.clock)
         async with (
@@ -90,7 +88,7 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             background(keeper.run(), stop),
             background(dispatcher.run(), stop),
             background(run_discord_bot(settings, database), stop),
-            background(watch_accounts(settings, database, mailboxes, _watch(settings, services, http)), stop),
+            background(watch_accounts(settings, database, _watch(services, mailboxes)), stop),
             background(watch_labels(settings, database, mailboxes), stop),
         ):
             settle_memory()
@@ -113,7 +111,7 @@ async def run_worker(settings: Settings, database: Database, stop: asyncio.Event
         MailboxGate.open(database) as gate,
         _credentials(settings, database, http) as credentials,
     ):
-        await _run_jobs(settings, database, Mailboxes(settings, http, credentials, gate), stop, concurrency)
+        await _run_jobs(settings, database, Mailboxes(settings, database, http, credentials, gate), stop, concurrency)
 
 
 async def _run_jobs(
@@ -317,13 +315,11 @@ async def _shown_account(settings: Settings, database: Database) -> str:
     return f"{len(found)} accounts" if found else "no account connected yet"
 
 
-def _watch(
-    settings: Settings, services: Services, http: httpx2.AsyncClient
-) -> Callable[[AccountView, Quota], Coroutine[Any, Any, None]]:
-    def watch(account: AccountView, quota: Quota) -> Coroutine[Any, Any, None]:
+def _watch(services: Services, mailboxes: Mailboxes) -> Watch:
+    def watch(account: AccountView) -> Coroutine[Any, Any, None]:
         """The connector of one account: it reaches the switchboard through MCP, as it would from afar."""
         switchboard = switchboard_within(build_server(services, Principal(Role.CONNECTOR, account.endpoint_identity)))
-        return watch_within(settings, switchboard, http, account.email, tally=services.tally, quota=quota)
+        return mailboxes.watch(account, switchboard, services.tally)
 
     return watch
 
