@@ -14,9 +14,9 @@ from conftest import ManualClock
 from integration.gmail_desk import GmailDesk, gmail_desk
 from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.accounts.mailbox_requests import LONGEST_WAIT
-from postroom.connectors.gmail import request_handlers as asked
-from postroom.connectors.gmail.request_handlers import RequestHandlers
+from postroom.connectors.mail import request_handlers as asked
 from postroom.connectors.mail.refused import refused_in
+from postroom.connectors.mail.request_handlers import RequestHandlers
 from postroom.connectors.mail.set_aside import ROUNDS, set_aside_in
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionPolicy, parse_rule

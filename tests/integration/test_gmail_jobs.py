@@ -18,7 +18,7 @@ from conftest import ManualClock
 from integration.gmail_desk import gmail_desk
 from integration.product import ENDPOINT, OWNER, TOKEN, decided_action, letter, until_job
 from postroom.act.executor import Executor
-from postroom.connectors.gmail.request_handlers import RequestHandlers
+from postroom.connectors.mail.request_handlers import RequestHandlers
 from postroom.connectors.request_server import RequestServer
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Parked

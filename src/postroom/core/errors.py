@@ -21,6 +21,7 @@ PostroomError
 │   ├── MailboxLater          later: carries the mailbox's own waiting time, if it gave one
 │   │   ├── MailboxBusy           too much was asked of it in too short a time
 │   │   ├── NoAccess              it lets nobody in for now
+│   │   ├── MailboxFailed         it failed on its own side
 │   │   └── MailboxUnreachable    no answer came, or not the whole of it
 │   └── NeedsPerson           needs a person: the jobs of the account wait until somebody has acted
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
@@ -136,7 +137,9 @@ class NotAllowed(MailboxRefused):
 
 
 class UnreadableAnswer(MailboxRefused):
-    """The mailbox answered, and the answer makes no sense."""
+    """The mailbox answered, and the answer makes no sense, or is too large to be taken."""
+
+    is_too_large = False
 
 
 class MailboxLater(MailboxError):
@@ -153,6 +156,10 @@ class MailboxBusy(MailboxLater):
 
 class NoAccess(MailboxLater):
     """The mailbox lets nobody in for now."""
+
+
+class MailboxFailed(MailboxLater):
+    """The mailbox, or what answers in its place, failed on its own side."""
 
 
 class MailboxUnreachable(MailboxLater):

@@ -39,6 +39,7 @@ from postroom.core.errors import (
     LabelMissing,
     MailboxBusy,
     MailboxError,
+    MailboxFailed,
     MailboxLater,
     MailboxRefused,
     MailboxUnreachable,
@@ -223,7 +224,7 @@ class LabelExists(Refused):
     """A label of this name, or one that conflicts with it, is already there."""
 
 
-class ServerError(GmailError, MailboxLater):
+class ServerError(GmailError, MailboxFailed):
     """Gmail failed on its own side."""
 
     def __init__(self, call: str, status: int, retry_after: timedelta | None = None) -> None:
@@ -252,14 +253,14 @@ def _unreadable(problem: str) -> str:
     )
 
 
-class NotFromGmail(GmailError, MailboxLater):
+class NotFromGmail(GmailError, MailboxFailed):
     """Something else answered in Gmail's place, as the sign-in page of a hotel does."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(_unreadable(problem))
 
 
-class NoLabels(GmailError, MailboxLater):
+class NoLabels(GmailError, MailboxFailed):
     """A list of labels without any. Every mailbox has those of Gmail itself, so nothing follows from it."""
 
     def __init__(self) -> None:
@@ -276,6 +277,8 @@ class BadAnswer(GmailError, UnreadableAnswer):
 
 class AnswerTooLarge(BadAnswer):
     """The answer has more bytes than any of Gmail's."""
+
+    is_too_large = True
 
     def __init__(self, call: str, largest: int) -> None:
         super().__init__(f"{call} was answered with more than {largest >> 20} MiB")
