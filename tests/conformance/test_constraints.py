@@ -6,12 +6,12 @@ import apsw
 import asyncpg
 import pytest
 
-from conformance.desk import Desk
 from postroom.core.errors import ConstraintBroken
 from postroom.core.lifecycle import INBOX, JOB, LIFECYCLES
 from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
+from support.store.job_setup import JobSetup
 
 # States that a person sets as they like, or a connector says of itself: they have no moves, and so no lifecycle.
 FREE = {"accounts", "connectors"}
@@ -22,11 +22,11 @@ _POSTGRES_CHECK = re.compile(r"^CHECK \(\((?:state|status) = ANY \(ARRAY\[([^\]]
 _WORD = re.compile(r"'(\w+)'")
 
 
-async def _states_by_table(desk: Desk) -> dict[str, frozenset[str]]:
-    if isinstance(desk.database, SqliteDatabase):
-        return _sqlite_states(desk.database)
-    assert isinstance(desk.database, PostgresDatabase)
-    return await _postgres_states(desk.database._url)
+async def _states_by_table(setup: JobSetup) -> dict[str, frozenset[str]]:
+    if isinstance(setup.database, SqliteDatabase):
+        return _sqlite_states(setup.database)
+    assert isinstance(setup.database, PostgresDatabase)
+    return await _postgres_states(setup.database._url)
 
 
 def _sqlite_states(database: SqliteDatabase) -> dict[str, frozenset[str]]:
@@ -64,8 +64,8 @@ async def _postgres_states(url: str) -> dict[str, frozenset[str]]:
     return found
 
 
-async def test_every_table_with_states_has_those_of_one_lifecycle(desk: Desk) -> None:
-    found = await _states_by_table(desk)
+async def test_every_table_with_states_has_those_of_one_lifecycle(setup: JobSetup) -> None:
+    found = await _states_by_table(setup)
     assert found
     spread: dict[str, frozenset[str]] = {}
     for table, states in found.items():
@@ -80,9 +80,9 @@ async def test_every_table_with_states_has_those_of_one_lifecycle(desk: Desk) ->
             assert spread[lifecycle.name] == lifecycle.states
 
 
-async def test_both_databases_have_the_same_states(desk: Desk, sqlite_desk: Desk) -> None:
+async def test_both_databases_have_the_same_states(setup: JobSetup, sqlite_setup: JobSetup) -> None:
     """Also those that no lifecycle knows; and jobs are among them."""
-    found, ours = await _states_by_table(desk), await _states_by_table(sqlite_desk)
+    found, ours = await _states_by_table(setup), await _states_by_table(sqlite_setup)
     jobs = frozenset[str]().union(*(found.pop(name, frozenset()) for name in ("jobs", "job_queue", "job_ends")))
     assert jobs == ours.pop("jobs") == JOB.states
     assert found == ours
@@ -97,13 +97,13 @@ async def test_both_databases_have_the_same_states(desk: Desk, sqlite_desk: Desk
         "attempts = -1",
     ],
 )
-async def test_the_schema_itself_refuses_a_job_that_cannot_be(desk: Desk, change: str) -> None:
-    await desk.enqueue()
-    table = "jobs" if desk.database.dialect == "sqlite" else "job_queue"
+async def test_the_schema_itself_refuses_a_job_that_cannot_be(setup: JobSetup, change: str) -> None:
+    await setup.enqueue()
+    table = "jobs" if setup.database.dialect == "sqlite" else "job_queue"
 
     @transaction
     def break_it() -> Script[None]:
         yield Text(f"UPDATE {table} SET {change}")
 
     with pytest.raises(ConstraintBroken):
-        await desk.database.run(break_it())
+        await setup.database.run(break_it())

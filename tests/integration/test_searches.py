@@ -8,7 +8,6 @@ from typing import TypeVar
 import pytest
 from mcp.client import Client
 
-from conftest import ManualClock, new_sqlite
 from postroom.core.errors import BadInput
 from postroom.core.mail.search import read_query
 from postroom.core.roles import Principal, Role
@@ -17,7 +16,9 @@ from postroom.store.engine.ids import new_id
 from postroom.store.search import FoundPage, search_mail
 from postroom.switchboard.searches import Searches
 from postroom.web.mcp_server import build_server
+from support.clocks import ManualClock
 from support.mail import keep_mail
+from support.sqlite import new_sqlite
 from support.switchboard import services_on
 
 T = TypeVar("T")

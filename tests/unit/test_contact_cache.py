@@ -9,13 +9,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-from conftest import ManualClock
 from postroom.connectors.contact_cache import ContactCache
 from postroom.connectors.filter_cache import FilterCache
 from postroom.connectors.refreshing import keep_fresh
 from postroom.connectors.switchboard_client import ContactsPage, Filters
 from postroom.core.errors import BadInput, SwitchboardUnavailable
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionRule
+from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 
 SHOP = IngestionRule(10, "shop", "sender_domain", "skip", "shop.example")

@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 
-from conftest import ManualClock
 from postroom.compose.gmail import held_folder
 from postroom.connectors.checkpoint import Checkpoint, LookBackState, Passed
 from postroom.connectors.gmail.changes import changes_in
@@ -22,6 +21,7 @@ from postroom.core.mail.accounts import same_mailbox
 from postroom.gmail.errors import ServerError
 from postroom.gmail.resources import HistoryRecord, LabelChange, MessageRef
 from postroom.gmail.terms import Terms
+from support.clocks import ManualClock
 
 
 def test_a_checkpoint_is_what_was_written_last(tmp_path: Path, clock: ManualClock):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ManualClock
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.core.roles import Principal, Role
 from postroom.store.audit import AuditView, list_audit
@@ -15,6 +14,7 @@ from postroom.store.engine.opening import open_database
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import AccessRefused
 from postroom.switchboard.services import RecentRepeats, Services
+from support.clocks import ManualClock
 from support.switchboard import services_on
 
 WHAT = ("token:1", "ingest", "role")

@@ -1,4 +1,4 @@
-"""The desk at which a connector answers: what it can do is done, what it cannot is said, trouble does not end it."""
+"""The setup at which a connector answers: what it can do is done, what it cannot is said, trouble does not end it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -126,9 +126,9 @@ async def test_one_that_takes_long_holds_up_no_other():
         return {"found": 1}
 
     switchboard = Switchboard(asked("search"), asked())
-    desk = RequestServer(switchboard, {"search": search, "sync_now": sync}, beside=1)
+    setup = RequestServer(switchboard, {"search": search, "sync_now": sync}, beside=1)
     switchboard.stays = True
-    running = asyncio.create_task(desk.run(switchboard.stop))
+    running = asyncio.create_task(setup.run(switchboard.stop))
     async with asyncio.timeout(PATIENCE_S):
         await switchboard.emptied.wait()
         assert switchboard.answers == [("result", {"ingested": 0})]

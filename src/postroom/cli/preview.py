@@ -94,12 +94,12 @@ def what_is_known(path: Path, users: list[str], contacts: Path | None) -> "Known
 def look_at(mail: "MailFile", known: "Known", policy: "IngestionPolicy | None" = None) -> Previewed:
     """What Postroom would do with one message; without a policy, by the filters that are shipped."""
     from postroom.core.mail.categories import categories_of
-    from postroom.core.mail.ingestion import DEFAULT_POLICY, Facts
+    from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionFacts
     from postroom.core.mail.mime import parse_message
     from postroom.core.mail.tiers import assign_tier
 
     letter = parse_message(mail.raw)
-    facts = Facts.of(letter)
+    facts = IngestionFacts.of(letter)
     tier, rule = assign_tier(letter.headers, known)
     problem = mail.problem or "; ".join(letter.problems) or None
     extent = (policy or DEFAULT_POLICY).decide(facts).tier

@@ -13,13 +13,14 @@ from postroom.cli.application import application_of
 from postroom.cli.moments import read_moment
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json, show_list
-from postroom.cli.rule_places import placed, read_text
+from postroom.cli.rule_options import read_text
 from postroom.cli.running import with_database
 from postroom.core.errors import BadInput, ModelRefused
 from postroom.core.money import MICROS_PER_CENT
+from postroom.manage.rules import placed
 
 if TYPE_CHECKING:
-    from postroom.decide.simulated import ChangeOfRules, Question, Simulated
+    from postroom.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult
     from postroom.settings.reading import Settings
     from postroom.settings.sections import ModelSettings
     from postroom.store.engine.database import Database
@@ -75,7 +76,7 @@ def simulate(
     settings, now = settings_for(data_dir), datetime.now(UTC)
     start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
 
-    async def asking(database: "Database") -> "Simulated":
+    async def asking(database: "Database") -> "SimulationResult":
         from postroom.decide.simulated import ChangeOfRules, simulate
         from postroom.manage.accounts import find_account
         from postroom.store.simulation import Wanted
@@ -97,16 +98,16 @@ def _read(file: Path) -> Any:
 
 async def _question(
     database: "Database", settings: "Settings", change: "ChangeOfRules", wanted: "Wanted"
-) -> "Question":
+) -> "SimulationRequest":
     from postroom.compose.jobs import policy_of
-    from postroom.decide.simulated import Question
+    from postroom.decide.simulated import SimulationRequest
     from postroom.store.rules import list_rules
 
     stored = await database.run(list_rules())
     before = [view.rule for view in stored if view.enabled]
     has_model = settings.model.provider != "none"
     again = timedelta(days=settings.outbound.auto_reply_days)
-    return Question(before, change.applied_to(stored), wanted, policy_of(settings.safety), has_model, again)
+    return SimulationRequest(before, change.applied_to(stored), wanted, policy_of(settings.safety), has_model, again)
 
 
 class _Progress:
@@ -122,7 +123,7 @@ class _Progress:
             typer.echo(f"{done:,} of {total:,} messages replayed{end}", err=True, nl=False)
 
 
-def _show(found: "Simulated", model: "ModelSettings", as_json: bool) -> None:
+def _show(found: "SimulationResult", model: "ModelSettings", as_json: bool) -> None:
     micros, basis = _call_cost(found, model)
     more = found.after.model_calls - found.before.model_calls
     cents = None if micros is None else round(more * micros / MICROS_PER_CENT, 4)
@@ -144,7 +145,7 @@ def _show(found: "Simulated", model: "ModelSettings", as_json: bool) -> None:
         typer.echo(f"\nmodel calls: {more:+,}, {cents:+,.2f} cents ({basis})")
 
 
-def _sides(found: "Simulated") -> list[dict[str, object]]:
+def _sides(found: "SimulationResult") -> list[dict[str, object]]:
     names = {
         "model_calls": "asks the model",
         "approvals": "asks for approval",
@@ -157,7 +158,7 @@ def _sides(found: "Simulated") -> list[dict[str, object]]:
     ]
 
 
-def _show_samples(found: "Simulated") -> None:
+def _show_samples(found: "SimulationResult") -> None:
     for change in found.changes:
         typer.echo(f"\n{cell(change.before)} → {cell(change.after)}")
         for each in change.samples:
@@ -165,7 +166,7 @@ def _show_samples(found: "Simulated") -> None:
             typer.echo(f"  {cell(each.sent_at)}  {cell(each.sender)}  {cell(each.subject)}  [{rules}]")
 
 
-def _call_cost(found: "Simulated", model: "ModelSettings") -> tuple[float | None, str]:
+def _call_cost(found: "SimulationResult", model: "ModelSettings") -> tuple[float | None, str]:
     """What one call costs, and how that is known."""
     if model.provider == "none":
         return None, "there is no model"
@@ -179,7 +180,7 @@ def _call_cost(found: "Simulated", model: "ModelSettings") -> tuple[float | None
         return None, "the price of the model is not known"
 
 
-def _document(found: "Simulated") -> dict[str, object]:
+def _document(found: "SimulationResult") -> dict[str, object]:
     return {
         "messages": found.messages,
         "changed": found.changed,

@@ -69,13 +69,13 @@ def undo(
 
 
 def _one(application: "Application", settings: "Settings", id: UUID) -> "Undoable":
-    from postroom.core.actions.undo import why_not
+    from postroom.core.actions.undo import why_not_undoable
     from postroom.store.undos import Undoable, undo_candidate
 
     found = run_transaction(application, settings, undo_candidate(id))
     if found is None:
         raise NotFound(f"there is no action {id}; `postroom actions list` shows those there are")
-    reason = why_not(found.action_type, found.state, found.hint)
+    reason = why_not_undoable(found.action_type, found.state, found.hint)
     if found.undone in ("queued", "executing"):
         reason = "it is being undone"
     elif found.undone == "completed":

@@ -83,8 +83,10 @@ def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) 
     return RestoreWatch(database, settings.data_dir, mailboxes.sent_mail, pace, wake_snoozed=sweep)
 
 
-def sender(settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch) -> Sender:
+def sender(
+    settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch, pace: Pace | None = None
+) -> Sender:
     """What delivers the mail that `outbound.send` has admitted."""
     outbound = settings.outbound
-    pace = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
-    return Sender(database, mailboxes.carrier, pace, before_sending=watch.before_sending)
+    usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
+    return Sender(database, mailboxes.carrier, pace or usual, before_sending=watch.before_sending)

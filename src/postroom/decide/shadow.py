@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from postroom.core.mail.categories import chosen_categories
-from postroom.decide.engine import because_of
+from postroom.decide.engine import category_shadow_reason
 from postroom.store.audit import Signature
 from postroom.store.engine.database import Database
 from postroom.store.protection import begin_shadow, end_shadow
@@ -86,7 +86,10 @@ async def report_on(
             whose, begun = Whose("rule", view.id), view.updated_at if view.mode == "shadow" else LONG_AGO
         case "category":
             [category] = chosen_categories([what.name])
-            whose, begun = Whose(because_of(category.name)), await _since(database, "category", category.name)
+            whose, begun = (
+                Whose(category_shadow_reason(category.name)),
+                await _since(database, "category", category.name),
+            )
         case "model":
             whose, begun = Whose("model"), await _since(database, "model", "")
     return await database.run(shadow_report(whose, max(since, begun), samples))

@@ -9,7 +9,7 @@ from uuid import UUID
 from postroom.core.errors import NotFound
 from postroom.core.jobs.job import NewJob
 from postroom.core.mail.message import MailContent
-from postroom.core.rules.conditions import Subject, recipients
+from postroom.core.rules.conditions import MessageFacts, recipients
 from postroom.core.rules.learning import list_of
 from postroom.store import inbox
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
@@ -128,7 +128,7 @@ class StoredMessage:
     id: UUID
     account_id: UUID
     provider_message_id: str
-    subject: Subject
+    facts: MessageFacts
     ingestion_tier: str
     """`metadata` is without its text: only rules decide about it, and no model is asked."""
     account_email: str = ""
@@ -190,7 +190,7 @@ def _message(row: Sequence[Any], labels_known: Rows) -> StoredMessage:
         as_uuid(id),
         as_uuid(account_id),
         provider_id,
-        Subject(
+        MessageFacts(
             sender,
             subject,
             kept,

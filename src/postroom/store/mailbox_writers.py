@@ -15,7 +15,7 @@ from postroom.core.actions.action import action_hash
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Protected
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, PostroomError, ProtectedMail
-from postroom.core.mail.account_repair import usable_again
+from postroom.core.mail.account_repair import reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.store.engine.codecs import as_uuid, from_json, json_text, rows_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
@@ -177,7 +177,7 @@ def _refusal(permit: Permit, row: Sequence[Any], pauses: Mapping[str, str]) -> P
         if scope in pauses:
             return Parked(f"{PAUSE}{scope}", f"Postroom is paused: {pauses[scope]}; `postroom resume` lets it go on")
     if state in ("paused", "needs_consent"):
-        why = state_reason or f"run `{usable_again(state, email, None)}`"
+        why = state_reason or f"run `{reactivate_command(state, email, None)}`"
         return Parked(parking_key(permit.account_id), f"{email} is {state.replace('_', ' ')}: {why}")
     if state != "active":
         return Fatal("the account was removed; connect it with `postroom account add gmail`")

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.rules.conditions import Subject, recipients
+from postroom.core.rules.conditions import MessageFacts, recipients
 from postroom.store.engine.codecs import as_time, as_uuid, from_json
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.mail import StoredMessage
@@ -101,7 +101,7 @@ def _past(row: Sequence[Any], needed: Needed) -> PastMessage:
     (seq, id, account_id, provider_id, sender, subject, headers, labels, body, has_attachment, tier, sent_at, at,
         email) = row  # fmt: skip
     kept = tuple((name, value) for name, value in from_json(headers))
-    looked_at = Subject(
+    looked_at = MessageFacts(
         sender,
         subject,
         kept,

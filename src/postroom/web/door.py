@@ -1,7 +1,7 @@
-"""The door that every request from outside passes: a Host that is ours, no foreign Origin, and a token.
+"""The check that every API request must pass: our Host, no foreign Origin, and a valid token.
 
-Browsers say with the Origin from which page a request comes. Producers and agents are no browsers and send none; a page
-of someone else is turned away, whatever token it got hold of.
+Browsers name the page that sends a request in the Origin header. Producers and agents are no browsers and send none.
+Requests from pages of other sites are refused, whatever token they have.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,7 +22,7 @@ ASK_FOR_ANOTHER = (b"www-authenticate", b'Bearer realm="postroom", error="invali
 
 
 class TurnedAway(Refused):
-    """A request that does not pass, with the status to answer with."""
+    """A refused request, with the status to answer with."""
 
     def __init__(
         self, status: int, code: str, field: str, problem: str, remedy: str, *headers: tuple[bytes, bytes]
@@ -34,14 +34,14 @@ class TurnedAway(Refused):
 
 
 class Door:
-    """Lets in whoever asks for us by name, comes from no foreign page, and has a token."""
+    """Admits requests to one of our names, not from a foreign page, and with a valid token."""
 
     def __init__(self, services: Services, allowed_hosts: Collection[str]) -> None:
         self._services = services
         self._hosts = frozenset(bare_name(host) for host in allowed_hosts)
 
     async def admit(self, scope: Scope) -> Principal:
-        """Whoever sent this POST. Raises TurnedAway, or a StoreError when nobody can be known now."""
+        """Return who sent this POST. Raises TurnedAway, or a StoreError if the token cannot be looked up."""
         headers: RawHeaders = scope["headers"]
         self._check_host(values_of(headers, b"host"))
         self._check_origins(values_of(headers, b"origin"))
@@ -75,7 +75,7 @@ class Door:
 
 
 def host_patterns(allowed_hosts: Collection[str]) -> tuple[list[str], list[str]]:
-    """The same hosts and origins in the words of MCP's own check, which looks a second time."""
+    """The same hosts and origins as patterns for the MCP library, which checks them again."""
     names = [f"[{bare}]" if ":" in bare else bare for bare in map(bare_name, allowed_hosts)]
     hosts = [pattern for name in names for pattern in (name, f"{name}:*")]
     return hosts, [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
@@ -86,7 +86,7 @@ def values_of(headers: RawHeaders, name: bytes) -> list[str]:
 
 
 def _bearer(given: Sequence[str]) -> str | None:
-    """The token; None without one. Of two, neither counts."""
+    """The token; None without one. Two headers are refused as an invalid token."""
     if not given:
         return None
     scheme, _, token = given[0].strip().partition(" ")

@@ -9,17 +9,17 @@ import pytest
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import values
 from postroom.core.rules.model_decision import TOOL, decision_schema
-from postroom.core.rules.rule import Subject
+from postroom.core.rules.rule import MessageFacts
 from postroom.decide.prompt import Mode, PromptMessage, build_prompt
 from postroom_sandbox.model_moods import obedient
 from postroom_sandbox.model_requests import Asked
-from security.injection.carriers import CARRIERS
-from security.injection.corpus import HOSTILE, SEED, Corpus, Hostile, build_corpus
-from security.injection.demands import DEMANDS
-from security.injection.findings import parted
-from security.injection.languages import OPENINGS
-from security.injection.voices import ENCODINGS, VOICES
 from support.canaries import WORD, Canaries
+from support.injection.carriers import CARRIERS
+from support.injection.corpus import HOSTILE, SEED, Corpus, Hostile, build_corpus
+from support.injection.demands import DEMANDS
+from support.injection.findings import parted
+from support.injection.languages import OPENINGS
+from support.injection.voices import ENCODINGS, VOICES
 
 MODES: tuple[Mode, ...] = ("full", "headers", "redacted")
 
@@ -33,7 +33,7 @@ def told_of(mail: Hostile, number: int, mode: Mode = "full") -> Asked:
     """The prompt about it."""
     letter = parse_message(mail.raw)
     subject = (values(letter.headers, "subject") or [""])[0]
-    of = Subject(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
+    of = MessageFacts(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
     built = build_prompt(PromptMessage(UUID(int=number), of), [], [], [], mode)
     return Asked("openai", "stand-in", built.system, built.user, TOOL, decision_schema(()), True, {}, "")
 

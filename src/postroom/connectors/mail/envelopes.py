@@ -12,7 +12,7 @@ from typing import Any
 from postroom.connectors.mail.source import SourceMessage
 from postroom.core.mail.accounts import provider_of
 from postroom.core.mail.headers import values
-from postroom.core.mail.ingestion import Decision, Facts, IngestionPolicy
+from postroom.core.mail.ingestion import Decision, IngestionFacts, IngestionPolicy
 from postroom.core.mail.message import storable, to_raw
 from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.tiers import Assignment, Known, assign_tier, sender_address
@@ -47,7 +47,7 @@ def prepare(
     """Everything the switchboard needs, with the tiers that the rules give."""
     letter = letter or message.parsed()
     assignment = assign_tier(letter.headers, known)
-    decision = policy.decide(Facts.of(letter))
+    decision = policy.decide(IngestionFacts.of(letter))
     envelope, provider = None, provider_of(endpoint_identity)
     if decision.tier != "skip":
         envelope = {

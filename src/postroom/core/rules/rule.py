@@ -16,8 +16,8 @@ from postroom.core.rules.conditions import (
     KINDS,
     BrokenRule,
     Key,
+    MessageFacts,
     Seen,
-    Subject,
     Test,
     as_test,
     read_conditions,
@@ -29,10 +29,10 @@ __all__ = [
     "KINDS",
     "SCOPES",
     "BrokenRule",
+    "MessageFacts",
     "Outcome",
     "Rule",
     "Scope",
-    "Subject",
     "kinds_used",
     "labels_looked_at",
     "labels_used",
@@ -131,7 +131,7 @@ def _scope_ref(scope: str, given: str) -> str | None:
             return canonical(given)
 
 
-def matches(conditions: object, message: Subject, now: datetime | None = None) -> bool:
+def matches(conditions: object, message: MessageFacts, now: datetime | None = None) -> bool:
     """Whether the tree holds for the message. Raises BrokenRule."""
     test: Test = as_test(read_conditions(conditions))
     return test(Seen(message, now))

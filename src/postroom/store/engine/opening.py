@@ -10,7 +10,6 @@ from postroom.core.errors import BadInput, DatabaseReadOnly
 from postroom.store.engine.ballast import Ballast
 from postroom.store.engine.database import Database
 from postroom.store.engine.migrate import migrate
-from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.health import refuse_unsafe
 from postroom.store.restore_lock import share_folder
@@ -51,6 +50,8 @@ def connect_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bo
             raise
     if not url.startswith(("postgresql://", "postgres://")):
         raise BadInput("database_url", "is no PostgreSQL address", "write postgresql://user@host:5432/database")
+    from postroom.store.engine.postgres import PostgresDatabase
+
     return PostgresDatabase(url, allow_unsafe=allow_unsafe)
 
 
