@@ -7,8 +7,6 @@ from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
-from email.message import EmailMessage
-from typing import cast
 from uuid import UUID
 
 from postroom.core.actions.permits import Permit
@@ -36,8 +34,7 @@ class _Kept:
         return frozenset(self.flags) | (frozenset({self.folder}) - {ARCHIVE})
 
     def header(self, name: str) -> str:
-        message = cast("EmailMessage", message_from_bytes(self.content, policy=policy.default))
-        return str(message.get(name, ""))
+        return str(message_from_bytes(self.content, policy=policy.default).get(name, ""))
 
 
 @dataclass
