@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 from typing import Literal, cast
 
 from postroom.core import base64url
+from postroom.core.mail.headers import Headers
+from postroom.core.mail.mime import ParsedMessage
+from postroom.gmail import reading
 from postroom.gmail.errors import BadAnswer
 
 Fields = Mapping[str, object]
@@ -97,6 +100,12 @@ class Message:
         """The first header of this name, in any case."""
         wanted = name.lower()
         return next((header.value for header in self.headers if header.name.lower() == wanted), None)
+
+    def parsed(self) -> ParsedMessage:
+        return reading.parsed_from(self)
+
+    def readable_headers(self) -> Headers:
+        return reading.readable_headers(self)
 
 
 @dataclass(frozen=True)

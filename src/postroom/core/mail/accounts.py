@@ -36,6 +36,11 @@ def gmail_endpoint(address: str) -> str:
     return f"gmail:user:{address}"
 
 
+def provider_of(endpoint_identity: str) -> str:
+    """The provider of a mailbox, which its endpoint identity begins with."""
+    return endpoint_identity.partition(":")[0]
+
+
 def parking_key(account_id: UUID) -> str:
     """The key under which jobs are parked until a person has acted on the account."""
     return f"account:{account_id}"
