@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from postroom.compose.demo import SandboxPlan, sandbox_mailbox
 from postroom.core.errors import BadInput
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import (
@@ -238,5 +239,5 @@ async def test_a_stopped_emulator_is_unreachable(sandbox: Sandbox) -> None:
 async def test_a_port_that_is_taken_is_named(sandbox: Sandbox) -> None:
     taken = int(sandbox.url.rpartition(":")[2])
     with pytest.raises(BadInput, match=f"{taken} cannot be used"):
-        async with running_emulator(Emulator(Mailbox(OWNER, Random(1)), TOKEN), taken):
+        async with sandbox_mailbox(SandboxPlan(port=taken), TOKEN, print):
             pytest.fail("two emulators listen on one port")
