@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from postroom.accounts.mailbox_requests import LONGEST_WAIT
-from postroom.connectors.gmail import request_handlers as asked
-from postroom.connectors.gmail.request_handlers import RequestHandlers
+from postroom.connectors.mail import request_handlers as asked
 from postroom.connectors.mail.refused import refused_in
+from postroom.connectors.mail.request_handlers import RequestHandlers
 from postroom.connectors.mail.set_aside import ROUNDS, set_aside_in
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionPolicy, parse_rule
@@ -25,6 +25,7 @@ from postroom.handlers.asking import PATIENCE
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.long_poll import LONGEST_WAIT
 from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock

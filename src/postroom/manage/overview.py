@@ -91,7 +91,7 @@ class Overview:
             decided=await self._database.run(feed.count_decisions()),
             actions_completed=actions_by_state.get("completed", 0),
             actions_failed=actions_by_state.get("failed", 0),
-            approvals=actions_by_state.get("approved_pending", 0),
+            approvals=actions_by_state.get("awaiting_approval", 0),
             jobs_queued=jobs_by_state.get("queued", 0),
             jobs_running=jobs_by_state.get("running", 0),
             jobs_failed=jobs_by_state.get("failed", 0),
