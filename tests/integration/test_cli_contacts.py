@@ -1,12 +1,12 @@
 """`postroom contacts` and `postroom filters`: address books taken in, rules added and removed, each change audited."""
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from postroom.cli.running import with_database
 from postroom.settings.reading import load_settings
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
@@ -75,8 +75,11 @@ def test_contacts_of_one_account_are_kept_for_it_alone(shell: Shell, book: Path)
 
 
 def connect(shell: Shell, email: str) -> None:
-    keeping = keep_account(new_id(), "gmail", f"gmail:user:{email}", email, datetime.now(UTC))
-    with_database(shell.application, load_settings({"data_dir": None}), lambda database: database.run(keeping))
+    async def connected() -> None:
+        async with shell.application.open_database(load_settings({"data_dir": None})) as database:
+            await database.run(keep_account(new_id(), "gmail", f"gmail:user:{email}", email, datetime.now(UTC)))
+
+    asyncio.run(connected())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from postroom.cli.application import application_of
 if TYPE_CHECKING:
     import typer
 
-    from postroom.cli.application import Application
     from postroom.manage.database import Database
     from postroom.settings.reading import Settings
 
@@ -26,8 +25,13 @@ def call(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    """Calls a function of `manage` on the database that the settings name, and returns its answer."""
-    return with_database(application_of(context), settings, lambda database: function(database, *args, **kwargs))
+    """Call a function of `manage` on the database that the settings name, and return its answer."""
+
+    async def opened() -> T:
+        async with application_of(context).open_database(settings) as database:
+            return await function(database, *args, **kwargs)
+
+    return run_briefly(opened())
 
 
 def run_briefly(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -40,15 +44,3 @@ def run_until_stopped(coroutine: Coroutine[Any, Any, None]) -> None:
     loop = None if sys.platform == "win32" else importlib.import_module("uvloop").new_event_loop
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(coroutine)
-
-
-def with_database(
-    application: "Application", settings: "Settings", use: Callable[["Database"], Coroutine[Any, Any, T]]
-) -> T:
-    """Opens the database for one call of `use`, and returns its answer."""
-
-    async def opened() -> T:
-        async with application.open_database(settings) as database:
-            return await use(database)
-
-    return run_briefly(opened())
