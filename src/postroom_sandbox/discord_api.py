@@ -231,7 +231,7 @@ class DiscordApi:
 
 @contextlib.asynccontextmanager
 async def running_discord(api: DiscordApi) -> AsyncGenerator[tuple[str, str]]:
-    """Yields the addresses of the API and of the gateway while the stand-in answers."""
+    """Serve the stand-in; yield the addresses of the API and of the gateway."""
     runner = web.AppRunner(api.app(), access_log=None, shutdown_timeout=1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -15,7 +15,7 @@ async def drip(
     every_seconds: float = EVERY_SECONDS,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Delivers the mails one by one with a pause before each, until they end or the task is cancelled."""
+    """Deliver the mails one by one with a pause before each, until they end or the task is cancelled."""
     while True:
         await sleep(every_seconds)
         mail = next(mails, None)

@@ -19,7 +19,7 @@ import pytest
 from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import RestoreTarget as Target
 from postroom.backup.restore import restore_backup
-from postroom.outbound.mime import MARK
+from postroom.core.mail.carrier import MARK
 from postroom.store import outbound, outbound_answers
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock

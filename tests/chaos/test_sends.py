@@ -17,10 +17,10 @@ from postroom.act.action_requests import ActionRequests
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CLASSIFY, Catalogue
 from postroom.core.lifecycle import DELIVERY
+from postroom.core.mail.carrier import MARK
 from postroom.core.mail.message import read_mail, to_raw
 from postroom.core.queue.envelope import parse_envelope
 from postroom.core.queue.queues import EMAIL
-from postroom.outbound.mime import MARK
 from postroom.outbound.pace import Pace
 from postroom.store import actions, inbox, jobs, mail, outbound
 from postroom.store.engine.clock import wall_clock

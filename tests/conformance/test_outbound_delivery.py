@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from postroom.core.mail.carrier import DraftKept
 from postroom.gmail.errors import Unreachable
-from postroom.outbound.carrier import DraftKept
 from postroom.store import accounts, outbound, outbound_answers, pauses
 from postroom.store.engine.database import Database, Script, Transaction, sql, transaction
 from postroom.store.engine.ids import new_id

@@ -25,7 +25,7 @@ def action_setup(setup: JobSetup) -> ActionSetup:
     return ActionSetup(setup)
 
 
-def no_mailbox(_permit: Permit) -> Mailbox:
+async def no_mailbox(_permit: Permit) -> Mailbox:
     raise AssertionError("the mailbox is not touched")
 
 

@@ -8,10 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from postroom.core.mail.carrier import MarkedDraft, SentMail
 from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doubt_about, is_from, source_key
 from postroom.outbound.restored import RestorePace, RestoreWatch, read_seen
 from postroom.store import accounts, actions, outbound, pauses, prohibitions, restores, rules, timeline, tokens
 from postroom.store.engine.ids import new_id
+from support.mailboxes import always
 from support.store.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_restores import forbidden, forbidding, observed, restored
@@ -21,17 +23,17 @@ from support.store.job_setup import JobSetup
 class Mailbox:
     """What was sent from it, and what is still a draft there."""
 
-    def __init__(self, sent: list[restores.SentMail], drafts: list[restores.MarkedDraft]) -> None:
+    def __init__(self, sent: list[SentMail], drafts: list[MarkedDraft]) -> None:
         self.sent = sent
         self.drafts = drafts
 
-    async def newest_sent(self) -> list[restores.SentMail]:
+    async def newest_sent(self) -> list[SentMail]:
         return self.sent
 
-    async def sent_since(self, since: object) -> list[restores.SentMail]:
+    async def sent_since(self, since: object) -> list[SentMail]:
         return self.sent
 
-    async def marked_drafts(self) -> list[restores.MarkedDraft]:
+    async def marked_drafts(self) -> list[MarkedDraft]:
         return self.drafts
 
 
@@ -42,7 +44,7 @@ def watch(
     wake_snoozed: Callable[[UUID], Awaitable[object]] | None = None,
 ) -> RestoreWatch:
     found, pace = mailbox or Mailbox([], []), RestorePace(settle=timedelta(0))
-    return RestoreWatch(setup.database, folder, lambda _id: found, pace, setup.clock, wake_snoozed=wake_snoozed)
+    return RestoreWatch(setup.database, folder, always(found), pace, setup.clock, wake_snoozed=wake_snoozed)
 
 
 async def states(setup: JobSetup) -> dict[UUID, str]:
@@ -63,9 +65,7 @@ async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(se
     draft = await admitted(setup, "forward", about, "c@example.com")
     unsure = await admitted(setup, "forward", about, "d@example.com")
     await restored(setup)
-    mailbox = Mailbox(
-        [restores.SentMail("18c1", sent.id, None, setup.clock())], [restores.MarkedDraft("r-1", "18c3", draft.id)]
-    )
+    mailbox = Mailbox([SentMail("18c1", sent.id, None, setup.clock())], [MarkedDraft("r-1", "18c3", draft.id)])
     assert not await watch(setup, tmp_path, mailbox).compare_pending()
     assert await states(setup) == {sent.id: "delivered", draft.id: "queued", unsure.id: "unknown"}
     done = {each.id: each for each in await setup.database.run(actions.list_actions(10))}
@@ -77,7 +77,7 @@ async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(se
 async def test_what_a_person_asks_for_after_the_restore_is_sent(setup: JobSetup, tmp_path: Path) -> None:
     about = await stored(setup)
     await restored(setup)
-    mailbox = Mailbox([restores.SentMail("18c1", new_id(), "a-key", setup.clock())], [])
+    mailbox = Mailbox([SentMail("18c1", new_id(), "a-key", setup.clock())], [])
     await watch(setup, tmp_path, mailbox).compare_pending()
     setup.clock.forward(1)
     asked = await _admit_with_key(setup, about)
@@ -90,7 +90,7 @@ async def test_mail_of_the_backup_that_is_found_under_its_source_key_counts_once
     about = await stored(setup)
     first, second = await _admit_with_key(setup, about), await _admit_with_key(setup, about)
     await restored(setup)
-    mailbox = Mailbox([restores.SentMail("18c1", new_id(), "a-key", setup.clock())], [])
+    mailbox = Mailbox([SentMail("18c1", new_id(), "a-key", setup.clock())], [])
     await watch(setup, tmp_path, mailbox).compare_pending()
     assert await states(setup) == {first: "delivered", second: "unknown"}
 
@@ -109,7 +109,7 @@ async def test_whom_an_automatic_reply_reached_since_the_backup_is_not_answered_
 ) -> None:
     about = await stored(setup)
     await restored(setup)
-    answered = restores.SentMail("18c1", new_id(), None, setup.clock(), "a@example.com")
+    answered = SentMail("18c1", new_id(), None, setup.clock(), "a@example.com")
     await watch(setup, tmp_path, Mailbox([answered], [])).compare_pending()
     job, new = await sending_job(setup, "auto_reply", about)
     guard = NOBODY._replace(once_since=setup.clock() - timedelta(days=7))
@@ -158,9 +158,9 @@ async def test_sent_mail_of_ours_that_the_database_does_not_know_means_that_it_w
     key = source_key(begun.instance_id, "a@example.com", "18c0", "forward", ["b@example.com"])
     stranger = source_key(new_id(), "a@example.com", "18c0", "forward", ["b@example.com"])
     assert is_from(begun.instance_id, key)
-    other = Mailbox([restores.SentMail("18c1", new_id(), stranger, setup.clock())], [])
+    other = Mailbox([SentMail("18c1", new_id(), stranger, setup.clock())], [])
     await watch(setup, tmp_path, other).before_sending(about.account_id)
-    ours = Mailbox([restores.SentMail("18c1", new_id(), key, setup.clock())], [])
+    ours = Mailbox([SentMail("18c1", new_id(), key, setup.clock())], [])
     with pytest.raises(Exception, match="ahead of the database"):
         await watch(setup, tmp_path, ours).before_sending(about.account_id)
     assert len(await setup.database.run(restores.pending_checks())) == 1

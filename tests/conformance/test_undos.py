@@ -305,7 +305,7 @@ async def test_the_same_wish_to_undo_counts_once(setup: JobSetup) -> None:
     assert await setup.database.run(undos.enqueue_undos(again, setup.clock())) == 1
 
 
-def _no_mailbox(_permit: Permit) -> Mailbox:
+async def _no_mailbox(_permit: Permit) -> Mailbox:
     raise Fatal("there is no way to the mailbox")
 
 

@@ -18,6 +18,7 @@ from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import LeaseLost, Parked
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.mailbox import Placed
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import NoPermit, RateLimited
 from postroom.gmail.gate import ClearanceExpired
@@ -55,7 +56,7 @@ class GateSetup:
     message_id: str
     gate: MailboxGate
 
-    async def waiting(self) -> "asyncio.Task[frozenset[str]]":
+    async def waiting(self) -> "asyncio.Task[Placed]":
         """A change that waits for the end of a rate limit."""
         change = asyncio.create_task(self.gmail.under(self.permit).modify(self.message_id, remove=["INBOX"]))
         while not self.quota.waiting:  # noqa: ASYNC110 - the limiter tells nobody who waits

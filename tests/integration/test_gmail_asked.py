@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.gmail import request_handlers as asked
-from postroom.connectors.gmail.request_handlers import RequestHandlers
+from postroom.accounts.mailbox_requests import LONGEST_WAIT
+from postroom.connectors.mail import request_handlers as asked
 from postroom.connectors.mail.refused import refused_in
+from postroom.connectors.mail.request_handlers import RequestHandlers
 from postroom.connectors.mail.set_aside import ROUNDS, set_aside_in
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionPolicy, parse_rule

@@ -101,8 +101,8 @@ def mail(subject: str = "Plans", body: str = "See you on Sunday.", reply_to: str
 
 async def test_mail_is_trashed_brought_back_and_deleted_for_good(google: Google) -> None:
     box, id = GmailMailbox(google.gmail), google.ids("in:inbox")[0]
-    assert "TRASH" in await box.trash(id)
-    assert "TRASH" not in await box.untrash(id)
+    assert "TRASH" in (await box.trash(id)).labels
+    assert "TRASH" not in (await box.untrash(id)).labels
     await box.delete(id)
     with pytest.raises(MessageNotFound):
         await box.labels_of(id)

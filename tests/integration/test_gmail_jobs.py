@@ -15,13 +15,14 @@ import httpx2
 import pytest
 
 from postroom.act.executor import Executor
-from postroom.connectors.gmail.request_handlers import RequestHandlers
+from postroom.connectors.mail.request_handlers import RequestHandlers
 from postroom.connectors.request_server import RequestServer
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Parked
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.history_sync import HistorySyncGmail
 from postroom.handlers.ingest_gmail import IngestGmail
@@ -43,6 +44,7 @@ from postroom_sandbox.server import running_emulator
 from support.clocks import ManualClock
 from support.gates import owners_client
 from support.gmail_setup import gmail_setup
+from support.mailboxes import always, given
 from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, TOKEN, decided_action, letter, until_job
 
@@ -95,7 +97,8 @@ async def working(database: Database, handlers: Mapping[str, Handler]) -> AsyncG
 async def test_the_labels_of_the_mailbox_are_taken_over(jobs_setup: GmailJobsSetup) -> None:
     await jobs_setup.client.create_label("Receipts")
     async with working(
-        jobs_setup.database, {"labels.sync.gmail": LabelsSyncGmail(jobs_setup.database, lambda _id: jobs_setup.client)}
+        jobs_setup.database,
+        {"labels.sync.gmail": LabelsSyncGmail(jobs_setup.database, always(GmailMailbox(jobs_setup.client)))},
     ):
         await until_job(jobs_setup.database, await jobs_setup.job("labels.sync.gmail"), "completed")
     found = {each.name: each.kind for each in await jobs_setup.database.run(labels.list_labels(jobs_setup.account_id))}
@@ -108,7 +111,8 @@ async def test_a_mailbox_that_does_not_answer_fails_the_last_attempt_with_what_i
 ) -> None:
     jobs_setup.emulator.faults.order(Fault(503, path="/labels", times=1))
     async with working(
-        jobs_setup.database, {"labels.sync.gmail": LabelsSyncGmail(jobs_setup.database, lambda _id: jobs_setup.client)}
+        jobs_setup.database,
+        {"labels.sync.gmail": LabelsSyncGmail(jobs_setup.database, always(GmailMailbox(jobs_setup.client)))},
     ):
         id = await jobs_setup.job("labels.sync.gmail", max_attempts=1)
         await until_job(jobs_setup.database, id, "failed")
@@ -320,7 +324,7 @@ async def test_an_action_whose_job_is_parked_in_its_last_attempt_only_waits(jobs
 
     await jobs_setup.database.run(_set_state("needs_consent"))
     executor = Executor(jobs_setup.database, CATALOGUE, wall_clock)
-    async with working(jobs_setup.database, {"action.gmail": ActionGmail(executor, without_consent, 20)}):
+    async with working(jobs_setup.database, {"action.gmail": ActionGmail(executor, given(without_consent), 20)}):
         await _until(jobs_setup.database, job_id, lambda job: job.parked_by is not None)
     assert (await jobs_setup.database.run(actions.load_action(action_id))).state in ("queued", "executing")
 

@@ -13,7 +13,7 @@ import pytest
 
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.gmail.parse import prepare
+from postroom.connectors.mail.envelopes import prepare
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.mail.tiers import Known

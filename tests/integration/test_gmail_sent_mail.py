@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from postroom.connectors.contact_cache import ContactCache
-from postroom.connectors.gmail import sent_mail
 from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.mail import sent_mail
 from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.sent_index import SentIndex
+from postroom.connectors.mail.sent_index import SentIndex
 from postroom.gmail.errors import ServerError
 from postroom.store.contacts import list_contacts
 from postroom.store.engine.clock import wall_clock

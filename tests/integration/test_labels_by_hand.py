@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.label_watch import EVERY_S, LabelWatch
 from postroom.store import actions, labels, mail, rules
 from postroom.store.audit import Signature
@@ -16,6 +17,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom_sandbox.faults import Fault
+from support.mailboxes import always
 from support.message_setup import MessageSetup, message_id_of
 from support.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
 
@@ -119,9 +121,8 @@ async def test_a_label_made_or_deleted_in_gmail_is_known_by_the_next_look_and_an
         return TOKEN
 
     async with httpx2.AsyncClient() as http:
-        watch = LabelWatch(
-            label_setup.product.database, lambda _account: GmailClient(http, label_setup.product.address, token)
-        )
+        mailbox = GmailMailbox(GmailClient(http, label_setup.product.address, token))
+        watch = LabelWatch(label_setup.product.database, always(mailbox))
         made = label_setup.product.mailbox.labels.create("Receipts", {})
         assert await watch.look(label_setup.account_id)
         assert await label_setup.known() == {"Receipts"}

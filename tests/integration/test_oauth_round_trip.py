@@ -18,10 +18,11 @@ from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import Catalogue, JobType
 from postroom.core.mail.account_repair import repair_in
 from postroom.core.mail.accounts import parking_key
+from postroom.core.mail.mailbox import job_error_of
 from postroom.core.roles import Principal, Role
 from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import ScopeMissing, TokenUnavailable, job_error_of
+from postroom.gmail.errors import ScopeMissing, TokenUnavailable
 from postroom.gmail.oauth import AppRefused, GoogleOAuth, Grant
 from postroom.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
 from postroom.jobs.run import JobRun

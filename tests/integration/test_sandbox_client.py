@@ -112,7 +112,7 @@ async def test_labels_are_changed_through_the_mailbox_port(sandbox: Sandbox) -> 
     port = GmailMailbox(sandbox.gmail)
     stored = next(sandbox.mailbox.search("in:inbox is:unread"))
     snoozed = await port.label_id("Postroom/Snoozed")
-    after = await port.modify(stored.id, add=[snoozed], remove=["INBOX"])
+    after = (await port.modify(stored.id, add=[snoozed], remove=["INBOX"])).labels
     assert snoozed in after
     assert "INBOX" not in after
     assert await port.labels_of(stored.id) == after == stored.labels

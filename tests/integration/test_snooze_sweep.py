@@ -9,6 +9,7 @@ import pytest
 
 from postroom.core.jobs.job import JobView
 from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.transport import CheckedClient
 from postroom.handlers.snooze_sweep import SnoozeSweep
 from postroom.store import jobs, pauses
@@ -16,6 +17,7 @@ from postroom.store.accounts import list_accounts
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
+from support.mailboxes import always
 from support.message_setup import MessageSetup, message_setup
 from support.patience import PATIENCE_S
 from support.product import TOKEN, Product, letter
@@ -36,7 +38,7 @@ async def sweep(setup: MessageSetup) -> AsyncGenerator[SnoozeSweep]:
 
     async with CheckedClient() as http:
         client = GmailClient(http, setup.product.address, token)
-        yield SnoozeSweep(setup.database, lambda _id: client, LABEL)
+        yield SnoozeSweep(setup.database, always(GmailMailbox(client)), LABEL)
 
 
 async def account_id_of(setup: MessageSetup) -> UUID:

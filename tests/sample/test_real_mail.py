@@ -105,8 +105,8 @@ async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_d
 
         def tell(past: PastMessage, now: ForeseenDecision, then: ForeseenDecision) -> None:
             foreseen[past.message.id] = then
-            if now.said != then.said:
-                changed[now.said, then.said] += 1
+            if now.summary != then.summary:
+                changed[now.summary, then.summary] += 1
 
         changed: Counter[tuple[str, str]] = Counter()
         wanted = Wanted(LONG_AGO, len(paths))

@@ -128,7 +128,9 @@ async def running_product(
             MailboxGate.open(database) as gate,
             open_services(settings, database, http, None) as services,
             background(dispatcher_of(services).run(), stop),
-            running_jobs(settings, database, Mailboxes(settings, http, None, gate), stop, concurrency=8, pace=SENDING),
+            running_jobs(
+                settings, database, Mailboxes(settings, database, http, None, gate), stop, concurrency=8, pace=SENDING
+            ),
         ):
             switchboard, health = switchboard_for(services, ENDPOINT), ConnectorHealth(wall_clock)
             with connector_parts(settings, switchboard, http, folder, health, [OWNER]) as parts:

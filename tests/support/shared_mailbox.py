@@ -4,11 +4,12 @@ The handlers, the executor, the client and the emulator are the real ones. Befor
 the person may do something: so every place between two calls is a moment at which the user's hand can come in.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 from uuid import UUID
 
 import httpx2
@@ -25,7 +26,7 @@ from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import PostroomError
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
-from postroom.core.mail.mailbox import MailboxLabel, SeenMessage
+from postroom.core.mail.mailbox import Mailbox
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
@@ -47,6 +48,7 @@ from postroom_sandbox.mailbox import Mailbox as Gmail
 from support.clocks import ManualClock
 from support.gates import LASTING
 from support.mail import keep_mail
+from support.mailboxes import always, given
 from support.product import ENDPOINT, OWNER, TOKEN, letter
 from support.sqlite import new_sqlite
 
@@ -73,48 +75,18 @@ class InterruptedMailbox:
     """The mailbox of Gmail, before each of whose calls the person may act."""
 
     def __init__(self, inner: GmailMailbox, before_call: Callable[[], Awaitable[None]]) -> None:
+        self.provider = inner.provider
         self._inner = inner
         self._before_call = before_call
 
-    async def labels_of(self, message_id: str) -> frozenset[str]:
-        await self._before_call()
-        return await self._inner.labels_of(message_id)
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method: Callable[..., Awaitable[Any]] = getattr(self._inner, name)
 
-    async def look_at(self, message_id: str) -> SeenMessage:
-        await self._before_call()
-        return await self._inner.look_at(message_id)
+        async def called(*arguments: Any) -> Any:
+            await self._before_call()
+            return await method(*arguments)
 
-    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
-        await self._before_call()
-        return await self._inner.entered_inbox_since(message_id, history_id)
-
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
-        await self._before_call()
-        return await self._inner.modify(message_id, add, remove)
-
-    async def trash(self, message_id: str) -> frozenset[str]:
-        await self._before_call()
-        return await self._inner.trash(message_id)
-
-    async def untrash(self, message_id: str) -> frozenset[str]:
-        await self._before_call()
-        return await self._inner.untrash(message_id)
-
-    async def delete(self, message_id: str) -> None:
-        await self._before_call()
-        await self._inner.delete(message_id)
-
-    async def labels(self) -> Sequence[MailboxLabel]:
-        await self._before_call()
-        return await self._inner.labels()
-
-    async def create_label(self, name: str) -> str:
-        await self._before_call()
-        return await self._inner.create_label(name)
-
-    async def label_id(self, name: str, create: bool = True) -> str:
-        await self._before_call()
-        return await self._inner.label_id(name, create)
+        return called
 
 
 @dataclass
@@ -320,8 +292,9 @@ async def open_shared_mailbox(
 
     gmail_mailbox = GmailMailbox(client)
 
-    def mailbox_of(permit: Permit) -> InterruptedMailbox:
-        return InterruptedMailbox(gmail_mailbox.under(permit), before_call)
+    @given
+    def mailbox_of(permit: Permit) -> Mailbox:
+        return cast("Mailbox", InterruptedMailbox(gmail_mailbox.under(permit), before_call))
 
     policy = Policy(trust_agents=True, agent_hourly_cap=3)
     wishes = ActionRequests(database, CATALOGUE, policy, clock)
@@ -331,7 +304,7 @@ async def open_shared_mailbox(
         "action.gmail": ActionGmail(executor, mailbox_of, 20),
         "undo.action": UndoAction(undoing, mailbox_of),
         "unsnooze.gmail": UnsnoozeGmail(database, mailbox_of, SNOOZE, clock),
-        "labels.sync.gmail": LabelsSyncGmail(database, lambda _account: client, clock),
+        "labels.sync.gmail": LabelsSyncGmail(database, always(gmail_mailbox), clock),
         "approval.notify": ApprovalNotify(database, (), clock),
     }
     shared = SharedMailbox(database, gmail, clock, handlers, Agents(wishes), waiting)

@@ -164,4 +164,4 @@ def test_whatever_json_comes_is_a_message_or_a_bad_answer(fields: object) -> Non
         return
     for body in (content, orjson.dumps({**MESSAGE, "payload": fields}), orjson.dumps({**MESSAGE, "raw": fields})):
         outcome = calls.get_message("18c2").verdict(Answer(200, {}, body))
-        assert isinstance(outcome, (Message, BadAnswer))
+        assert isinstance(outcome, (Message, BadAnswer, NotFromGmail))

@@ -195,8 +195,8 @@ async def test_no_error_repeats_what_google_wrote_about_the_mail(status: int) ->
 @pytest.mark.parametrize(
     "content", [b"", b"<html>Sign in to the hotel's network</html>", b"[1]", b'"text"', b'{"id": "18c2"', b"\xff\xfe"]
 )
-async def test_an_answer_that_is_not_a_json_object_is_a_bad_answer(content: bytes) -> None:
-    with pytest.raises(BadAnswer) as caught:
+async def test_an_answer_that_is_not_a_json_object_is_not_gmails(content: bytes) -> None:
+    with pytest.raises(NotFromGmail) as caught:
         await client(lambda request: httpx2.Response(200, content=content)).get_profile()
     assert caught.value.__context__ is None
 

@@ -9,6 +9,7 @@ import pytest
 
 from postroom.core.errors import Fatal, Parked, PostroomError, Retryable
 from postroom.core.mail.accounts import parking_key
+from postroom.core.mail.mailbox import job_error_of
 from postroom.gmail import errors
 from postroom.gmail.errors import (
     AnswerTooLarge,
@@ -32,7 +33,6 @@ from postroom.gmail.errors import (
     TokenUnavailable,
     Unauthorized,
     Unreachable,
-    job_error_of,
 )
 from postroom.gmail.scopes import COMPOSE, FULL, LABELS, MODIFY, READONLY, SEND
 

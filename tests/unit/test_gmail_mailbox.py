@@ -49,13 +49,13 @@ async def test_the_labels_of_a_message_are_read_without_its_content() -> None:
 
 async def test_a_change_tells_the_labels_after_it() -> None:
     google = Google((200, {**MESSAGE, "labelIds": ["STARRED"]}))
-    assert await google.mailbox().modify("18c2", add=["STARRED"], remove=["INBOX"]) == {"STARRED"}
+    assert await google.mailbox().modify("18c2", add=["STARRED"], remove=["INBOX"]) == ("18c2", {"STARRED"})
     assert google.asked[0][2] == {"addLabelIds": ["STARRED"], "removeLabelIds": ["INBOX"]}
 
 
 async def test_a_change_of_nothing_changes_nothing() -> None:
     google = Google((200, MESSAGE))
-    assert await google.mailbox().modify("18c2") == {"INBOX"}
+    assert await google.mailbox().modify("18c2") == ("18c2", {"INBOX"})
     assert google.asked[0][0] == "GET"
 
 

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.carrier import MARK
 from postroom.core.mail.tiers import Headers
 from postroom.outbound.attachments import Attached, Attachment, attached_to, html_of
-from postroom.outbound.mime import MARK, MOST_REFERENCES, Author, Original, answer_address, build_forward, build_reply
+from postroom.outbound.mime import MOST_REFERENCES, Author, Original, answer_address, build_forward, build_reply
 
 ID = UUID("01a1dfae-963b-771d-8c45-b1fe927a1983")
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)

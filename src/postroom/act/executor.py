@@ -19,7 +19,7 @@ from postroom.core.actions.undo import Snoozed, irreversible_hint, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import OUTBOUND_SEND, UNSNOOZE_GMAIL, Catalogue
-from postroom.core.mail.mailbox import Mailbox
+from postroom.core.mail.mailbox import Mailbox, Placed
 from postroom.store import actions as store
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
@@ -59,9 +59,9 @@ class Executor:
         label_id = None if label is None else await finder.id_of(mailbox, action, label)
         before = _labels(await self._pre_image(mailbox, job, action))
         change = label_change(action.action_type, label_id).effective(before)
-        after = await _changed(mailbox, action, change) if change else before
-        hint = undo_hint(action.action_type, before, _done(change, after))
-        return store.complete_action(job, action.id, after, hint, self.clock())
+        placed = await _changed(mailbox, action, change, before)
+        hint = undo_hint(action.action_type, before, _done(change, placed.labels))
+        return self._ending(job, action, placed, hint)
 
     async def _delete(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
         image = await self._pre_image(mailbox, job, action)
@@ -81,13 +81,18 @@ class Executor:
         change = label_change("snooze", label_id).effective(before)
         if until <= self.clock():
             # It was to be back by now: what has not been hidden is not hidden any more.
-            after = await mailbox.labels_of(action.provider_message_id)
+            id = action.provider_message_id
+            placed = Placed(id, await mailbox.labels_of(id))
         else:
-            after = await _changed(mailbox, action, change) if change else before
-        hidden = await _last_change(mailbox, action)
+            placed = await _changed(mailbox, action, change, before)
+        hidden = await _last_change(mailbox, placed.message_id)
         snoozed = Snoozed(until, self.snooze_label, label_id, wake, hidden)
-        hint = undo_hint("snooze", before, _done(change, after), snoozed)
-        return store.complete_action(job, action.id, after, hint, self.clock())
+        hint = undo_hint("snooze", before, _done(change, placed.labels), snoozed)
+        return self._ending(job, action, placed, hint)
+
+    def _ending(self, job: Job, action: store.Action, placed: Placed, hint: Mapping[str, Any]) -> store.Ending:
+        moved_to = placed.moved_from(action.provider_message_id)
+        return store.complete_action(job, action.id, placed.labels, hint, self.clock(), moved_to)
 
     async def _pre_image(self, mailbox: Mailbox, job: Job, action: store.Action) -> Mapping[str, Any]:
         """What the message was like before, as the first attempt found it."""
@@ -133,20 +138,23 @@ class Executor:
         return new_job(self.catalogue, OUTBOUND_SEND.name, payload, key=key, priority=job.priority)
 
 
-async def _changed(mailbox: Mailbox, action: store.Action, change: LabelChange) -> frozenset[str]:
+async def _changed(mailbox: Mailbox, action: store.Action, change: LabelChange, before: frozenset[str]) -> Placed:
+    id = action.provider_message_id
     match action.action_type:
+        case _ if not change:
+            return Placed(id, before)
         case "trash":
-            return await mailbox.trash(action.provider_message_id)
+            return await mailbox.trash(id)
         case "restore":
-            return await mailbox.untrash(action.provider_message_id)
+            return await mailbox.untrash(id)
         case _:
-            return await mailbox.modify(action.provider_message_id, change.add, change.remove)
+            return await mailbox.modify(id, change.add, change.remove)
 
 
-async def _last_change(mailbox: Mailbox, action: store.Action) -> int | None:
+async def _last_change(mailbox: Mailbox, message_id: str) -> int | None:
     """Where the history of the message stands now; None when it was deleted in this very moment."""
     with contextlib.suppress(MessageGone):
-        return (await mailbox.look_at(action.provider_message_id)).history_id
+        return (await mailbox.look_at(message_id)).history_id
     return None
 
 

@@ -28,8 +28,7 @@ class LabelFinder:
         labels = await mailbox.labels()
         if (found := find_label(labels, name)) is not None:
             return found.id
-        seen = [store.SeenLabel(each.id, each.name, "system" if each.is_system else "user") for each in labels]
-        await self.database.run(store.sync_labels(action.account_id, seen, self.clock(), asked_at))
+        await self.database.run(store.sync_labels(action.account_id, store.seen(labels), self.clock(), asked_at))
         reason = await self._why_not(action, name)
         if reason is not None:
             raise Fatal(f"the label {name!r} {reason}")

@@ -13,7 +13,7 @@ from postroom.core.actions.undo import inverse_change, irreversible_hint
 from postroom.core.errors import MessageGone
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import UNDO_ACTION, Catalogue
-from postroom.core.mail.mailbox import Mailbox
+from postroom.core.mail.mailbox import Mailbox, Placed
 from postroom.store import actions, undos
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
@@ -39,7 +39,8 @@ class UndoService:
         if "TRASH" in change.remove and await self.database.run(actions.has_slept_through(original.id, self.clock())):
             # Its waking found it in the trash and left it there. Out of it, nothing would ever show it again.
             change = LabelChange(change.add | {"INBOX"}, change.remove)
-        after = await _restored(mailbox, original, change, labels)
+        placed = await _restored(mailbox, original, change, labels)
+        after = placed.labels
         # Told against what the first attempt found: of a later one, all may have been put back already.
         before = frozenset[str](image["labels"])
         done = irreversible_hint(
@@ -50,7 +51,8 @@ class UndoService:
         )
         following = self.following(job, original.account_id, then)
         # Only now: until the message is back, its waking must come if this is never finished.
-        return undos.complete_undo(job, undo.id, after, done, following, self.clock(), _needless_waking(hint))
+        wake, moved_to = _needless_waking(hint), placed.moved_from(original.provider_message_id)
+        return undos.complete_undo(job, undo.id, after, done, following, self.clock(), wake, moved_to)
 
     def following(self, job: Job, account_id: UUID, then: tuple[UUID, ...]) -> NewJob | None:
         """What was done to the message before is undone after: in reverse order, or it would not be restored."""
@@ -65,21 +67,19 @@ def _needless_waking(hint: Mapping[str, Any]) -> UUID | None:
     return None if wake is None or hint["snooze_label_id"] in hint["pre_labels"] else UUID(wake)
 
 
-async def _restored(
-    mailbox: Mailbox, original: actions.Action, change: LabelChange, labels: frozenset[str]
-) -> frozenset[str]:
-    id = original.provider_message_id
+async def _restored(mailbox: Mailbox, original: actions.Action, change: LabelChange, labels: frozenset[str]) -> Placed:
+    placed = Placed(original.provider_message_id, labels)
     if original.action_type == "trash" and "TRASH" in change.remove:
-        labels = await mailbox.untrash(id)
-        change = LabelChange(change.add - labels, change.remove & labels)
+        placed = await mailbox.untrash(placed.message_id)
+        change = LabelChange(change.add - placed.labels, change.remove & placed.labels)
     if original.action_type == "restore" and "TRASH" in change.add:
-        return await mailbox.trash(id)
-    return await mailbox.modify(id, change.add, change.remove) if change else labels
+        return await mailbox.trash(placed.message_id)
+    return await mailbox.modify(placed.message_id, change.add, change.remove) if change else placed
 
 
 async def wake(
     mailbox: Mailbox, message_id: str, label_ids: frozenset[str], hidden_at: int | None, *, was_hidden: bool = True
-) -> frozenset[str] | None:
+) -> Placed | None:
     """Snoozed mail is back in the inbox, whatever became of its label; None when it is gone.
 
     The user may have put it somewhere himself. What is in the trash or in spam stays there. What was put into the inbox
@@ -95,7 +95,7 @@ async def wake(
         if add and hidden_at is not None and seen.history_id > hidden_at:
             add = frozenset[str]() if await mailbox.entered_inbox_since(message_id, hidden_at) else add
         change = LabelChange(add, label_ids & labels)
-        return await mailbox.modify(message_id, change.add, change.remove) if change else labels
+        return await mailbox.modify(message_id, change.add, change.remove) if change else Placed(message_id, labels)
     except MessageGone:
         return None
 

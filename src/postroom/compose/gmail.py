@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from postroom.connectors.filter_cache import FilterCache
     from postroom.connectors.gmail.hints import Hints
     from postroom.connectors.gmail.live import GmailConnector
+    from postroom.connectors.mail.sent_index import SentIndex
     from postroom.connectors.mcp_switchboard import McpSwitchboard
     from postroom.connectors.runtime import ConnectorHealth
-    from postroom.connectors.sent_index import SentIndex
     from postroom.core.tally import Tally
     from postroom.gmail.client import GmailClient
     from postroom.gmail.quota import Quota
@@ -175,7 +175,7 @@ def connector_parts(
     from postroom.connectors.gmail.send_as import SendAsAddresses
     from postroom.connectors.gmail.spending import RememberedQuota
     from postroom.connectors.mail.knowledge import Knowledge
-    from postroom.connectors.sent_index import SentIndex
+    from postroom.connectors.mail.sent_index import SentIndex
     from postroom.gmail.client import GmailClient
     from postroom.store.engine.clock import wall_clock
 
@@ -259,8 +259,8 @@ def _chores(
     settings: Settings, parts: ConnectorParts, switchboard: McpSwitchboard, stop: asyncio.Event
 ) -> list[Coroutine[Any, Any, None]]:
     """What goes on beside the rounds. None of it can end the connector."""
-    from postroom.connectors.gmail.request_handlers import RequestHandlers
     from postroom.connectors.gmail.watch import keep_watching
+    from postroom.connectors.mail.request_handlers import RequestHandlers
     from postroom.connectors.request_server import RequestServer
 
     chores: list[Coroutine[Any, Any, None]] = [

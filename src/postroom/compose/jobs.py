@@ -1,8 +1,7 @@
 """The handler of each type of job, put together from the settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from uuid import UUID
 
 from postroom.act.approvals import Channel
 from postroom.act.executor import Executor
@@ -20,7 +19,6 @@ from postroom.handlers.snooze_sweep import SnoozeSweep
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import Handler
-from postroom.outbound.carrier import GmailCarrier
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
 from postroom.outbound.restored import RestorePace, RestoreWatch
@@ -48,16 +46,16 @@ def job_handlers(
     )
     return {
         "classify": classify,
-        "action.gmail": ActionGmail(executor, mailboxes.mailbox_of, settings.safety.hourly_cap),
-        "undo.action": UndoAction(undoing, mailboxes.mailbox_of),
-        "unsnooze.gmail": UnsnoozeGmail(database, mailboxes.mailbox_of, settings.gmail.snooze_label),
-        "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.client_of),
+        "action.gmail": ActionGmail(executor, mailboxes.mailbox_under, settings.safety.hourly_cap),
+        "undo.action": UndoAction(undoing, mailboxes.mailbox_under),
+        "unsnooze.gmail": UnsnoozeGmail(database, mailboxes.mailbox_under, settings.gmail.snooze_label),
+        "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.mailbox),
         "history.sync.gmail": HistorySyncGmail(database),
         "ingest.gmail": IngestGmail(database),
         "approval.notify": ApprovalNotify(database, channels, hourly=settings.safety.approval_notices_per_hour),
         "outbound.send": OutboundSend(
             database,
-            mailboxes.client_of,
+            mailboxes.mailbox,
             settings.safety.hourly_cap,
             timedelta(days=settings.outbound.auto_reply_days),
         ),
@@ -67,8 +65,8 @@ def job_handlers(
 def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) -> RestoreWatch:
     """What notices that the database was restored, and compares it with the mailboxes."""
     pace = RestorePace(settle=timedelta(seconds=settings.outbound.restore_settle_s))
-    sweep = SnoozeSweep(database, mailboxes.client_of, settings.gmail.snooze_label)
-    return RestoreWatch(database, settings.data_dir, _carrier_of(mailboxes), pace, wake_snoozed=sweep)
+    sweep = SnoozeSweep(database, mailboxes.mailbox, settings.gmail.snooze_label)
+    return RestoreWatch(database, settings.data_dir, mailboxes.sent_mail, pace, wake_snoozed=sweep)
 
 
 def sender(
@@ -77,13 +75,4 @@ def sender(
     """What delivers the mail that `outbound.send` has admitted."""
     outbound = settings.outbound
     usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
-    return Sender(
-        database,
-        lambda permit: GmailCarrier(mailboxes.client_of(permit.account_id).under(permit)),
-        pace or usual,
-        before_sending=watch.before_sending,
-    )
-
-
-def _carrier_of(mailboxes: Mailboxes) -> Callable[[UUID], GmailCarrier]:
-    return lambda account_id: GmailCarrier(mailboxes.client_of(account_id))
+    return Sender(database, mailboxes.carrier, pace or usual, before_sending=watch.before_sending)

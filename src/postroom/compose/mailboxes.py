@@ -1,101 +1,114 @@
-"""The mailboxes of the process that holds everything: a client for the jobs of each account, and a connector beside.
+"""The mailboxes of the process that holds everything: for the jobs of each account, and a connector beside.
 
-An account comes with its consent, or, for the sandbox, with a token in the settings. Connectors start and end as
-accounts are connected, paused and removed; each reaches the switchboard through MCP, as it would from afar.
+Connectors start and end as accounts are connected, paused and removed; each reaches the switchboard through MCP, as it
+would from afar.
 """
-
-from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol
 from uuid import UUID
 
+import httpx2
 import structlog
 
-from postroom.compose.google import quota_terms
-from postroom.core.errors import PostroomError, Retryable, SettingsError
+from postroom.accounts.credentials import AccessTokens
+from postroom.compose.gmail_provider import GmailProvider
+from postroom.connectors.mcp_switchboard import McpSwitchboard
+from postroom.core.actions.permits import Permit
+from postroom.core.errors import Fatal, NotFound, PostroomError, SettingsError
 from postroom.core.mail.accounts import gmail_endpoint
-from postroom.gmail.client import GmailClient
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.gmail.quota import Quota
-from postroom.gmail.tokens import PlainTokens, TokenProvider
+from postroom.core.mail.carrier import Carrier, SentMailbox
+from postroom.core.mail.mailbox import Mailbox
+from postroom.core.tally import Tally
+from postroom.gmail.gate import Gate
 from postroom.handlers.label_watch import LabelWatch
+from postroom.settings.reading import Settings
 from postroom.store import accounts
 from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import enqueue_many
 from postroom.store.mail import keep_account
 from postroom.store.mailbox_jobs import labels_job
 
-if TYPE_CHECKING:
-    import httpx2
-
-    from postroom.accounts.credentials import AccessTokens
-    from postroom.core.actions.permits import Permit
-    from postroom.core.mail.mailbox import Mailbox
-    from postroom.gmail.gate import Gate
-    from postroom.settings.reading import Settings
-    from postroom.store.engine.database import Database
-
 log = structlog.get_logger()
 
 LOOK_EVERY_S = 30.0
 LABELS_EVERY_S = 3600.0
-SETTINGS_MAY_COME = timedelta(minutes=15)
 
-Watch = Callable[[accounts.AccountView, Quota], Coroutine[Any, Any, None]]
+Watch = Callable[[accounts.AccountView], Coroutine[Any, Any, None]]
+
+
+class MailProvider(Protocol):
+    """One kind of mailbox: what jobs do in it, how mail leaves it, and the connector that watches it."""
+
+    def mailbox(self, account_id: UUID) -> Mailbox:
+        """For reading."""
+        ...
+
+    def mailbox_under(self, permit: Permit) -> Mailbox: ...
+
+    def sent_mail(self, account_id: UUID) -> SentMailbox: ...
+
+    def carrier(self, permit: Permit) -> Carrier: ...
+
+    async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
+        """The connector of the account, until canceled."""
+        ...
+
+
+PROVIDERS: Mapping[str, Callable[[Settings, httpx2.AsyncClient, AccessTokens | None, Gate], MailProvider]] = {
+    "gmail": GmailProvider,
+}
+"""A new provider is a package that implements the ports, and a line here."""
 
 
 class Mailboxes:
-    """A client for each account, under one quota with its connector."""
+    """The mailbox of each account, by the account's provider."""
 
     def __init__(
-        self, settings: Settings, http: httpx2.AsyncClient, credentials: AccessTokens | None, gate: Gate
+        self,
+        settings: Settings,
+        database: Database,
+        http: httpx2.AsyncClient,
+        credentials: AccessTokens | None,
+        gate: Gate,
     ) -> None:
-        self._settings = settings
-        self._http = http
-        self._credentials = credentials
-        self._gate = gate
-        self._terms = quota_terms(settings)
-        self._quotas: dict[UUID, Quota] = {}
-        self._mailboxes: dict[UUID, GmailMailbox] = {}
+        self._database = database
+        self._providers = {name: provider(settings, http, credentials, gate) for name, provider in PROVIDERS.items()}
+        self._names: dict[UUID, str] = {}
 
-    def quota_of(self, account_id: UUID) -> Quota:
-        return self._quotas.setdefault(account_id, Quota(self._terms))
+    async def mailbox(self, account_id: UUID) -> Mailbox:
+        return (await self._provider(account_id)).mailbox(account_id)
 
-    def client_of(self, account_id: UUID) -> GmailClient:
-        """A client that only reads, until `under` gives it a permit."""
-        base_url, quota = self._settings.gmail.base_url, self.quota_of(account_id)
-        return GmailClient(self._http, base_url, self._tokens(account_id), quota=quota, gate=self._gate)
+    async def mailbox_under(self, permit: Permit) -> Mailbox:
+        return (await self._provider(permit.account_id)).mailbox_under(permit)
 
-    def mailbox_of(self, permit: Permit) -> Mailbox:
-        """The mailbox of the permit's account, for changes that rest on it.
+    async def sent_mail(self, account_id: UUID) -> SentMailbox:
+        return (await self._provider(account_id)).sent_mail(account_id)
 
-        One for all jobs of the account, so that their calls can share requests.
-        """
-        account_id = permit.account_id
-        if account_id not in self._mailboxes:
-            self._mailboxes[account_id] = GmailMailbox(self.client_of(account_id))
-        return self._mailboxes[account_id].under(permit)
+    async def carrier(self, permit: Permit) -> Carrier:
+        return (await self._provider(permit.account_id)).carrier(permit)
 
-    def _tokens(self, account_id: UUID) -> TokenProvider:
-        given = self._settings.gmail.token
-        if given is not None:
-            return PlainTokens(_always(given.get_secret_value()))
-        if self._credentials is None:
-            raise Retryable("google.client_id and google.client_secret are not set", SETTINGS_MAY_COME)
-        return self._credentials.for_jobs(account_id)
+    async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
+        await self._named(account.provider).watch(account, switchboard, tally)
 
+    async def _provider(self, account_id: UUID) -> MailProvider:
+        """That of an account never changes, so the database is asked once."""
+        if account_id not in self._names:
+            try:
+                self._names[account_id] = (await self._database.run(accounts.load_account(account_id))).provider
+            except NotFound as error:
+                raise Fatal(str(error)) from None
+        return self._named(self._names[account_id])
 
-def _always(value: str) -> Callable[[], Coroutine[Any, Any, str]]:
-    async def token() -> str:
-        return value
-
-    return token
+    def _named(self, name: str) -> MailProvider:
+        if name not in self._providers:
+            raise Fatal(f"mailboxes of {name} are unknown; known are: {', '.join(self._providers)}")
+        return self._providers[name]
 
 
 async def keep_sandbox_account(settings: Settings, database: Database) -> None:
@@ -108,7 +121,7 @@ async def keep_sandbox_account(settings: Settings, database: Database) -> None:
     await database.run(keep_account(new_id(), "gmail", gmail_endpoint(email), email, wall_clock()))
 
 
-async def watch_accounts(settings: Settings, database: Database, mailboxes: Mailboxes, watch: Watch) -> None:
+async def watch_accounts(settings: Settings, database: Database, watch: Watch) -> None:
     """A connector for each account that is in use, as they come and go. One that fails is started again."""
     changed = asyncio.Event()
     subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
@@ -127,7 +140,7 @@ async def watch_accounts(settings: Settings, database: Database, mailboxes: Mail
                 await _end([running.pop(id) for id in running.keys() - wanted.keys()])
                 for id, account in wanted.items():
                     if id not in running or running[id].done():
-                        running[id] = asyncio.create_task(_logged(watch(account, mailboxes.quota_of(id))))
+                        running[id] = asyncio.create_task(_logged(watch(account)))
             await signalled(changed, LOOK_EVERY_S)
     finally:
         subscription.close()
@@ -140,7 +153,7 @@ async def watch_labels(settings: Settings, database: Database, mailboxes: Mailbo
     async def accounts_in_use() -> list[UUID]:
         return [each.id for each in await _in_use(settings, database)]
 
-    await LabelWatch(database, mailboxes.client_of).run(accounts_in_use)
+    await LabelWatch(database, mailboxes.mailbox).run(accounts_in_use)
 
 
 async def _in_use(settings: Settings, database: Database) -> list[accounts.AccountView]:

@@ -14,8 +14,7 @@ from starlette.routing import Route
 
 from postroom.compose.approvals import approval_routes, run_discord_bot
 from postroom.compose.gate import MailboxGate
-from postroom.compose.gmail import watch_within
-from postroom.compose.mailboxes import Mailboxes, keep_sandbox_account, watch_accounts, watch_labels
+from postroom.compose.mailboxes import Mailboxes, Watch, keep_sandbox_account, watch_accounts, watch_labels
 from postroom.compose.switchboard import dispatcher_of, keeper_of, open_services, reserve_of, switchboard_for
 from postroom.compose.tasks import background, settle_memory, share_with_threads
 from postroom.compose.worker import running_jobs
@@ -23,7 +22,6 @@ from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.tally import Gauges
 from postroom.dashboard.pages import all_pages
 from postroom.dashboard.site import Site
-from postroom.gmail.quota import Quota
 from postroom.gmail.transport import CheckedClient
 from postroom.http_server.limits import limits_of
 from postroom.settings.reading import Settings
@@ -54,7 +52,7 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
     ):
         keeper = keeper_of(settings, services, gauges, reserve)
         await keeper.adopt_strays()
-        mailboxes = Mailboxes(settings, http, services.credentials, gate)
+        mailboxes = Mailboxes(settings, database, http, services.credentials, gate)
         async with (
             exporting(settings.telemetry, services.tally, gauges) as exporter,
             running_mcp(services, settings.web.allowed_hosts) as mcp,
@@ -62,7 +60,7 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             background(keeper.run(), stop),
             background(dispatcher_of(services).run(), stop),
             background(run_discord_bot(settings, database), stop),
-            background(watch_accounts(settings, database, mailboxes, _watch(settings, services, http)), stop),
+            background(watch_accounts(settings, database, _watch(services, mailboxes)), stop),
             background(watch_labels(settings, database, mailboxes), stop),
             running_jobs(settings, database, mailboxes, stop, concurrency=settings.worker.concurrency),
         ):
@@ -129,12 +127,10 @@ async def _shown_account(settings: Settings, database: Database) -> str:
     return f"{len(found)} accounts" if found else "no account connected yet"
 
 
-def _watch(
-    settings: Settings, services: Services, http: httpx2.AsyncClient
-) -> Callable[[AccountView, Quota], Coroutine[Any, Any, None]]:
-    def watch(account: AccountView, quota: Quota) -> Coroutine[Any, Any, None]:
+def _watch(services: Services, mailboxes: Mailboxes) -> Watch:
+    def watch(account: AccountView) -> Coroutine[Any, Any, None]:
         """The connector of one account."""
         switchboard = switchboard_for(services, account.endpoint_identity)
-        return watch_within(settings, switchboard, http, account.email, tally=services.tally, quota=quota)
+        return mailboxes.watch(account, switchboard, services.tally)
 
     return watch

@@ -46,7 +46,7 @@ async def run_worker(settings: Settings, database: Database, stop: asyncio.Event
         MailboxGate.open(database) as gate,
         open_credentials(settings, database, http) as credentials,
     ):
-        mailboxes = Mailboxes(settings, http, credentials, gate)
+        mailboxes = Mailboxes(settings, database, http, credentials, gate)
         async with running_jobs(settings, database, mailboxes, stop, concurrency=concurrency):
             await stop.wait()
 

@@ -8,9 +8,22 @@ PostroomError
 ├── Refused               the caller is unknown, or may not do this
 │   └── SafetyRefused         safety does not allow this action, or not from this caller
 ├── SettingsError         a setting is missing, unknown or out of range
-├── NotFound              what was named does not exist
+├── NotFound              the named thing does not exist
 ├── IllegalMove           the lifecycle does not allow this transition
-├── MessageGone           the mailbox no longer has the message
+├── MailboxError          a mailbox did not do what was asked
+│   ├── NotInMailbox          gone: what was named is not there
+│   │   ├── MessageGone
+│   │   └── LabelMissing
+│   ├── MailboxRefused        refused: the same again is refused again
+│   │   ├── RequestRefused        it does not accept what it was given
+│   │   ├── NotAllowed            it does not let this account do this, whatever it is given
+│   │   └── UnreadableAnswer      its answer makes no sense
+│   ├── MailboxLater          later: carries the mailbox's own waiting time, if it gave one
+│   │   ├── MailboxBusy           too much was asked of it in too short a time
+│   │   ├── NoAccess              it lets nobody in for now
+│   │   ├── MailboxFailed         it failed on its own side
+│   │   └── MailboxUnreachable    no answer came, or not the whole of it
+│   └── NeedsPerson           needs a person: the jobs of the account wait until somebody has acted
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
 ├── VaultError            a secret cannot be sealed or opened
 │   ├── KeyMissing            the key that sealed it is not available
@@ -86,15 +99,75 @@ class SettingsError(PostroomError):
 
 
 class NotFound(PostroomError):
-    """What was named does not exist."""
+    """The named thing does not exist."""
 
 
 class IllegalMove(PostroomError):
     """The lifecycle does not allow this transition."""
 
 
-class MessageGone(PostroomError):
+class MailboxError(PostroomError):
+    """A mailbox did not do what was asked. `code` is the provider's own for it, and quotes nothing out of a mail."""
+
+    code: str | None = None
+
+
+class NotInMailbox(MailboxError):
+    """What was named is not in the mailbox, or not any more."""
+
+
+class MessageGone(NotInMailbox):
     """The mailbox no longer has the message."""
+
+
+class LabelMissing(NotInMailbox):
+    """No label of the mailbox has this name, or this id."""
+
+
+class MailboxRefused(MailboxError):
+    """The mailbox does not do this, and asking again does not help."""
+
+
+class RequestRefused(MailboxRefused):
+    """The mailbox does not accept what it was given."""
+
+
+class NotAllowed(MailboxRefused):
+    """The mailbox does not let this account do this, whatever it is given."""
+
+
+class UnreadableAnswer(MailboxRefused):
+    """The mailbox answered, and the answer makes no sense, or is too large to be taken."""
+
+    is_too_large = False
+
+
+class MailboxLater(MailboxError):
+    """The mailbox does not do this now. `retry_after` is its own waiting time, when it gave one."""
+
+    def __init__(self, message: str, retry_after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class MailboxBusy(MailboxLater):
+    """Too much was asked of the mailbox in too short a time."""
+
+
+class NoAccess(MailboxLater):
+    """The mailbox lets nobody in for now."""
+
+
+class MailboxFailed(MailboxLater):
+    """The mailbox, or what answers in its place, failed on its own side."""
+
+
+class MailboxUnreachable(MailboxLater):
+    """No answer came, or not the whole of it. What was asked for may have been done nevertheless."""
+
+
+class NeedsPerson(MailboxError):
+    """Nothing can be done with the mailbox until a person has acted; the message says what they have to do."""
 
 
 class AccountUnusable(PostroomError):

@@ -106,7 +106,7 @@ class Call(Generic[T]):
             return special or refusal(self.method, answer.status, answer.headers, answer.content)
         try:
             return self.read({} if self.read is _nothing else _fields(answer.content))
-        except BadAnswer as error:
+        except (BadAnswer, NotFromGmail) as error:
             return error
 
 

@@ -1,6 +1,6 @@
 """Everything that can go wrong between us and Gmail, as one branch of the error tree.
 
-    PostroomError
+    MailboxError
     └── GmailError
         ├── Unauthorized        401: the access token is not accepted, not even a new one
         ├── ConsentLost         the user's consent is gone: only the user can give it again
@@ -21,39 +21,55 @@
         ├── Unreachable         no answer came, or not the whole of it
         ├── NoPermit            something was to be changed without a permit: a fault of ours
         ├── Withheld            part of a batch that the gate did not let out
+        ├── NotFromGmail        not even JSON, or a redirection: something else answers in Gmail's place
+        ├── NoLabels            a list of labels without any: every mailbox has some
         └── BadAnswer           an answer came that Gmail does not give
-            ├── NotFromGmail        not even JSON, or a redirection: something else answers in Gmail's place
             ├── AnswerTooLarge      more bytes than any answer of Gmail has
-            ├── NoLabels            a list of labels without any: every mailbox has some
             └── EndlessPages        page tokens that lead in a circle, or never end
+
+Each is also of one of the kinds of `MailboxError`, which is all that others need to know of it.
 
 No message quotes an access token, a header we sent, or anything out of a mail. Google's own error text may quote what
 it was sent, so only its `reason`, one word, is kept.
 """
 
 from datetime import timedelta
-from uuid import UUID
 
-from postroom.core.errors import Fatal, MessageGone, Parked, PostroomError, Retryable
-from postroom.core.mail.accounts import parking_key
+from postroom.core.errors import (
+    LabelMissing,
+    MailboxBusy,
+    MailboxError,
+    MailboxFailed,
+    MailboxLater,
+    MailboxRefused,
+    MailboxUnreachable,
+    MessageGone,
+    NeedsPerson,
+    NoAccess,
+    NotAllowed,
+    NotInMailbox,
+    PostroomError,
+    RequestRefused,
+    UnreadableAnswer,
+)
 from postroom.gmail.scopes import Consented, level_for, needs_more
 
 # While an app's consent screen is in "Testing", Google ends every consent after seven days.
 TESTING_LIFE = timedelta(days=7)
 
 
-class GmailError(PostroomError):
+class GmailError(MailboxError):
     """The root of all errors of the Gmail client."""
 
 
-class NoPermit(GmailError):
+class NoPermit(GmailError, MailboxRefused):
     """A call that changes the mailbox was made without a permit, or by a client without a gate."""
 
     def __init__(self, call: str) -> None:
         super().__init__(f"{call} changes the mailbox, and was asked for without a permit; nothing was sent")
 
 
-class Withheld(GmailError):
+class Withheld(GmailError, MailboxRefused):
     """The gate did not let this part of a batch out. `why` is what a call alone would raise."""
 
     def __init__(self, call: str, why: PostroomError) -> None:
@@ -61,7 +77,7 @@ class Withheld(GmailError):
         self.why = why
 
 
-class Unauthorized(GmailError):
+class Unauthorized(GmailError, NoAccess):
     """Gmail did not accept the access token."""
 
     def __init__(self, call: str) -> None:
@@ -71,7 +87,7 @@ class Unauthorized(GmailError):
         )
 
 
-class ConsentLost(GmailError):
+class ConsentLost(GmailError, NeedsPerson):
     """The user's consent is gone. `age` is how long it lived, where that is known."""
 
     def __init__(self, account: str, reason: str = "invalid_grant", age: timedelta | None = None) -> None:
@@ -89,18 +105,18 @@ class ConsentLost(GmailError):
         self.reason = reason
 
 
-class TokenUnavailable(GmailError):
+class TokenUnavailable(GmailError, NoAccess):
     """No access token can be had for now."""
 
     def __init__(self, problem: str, retry_after: timedelta | None = None) -> None:
         super().__init__(
             f"no access token could be had: {problem}; it is tried again, "
-            "and if this goes on, check the network connection and the account with `postroom account list`"
+            "and if this goes on, check the network connection and the account with `postroom account list`",
+            retry_after,
         )
-        self.retry_after = retry_after
 
 
-class RateLimited(GmailError):
+class RateLimited(GmailError, MailboxBusy):
     """Too much was asked of Gmail in too short a time. `retry_after` is Google's own waiting time, when it gave one."""
 
     what = "Gmail's rate limit"
@@ -108,9 +124,9 @@ class RateLimited(GmailError):
 
     def __init__(self, call: str, reason: str, retry_after: timedelta | None = None) -> None:
         wait = "later" if retry_after is None else f"in {retry_after.total_seconds():.0f} s"
-        super().__init__(f"{call}: {self.what} is reached ({reason}); it is tried again {wait}, and {self.remedy}")
+        problem = f"{call}: {self.what} is reached ({reason}); it is tried again {wait}, and {self.remedy}"
+        super().__init__(problem, retry_after)
         self.reason = reason
-        self.retry_after = retry_after
 
 
 class QuotaExhausted(RateLimited):
@@ -120,7 +136,7 @@ class QuotaExhausted(RateLimited):
     remedy = "if this happens often, look at the project's quotas in the Google Cloud console"
 
 
-class Forbidden(GmailError):
+class Forbidden(GmailError, NotAllowed):
     """Gmail does not allow this, whatever the user consents to."""
 
     def __init__(self, call: str, reason: str, remedy: str) -> None:
@@ -144,7 +160,7 @@ class ScopeMissing(Forbidden):
         return self if consented is None else ScopeMissing(self.call, self.reason, self.scope, consented)
 
 
-class NotThere(GmailError):
+class NotThere(GmailError, NotInMailbox):
     """What was named by its id is not in the mailbox."""
 
     kind = "what was asked for"
@@ -179,7 +195,7 @@ class ThreadNotFound(NotThere):
     kind = "thread"
 
 
-class HistoryExpired(GmailError):
+class HistoryExpired(GmailError, MailboxLater):
     """Gmail no longer knows the changes since this point; only a full resync tells what the mailbox holds now."""
 
     def __init__(self, start_history_id: int) -> None:
@@ -187,7 +203,7 @@ class HistoryExpired(GmailError):
         self.start_history_id = start_history_id
 
 
-class LabelNotFound(GmailError):
+class LabelNotFound(GmailError, LabelMissing):
     """No label of the mailbox has this name, or this id."""
 
     def __init__(self, name: str) -> None:
@@ -195,7 +211,7 @@ class LabelNotFound(GmailError):
         self.name = name
 
 
-class Refused(GmailError):
+class Refused(GmailError, RequestRefused):
     """Gmail understood the request and does not accept it."""
 
     def __init__(self, call: str, status: int, reason: str, remedy: str) -> None:
@@ -208,19 +224,19 @@ class LabelExists(Refused):
     """A label of this name, or one that conflicts with it, is already there."""
 
 
-class ServerError(GmailError):
+class ServerError(GmailError, MailboxFailed):
     """Gmail failed on its own side."""
 
     def __init__(self, call: str, status: int, retry_after: timedelta | None = None) -> None:
         super().__init__(
             f"{call}: Gmail failed on its own side ({status}); it is tried again, "
-            "and if this goes on, look at Google's status dashboard"
+            "and if this goes on, look at Google's status dashboard",
+            retry_after,
         )
-        self.status = status
-        self.retry_after = retry_after
+        self.code = str(status)
 
 
-class Unreachable(GmailError):
+class Unreachable(GmailError, MailboxUnreachable):
     """No answer came from Gmail, or not the whole of it. What was asked for may have been done nevertheless."""
 
     def __init__(self, call: str, failure: str) -> None:
@@ -230,51 +246,43 @@ class Unreachable(GmailError):
         )
 
 
-class BadAnswer(GmailError):
+def _unreadable(problem: str) -> str:
+    return (
+        f"an answer of Gmail could not be read: {problem}; "
+        "check that the API address is Google's and that no proxy answers in its place"
+    )
+
+
+class NotFromGmail(GmailError, MailboxFailed):
+    """Something else answered in Gmail's place, as the sign-in page of a hotel does."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(_unreadable(problem))
+
+
+class NoLabels(GmailError, MailboxFailed):
+    """A list of labels without any. Every mailbox has those of Gmail itself, so nothing follows from it."""
+
+    def __init__(self) -> None:
+        problem = "labels.list was answered with no labels at all, which no mailbox has; it is asked again"
+        super().__init__(_unreadable(problem))
+
+
+class BadAnswer(GmailError, UnreadableAnswer):
     """The answer is not one that Gmail gives."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"an answer of Gmail could not be read: {problem}; "
-            "check that the API address is Google's and that no proxy answers in its place"
-        )
-
-
-class NotFromGmail(BadAnswer):
-    """Something else answered in Gmail's place, as the sign-in page of a hotel does."""
+        super().__init__(_unreadable(problem))
 
 
 class AnswerTooLarge(BadAnswer):
     """The answer has more bytes than any of Gmail's."""
 
+    is_too_large = True
+
     def __init__(self, call: str, largest: int) -> None:
         super().__init__(f"{call} was answered with more than {largest >> 20} MiB")
 
 
-class NoLabels(BadAnswer):
-    """A list of labels without any. Every mailbox has those of Gmail itself, so nothing follows from it."""
-
-    def __init__(self) -> None:
-        super().__init__("labels.list was answered with no labels at all, which no mailbox has; it is asked again")
-
-
 class EndlessPages(BadAnswer):
     """The pages of a list lead in a circle, or never end."""
-
-
-def job_error_of(error: GmailError, context: str = "", account_id: UUID | None = None) -> Fatal | Retryable | Parked:
-    """How a job ends after `error`. One whose consent is lost waits under the key of its account, if that is known.
-
-    An expired history is no failure of the mailbox's: who syncs catches it and starts anew. Should it come here all the
-    same, another try is right and an end is not.
-    """
-    message = f"{context}: {error}" if context else str(error)
-    match error:
-        case ConsentLost() if account_id is not None:
-            return Parked(parking_key(account_id), message)
-        case RateLimited() | ServerError() | TokenUnavailable():
-            return Retryable(message, after=error.retry_after)
-        case ConsentLost() | Unauthorized() | Unreachable() | NotFromGmail() | NoLabels() | HistoryExpired():
-            return Retryable(message)
-        case _:
-            return Fatal(message)

@@ -1,14 +1,26 @@
-"""A mailbox at Gmail, behind the port that actions use."""
+"""A mailbox at Gmail, behind the port that all providers implement."""
 
 from collections.abc import Collection, Sequence
+from contextlib import aclosing, suppress
 from copy import copy
 
 from postroom.core.actions.permits import Permit
-from postroom.core.mail.mailbox import MailboxLabel, SeenMessage, find_label
+from postroom.core.mail.mailbox import MailboxLabel, Placed, SeenMessage, find_label
 from postroom.gmail import calls
 from postroom.gmail.batched_calls import BatchedCalls
+from postroom.gmail.calls import Call
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import EndlessPages, HistoryExpired, LabelExists, LabelNotFound
+from postroom.gmail.errors import (
+    BadAnswer,
+    EndlessPages,
+    Forbidden,
+    HistoryExpired,
+    LabelExists,
+    LabelNotFound,
+    NotFromGmail,
+    NotThere,
+)
+from postroom.gmail.resources import MessageRef
 
 # How much of the history is read in order to find one message in it.
 MOST_HISTORY_PAGES = 40
@@ -16,7 +28,9 @@ HISTORY_PAGE = 500
 
 
 class GmailMailbox:
-    """A mailbox at Gmail."""
+    """A mailbox at Gmail. A message keeps its id wherever it is put."""
+
+    provider = "gmail"
 
     def __init__(self, client: GmailClient) -> None:
         self._client = client
@@ -53,19 +67,30 @@ class GmailMailbox:
             await pages.aclose()
         return False
 
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
+    async def raw(self, message_id: str) -> bytes:
+        return (await self._client.get_message(message_id, "raw")).raw or b""
+
+    async def find(self, query: str = "", label_ids: Collection[str] = ()) -> list[str]:
+        found: list[str] = []
+        async with aclosing(self._client.message_pages(query, label_ids)) as pages:
+            async for page in pages:
+                found += [each.id for each in page.messages]
+        return found
+
+    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
         if not add and not remove:
             # Gmail refuses a change that changes nothing.
-            return await self.labels_of(message_id)
-        return (
-            await self._gathered.run(calls.modify_message(message_id, add, remove).under(self._permit), message_id)
-        ).label_ids
+            return Placed(message_id, await self.labels_of(message_id))
+        return await self._changed(message_id, calls.modify_message(message_id, add, remove))
 
-    async def trash(self, message_id: str) -> frozenset[str]:
-        return (await self._gathered.run(calls.trash_message(message_id).under(self._permit), message_id)).label_ids
+    async def trash(self, message_id: str) -> Placed:
+        return await self._changed(message_id, calls.trash_message(message_id))
 
-    async def untrash(self, message_id: str) -> frozenset[str]:
-        return (await self._gathered.run(calls.untrash_message(message_id).under(self._permit), message_id)).label_ids
+    async def untrash(self, message_id: str) -> Placed:
+        return await self._changed(message_id, calls.untrash_message(message_id))
+
+    async def _changed(self, message_id: str, call: Call[MessageRef]) -> Placed:
+        return Placed(message_id, (await self._gathered.run(call.under(self._permit), message_id)).label_ids)
 
     async def delete(self, message_id: str) -> None:
         """Deletes for good: there is no way back."""
@@ -86,3 +111,10 @@ class GmailMailbox:
         if not create:
             raise LabelNotFound(name)
         return await self.create_label(name)
+
+    async def display_name(self, address: str) -> str:
+        with suppress(Forbidden, NotThere, BadAnswer, NotFromGmail):
+            for each in await self._client.list_send_as():
+                if each.address.lower() == address.lower():
+                    return each.name
+        return ""

@@ -1,14 +1,10 @@
 """The `action.gmail` job: carries out one action in Gmail."""
 
-from collections.abc import Callable
-
 from postroom.act.executor import Executor
-from postroom.core.actions.permits import Permit
-from postroom.core.errors import Canceled, Fatal, JobError, Parked, ProtectedMail
-from postroom.core.mail.mailbox import Mailbox
-from postroom.gmail.errors import GmailError, job_error_of
+from postroom.core.errors import Canceled, Fatal, JobError, MailboxError, Parked, ProtectedMail
+from postroom.core.mail.mailbox import MailboxUnder, job_error_of
 from postroom.handlers.payload import uuid_field
-from postroom.handlers.traced_mailbox import TracedMailbox
+from postroom.handlers.traced_mailbox import traced
 from postroom.jobs.run import JobRun
 from postroom.store import actions
 from postroom.store.engine.database import Database, Transaction
@@ -17,7 +13,7 @@ from postroom.store.engine.database import Database, Transaction
 class ActionGmail:
     """Loads the action, checks whose it is, carries it out, and leaves it in a terminal state when it cannot be."""
 
-    def __init__(self, executor: Executor, mailbox_of: Callable[[Permit], Mailbox], hourly_cap: int) -> None:
+    def __init__(self, executor: Executor, mailbox_of: MailboxUnder, hourly_cap: int) -> None:
         self._executor = executor
         self._mailbox_of = mailbox_of
         self._hourly_cap = hourly_cap
@@ -42,9 +38,9 @@ class ActionGmail:
 
     async def _carry_out(self, run: JobRun, action: actions.Action) -> actions.Ending:
         try:
-            mailbox = TracedMailbox(self._mailbox_of(run.permit(action.account_id, action.id)))
+            mailbox = traced(await self._mailbox_of(run.permit(action.account_id, action.id)))
             return await self._executor.carry_out(mailbox, run.job, action)
-        except GmailError as error:
+        except MailboxError as error:
             raise job_error_of(error, action.action_type, action.account_id) from error
 
 

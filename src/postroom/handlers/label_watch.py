@@ -11,8 +11,7 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import PostroomError
-from postroom.gmail.client import GmailClient
-from postroom.handlers.labels_sync import as_seen
+from postroom.core.mail.mailbox import MailboxOf
 from postroom.store import labels
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
@@ -26,9 +25,9 @@ EVERY_S = 30.0
 class LabelWatch:
     """Remembers what each mailbox showed last, and writes down what is different."""
 
-    def __init__(self, database: Database, client_of: Callable[[UUID], GmailClient], clock: Clock = wall_clock) -> None:
+    def __init__(self, database: Database, mailbox_of: MailboxOf, clock: Clock = wall_clock) -> None:
         self._database = database
-        self._client_of = client_of
+        self._mailbox_of = mailbox_of
         self._clock = clock
         self._last: dict[UUID, frozenset[labels.SeenLabel]] = {}
 
@@ -51,7 +50,7 @@ class LabelWatch:
         asked_at = self._clock()
         try:
             async with asyncio.timeout(EVERY_S):
-                seen = frozenset(as_seen(await self._client_of(account_id).list_labels()))
+                seen = frozenset(labels.seen(await (await self._mailbox_of(account_id)).labels()))
             if seen == self._last.get(account_id):
                 return False
             synced = await self._database.run(labels.sync_labels(account_id, sorted(seen), self._clock(), asked_at))

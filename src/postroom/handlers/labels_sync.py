@@ -1,13 +1,9 @@
 """The `labels.sync.gmail` job: takes over the labels of a mailbox; a rule whose label is gone is disabled."""
 
-from collections.abc import Callable, Iterable
-from uuid import UUID
-
 import structlog
 
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError, job_error_of
-from postroom.gmail.resources import Label
+from postroom.core.errors import MailboxError
+from postroom.core.mail.mailbox import MailboxOf, job_error_of
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
 from postroom.store import labels
@@ -20,22 +16,18 @@ log = structlog.get_logger()
 class LabelsSyncGmail:
     """Asks the mailbox, and writes what it says."""
 
-    def __init__(self, database: Database, client_of: Callable[[UUID], GmailClient], clock: Clock = wall_clock) -> None:
+    def __init__(self, database: Database, mailbox_of: MailboxOf, clock: Clock = wall_clock) -> None:
         self._database = database
-        self._client_of = client_of
+        self._mailbox_of = mailbox_of
         self._clock = clock
 
     async def __call__(self, run: JobRun) -> None:
         account_id = uuid_field(run.job, "account_id")
         asked_at = self._clock()
         try:
-            found = await self._client_of(account_id).list_labels()
-        except GmailError as error:
+            found = await (await self._mailbox_of(account_id)).labels()
+        except MailboxError as error:
             raise job_error_of(error, "labels.sync", account_id) from error
-        synced = await self._database.run(labels.sync_labels(account_id, as_seen(found), self._clock(), asked_at))
+        synced = await self._database.run(labels.sync_labels(account_id, labels.seen(found), self._clock(), asked_at))
         if synced.disabled:
             log.warning("rules.disabled_for_labels", account=str(account_id), rules=len(synced.disabled))
-
-
-def as_seen(found: Iterable[Label]) -> list[labels.SeenLabel]:
-    return [labels.SeenLabel(each.id, each.name, "system" if each.type == "system" else "user") for each in found]

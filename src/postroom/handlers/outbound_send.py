@@ -5,19 +5,17 @@ canceled with the reason, and nothing has failed.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
 from postroom.core.actions.action import check_parameters, copies_of, recipients_of
-from postroom.core.errors import BadInput, Fatal, JobError, NotFound
+from postroom.core.errors import BadInput, Fatal, JobError, MailboxError, NotFound
 from postroom.core.mail.auto_reply import why_not_answered
+from postroom.core.mail.mailbox import MailboxOf, job_error_of
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.restores import source_key
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import BadAnswer, Forbidden, GmailError, NotThere, job_error_of
 from postroom.handlers.action_gmail import is_the_end, may_begin
 from postroom.handlers.payload import text_field, uuid_field
 from postroom.jobs.run import JobRun
@@ -41,13 +39,13 @@ class OutboundSend:
     def __init__(
         self,
         database: Database,
-        client_of: Callable[[UUID], GmailClient],
+        mailbox_of: MailboxOf,
         hourly_cap: int,
         answer_again: timedelta,
         clock: Clock = wall_clock,
     ) -> None:
         self._database = database
-        self._client_of = client_of
+        self._mailbox_of = mailbox_of
         self._hourly_cap = hourly_cap
         self._answer_again = answer_again
         self._clock = clock
@@ -73,7 +71,7 @@ class OutboundSend:
             if action.action_type == "forward":
                 return await self._forward(run, action, message)
             return await self._reply(run, action, message)
-        except GmailError as error:
+        except MailboxError as error:
             raise job_error_of(error, action.action_type, action.account_id) from error
         except (BadInput, NotFound) as error:
             raise Fatal(str(error)) from None
@@ -82,13 +80,12 @@ class OutboundSend:
         if message.account_email.lower() in hops(message.facts.headers):
             reason = "it was forwarded from here before, and would go round in a circle"
             return outbound.refuse_delivery(run.job, action.id, reason, self._clock())
-        fetched = await self._client_of(action.account_id).get_message(action.provider_message_id, "raw")
+        raw = await (await self._mailbox_of(action.account_id)).raw(action.provider_message_id)
         author = await self._author(message)
         id, now = new_id(), self._clock()
         source = await self._source(action, message, recipients_of(action.parameters))
 
         def build() -> Built:
-            raw = fetched.raw or b""
             letter = parse_message(raw)
             found = message.facts
             files, html = attached_to(raw), html_of(raw)
@@ -114,13 +111,9 @@ class OutboundSend:
         return outbound.admit_delivery(run.job, new, guard, now)
 
     async def _author(self, message: StoredMessage) -> Author:
-        """The name that the user has given himself in Gmail. Where Gmail does not tell, the address alone will do."""
-        address = message.account_email
-        with contextlib.suppress(Forbidden, NotThere, BadAnswer):
-            for each in await self._client_of(message.account_id).list_send_as():
-                if each.address.lower() == address.lower():
-                    return Author(address, each.name)
-        return Author(address)
+        """The account's address, under the name that the user has given themselves in the mailbox."""
+        mailbox = await self._mailbox_of(message.account_id)
+        return Author(message.account_email, await mailbox.display_name(message.account_email))
 
     async def _source(self, action: actions.Action, message: StoredMessage, recipients: Iterable[str]) -> str:
         """Names the mail by what it is about; empty in a database that has no identity yet."""

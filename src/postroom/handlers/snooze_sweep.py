@@ -4,14 +4,12 @@ The database of a mailbox that was snoozed in may have gone back to a time befor
 account. Called when a mailbox is compared with a restored database; it can be called at any time.
 """
 
-from collections.abc import Callable
 from uuid import UUID
 
 import structlog
 
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import LabelNotFound
-from postroom.gmail.mailbox import GmailMailbox
+from postroom.core.errors import LabelMissing
+from postroom.core.mail.mailbox import MailboxOf
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.snooze_wakes import wake_overdue_snoozes
@@ -24,28 +22,20 @@ AT_ONCE = 100
 class SnoozeSweep:
     """Looks at what is under the snooze label. It changes nothing itself: the jobs do, when nothing is paused."""
 
-    def __init__(
-        self,
-        database: Database,
-        client_of: Callable[[UUID], GmailClient],
-        snooze_label: str,
-        clock: Clock = wall_clock,
-    ) -> None:
+    def __init__(self, database: Database, mailbox_of: MailboxOf, snooze_label: str, clock: Clock = wall_clock) -> None:
         self._database = database
-        self._client_of = client_of
+        self._mailbox_of = mailbox_of
         self._snooze_label = snooze_label
         self._clock = clock
 
     async def __call__(self, account_id: UUID) -> int:
         """How many messages are woken. They are listed before their jobs are read: what is hidden has one by then."""
-        client = self._client_of(account_id)
+        mailbox = await self._mailbox_of(account_id)
         try:
-            label_id = await GmailMailbox(client).label_id(self._snooze_label, create=False)
-        except LabelNotFound:
+            label_id = await mailbox.label_id(self._snooze_label, create=False)
+        except LabelMissing:
             return 0
-        listed: list[str] = []
-        async for page in client.message_pages(label_ids=[label_id]):
-            listed += [each.id for each in page.messages]
+        listed = await mailbox.find(label_ids=[label_id])
         woken = 0
         for at in range(0, len(listed), AT_ONCE):
             ids = listed[at : at + AT_ONCE]

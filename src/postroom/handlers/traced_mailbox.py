@@ -1,53 +1,27 @@
 """A mailbox whose every use is a span. The span says what was asked for, not of which message or label."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
-from postroom.core.mail.mailbox import Mailbox, MailboxLabel, SeenMessage
+from postroom.core.mail.mailbox import Mailbox
 from postroom.telemetry.tracing import span
 
 
-class TracedMailbox:
+def traced(mailbox: Mailbox) -> Mailbox:
     """The same mailbox, with its uses told to the tracer."""
+    return cast("Mailbox", _Traced(mailbox))
 
+
+class _Traced:
     def __init__(self, mailbox: Mailbox) -> None:
+        self.provider = mailbox.provider
         self._mailbox = mailbox
 
-    async def labels_of(self, message_id: str) -> frozenset[str]:
-        with span("gmail labels_of"):
-            return await self._mailbox.labels_of(message_id)
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method: Callable[..., Awaitable[Any]] = getattr(self._mailbox, name)
 
-    async def look_at(self, message_id: str) -> SeenMessage:
-        with span("gmail look_at"):
-            return await self._mailbox.look_at(message_id)
+        async def spanned(*arguments: Any, **named: Any) -> Any:
+            with span(f"{self.provider} {name}"):
+                return await method(*arguments, **named)
 
-    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
-        with span("gmail entered_inbox_since"):
-            return await self._mailbox.entered_inbox_since(message_id, history_id)
-
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
-        with span("gmail modify"):
-            return await self._mailbox.modify(message_id, add, remove)
-
-    async def trash(self, message_id: str) -> frozenset[str]:
-        with span("gmail trash"):
-            return await self._mailbox.trash(message_id)
-
-    async def untrash(self, message_id: str) -> frozenset[str]:
-        with span("gmail untrash"):
-            return await self._mailbox.untrash(message_id)
-
-    async def delete(self, message_id: str) -> None:
-        with span("gmail delete"):
-            await self._mailbox.delete(message_id)
-
-    async def labels(self) -> Sequence[MailboxLabel]:
-        with span("gmail labels"):
-            return await self._mailbox.labels()
-
-    async def create_label(self, name: str) -> str:
-        with span("gmail create_label"):
-            return await self._mailbox.create_label(name)
-
-    async def label_id(self, name: str, create: bool = True) -> str:
-        with span("gmail label_id"):
-            return await self._mailbox.label_id(name, create)
+        return spanned

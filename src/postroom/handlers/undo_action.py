@@ -1,17 +1,14 @@
 """The `undo.action` job: reverses one action, and then, if it says so, older ones on the same message."""
 
-from collections.abc import Callable
 from uuid import UUID
 
 from postroom.act.undo import UndoService
-from postroom.core.actions.permits import Permit
-from postroom.core.errors import Fatal, JobError
+from postroom.core.errors import Fatal, JobError, MailboxError
 from postroom.core.jobs.job import Job
-from postroom.core.mail.mailbox import Mailbox
-from postroom.gmail.errors import GmailError, job_error_of
+from postroom.core.mail.mailbox import MailboxUnder, job_error_of
 from postroom.handlers.action_gmail import is_the_end
 from postroom.handlers.payload import uuid_field
-from postroom.handlers.traced_mailbox import TracedMailbox
+from postroom.handlers.traced_mailbox import traced
 from postroom.jobs.run import JobRun
 from postroom.store import actions, undos
 from postroom.store.engine.ids import new_id
@@ -20,7 +17,7 @@ from postroom.store.engine.ids import new_id
 class UndoAction:
     """The record of the undo first, then the mailbox, then the end of both; a failed one is left to be asked again."""
 
-    def __init__(self, undoing: UndoService, mailbox_of: Callable[[Permit], Mailbox]) -> None:
+    def __init__(self, undoing: UndoService, mailbox_of: MailboxUnder) -> None:
         self._undoing = undoing
         self._mailbox_of = mailbox_of
 
@@ -51,9 +48,9 @@ class UndoAction:
         account_id = undo.original.account_id
         try:
             permit = run.permit(account_id, undo.id, gives_back=True)
-            mailbox = TracedMailbox(self._mailbox_of(permit))
+            mailbox = traced(await self._mailbox_of(permit))
             return await self._undoing.put_back(mailbox, run.job, undo, then)
-        except GmailError as error:
+        except MailboxError as error:
             raise job_error_of(error, "undo", account_id) from error
 
 

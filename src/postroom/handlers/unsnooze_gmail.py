@@ -1,17 +1,14 @@
 """The `unsnooze.gmail` job: a snoozed message comes back to the inbox at its time."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 from uuid import UUID
 
 from postroom.act.undo import wake
-from postroom.core.actions.permits import Permit
-from postroom.core.errors import Fatal, JobError, NotFound, Parked, Retryable
+from postroom.core.errors import Fatal, JobError, LabelMissing, MailboxError, NotFound, Parked, Retryable
 from postroom.core.mail.accounts import parking_key
-from postroom.core.mail.mailbox import Mailbox
-from postroom.gmail.errors import GmailError, LabelNotFound, job_error_of
+from postroom.core.mail.mailbox import Mailbox, MailboxUnder, job_error_of
 from postroom.handlers.payload import text_field, uuid_field
-from postroom.handlers.traced_mailbox import TracedMailbox
+from postroom.handlers.traced_mailbox import traced
 from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses
 from postroom.store.engine.clock import Clock, wall_clock
@@ -26,7 +23,7 @@ class UnsnoozeGmail:
     def __init__(
         self,
         database: Database,
-        mailbox_of: Callable[[Permit], Mailbox],
+        mailbox_of: MailboxUnder,
         snooze_label: str,
         clock: Clock = wall_clock,
     ) -> None:
@@ -43,14 +40,15 @@ class UnsnoozeGmail:
             return
         snooze = await self._snooze_of(run)
         try:
-            mailbox = TracedMailbox(self._mailbox_of(run.permit(account_id, gives_back=True)))
+            mailbox = traced(await self._mailbox_of(run.permit(account_id, gives_back=True)))
             label_ids = await self._label_ids(run, mailbox)
-            labels = await wake(mailbox, gmail_id, label_ids, snooze.hidden_at, was_hidden=snooze.was_hidden)
-        except GmailError as error:
+            placed = await wake(mailbox, gmail_id, label_ids, snooze.hidden_at, was_hidden=snooze.was_hidden)
+        except MailboxError as error:
             raise _kept_trying(job_error_of(error, "unsnooze", account_id)) from error
         except Fatal as error:  # the account was removed: should it be connected again, its mail still has to come back
             raise Parked(parking_key(account_id), str(error)) from error
-        await run.complete(actions.end_awakened(run.job, id, labels, self._clock()))
+        labels, moved_to = (None, None) if placed is None else (placed.labels, placed.moved_from(gmail_id))
+        await run.complete(actions.end_awakened(run.job, id, labels, self._clock(), moved_to))
 
     async def _message(self, run: JobRun, account_id: UUID) -> tuple[UUID | None, str]:
         """Its id and Gmail's. One that a sweep has found in the mailbox need not be stored."""
@@ -86,7 +84,7 @@ class UnsnoozeGmail:
             return frozenset({named})
         try:
             return frozenset({await mailbox.label_id(self._snooze_label, create=False)})
-        except LabelNotFound:
+        except LabelMissing:
             return frozenset()
 
 

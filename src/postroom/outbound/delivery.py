@@ -20,7 +20,7 @@ import structlog
 
 from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.errors import Canceled, LeaseLost, Parked, PostroomError, ProtectedMail, StoreError
-from postroom.outbound.carrier import Carrier, DraftKept
+from postroom.core.mail.carrier import Carrier, CarrierUnder, DraftKept
 from postroom.outbound.holding import while_renewed
 from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
 from postroom.store import accounts, pauses
@@ -63,7 +63,7 @@ class Sender:
     def __init__(
         self,
         database: Database,
-        carrier_of: Callable[[Permit], Carrier],
+        carrier_of: CarrierUnder,
         pace: Pace | None = None,
         clock: Clock = wall_clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -140,7 +140,7 @@ class Delivery:
         database: Database,
         leased: store.LeasedDelivery,
         lease: HeldLease,
-        carrier_of: Callable[[Permit], Carrier],
+        carrier_of: CarrierUnder,
         pace: Pace,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
@@ -187,7 +187,7 @@ class Delivery:
             return
         if self.before_sending is not None:
             await self._ask(self.before_sending(leased.account_id))
-        carrier = self._carrier_of(Permit(leased.account_id, self._lease, None, leased.hold, leased.action_id))
+        carrier = await self._carrier_of(Permit(leased.account_id, self._lease, None, leased.hold, leased.action_id))
         if self._draft_id is not None and not await self._ask(carrier.has_draft(self._draft_id)):
             await self._look_for_it(carrier)
             return
@@ -251,7 +251,7 @@ class Delivery:
         if self._leased.attempts > 1:
             # A lost answer may have left a second draft behind. If it cannot be taken away now, it does no harm.
             with self._tidying():
-                tidy = self._tidy_carrier()
+                tidy = await self._tidy_carrier()
                 for spare in await self._ask(carrier.drafts_of(self._leased.id)):
                     await self._delete(tidy, spare.id)
 
@@ -264,7 +264,7 @@ class Delivery:
         """Once it is written down that it will not be sent: before, a draft that is gone would seem to be sent."""
         if self._draft_id is not None:
             with self._tidying():
-                await self._delete(self._tidy_carrier(), self._draft_id)
+                await self._delete(await self._tidy_carrier(), self._draft_id)
 
     @contextlib.contextmanager
     def _tidying(self) -> Generator[None]:
@@ -274,9 +274,9 @@ class Delivery:
         except Exception as error:
             log.info("outbound.draft_left", delivery=self._leased.id, error=type(error).__name__)
 
-    def _tidy_carrier(self) -> Carrier:
+    async def _tidy_carrier(self) -> Carrier:
         """For our own drafts, once the mail has ended: neither its lease nor its action stands any more."""
-        return self._carrier_of(Permit(self._leased.account_id, self._lease))
+        return await self._carrier_of(Permit(self._leased.account_id, self._lease))
 
     async def _delete(self, carrier: Carrier, draft_id: str) -> None:
         """The kill switch is read right before: a draft too is something of the user's."""

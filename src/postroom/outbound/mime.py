@@ -28,11 +28,10 @@ from postroom.core.actions.action import LONGEST_SUBJECT, copies_of, is_address,
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.auto_reply import answer_goes_to
+from postroom.core.mail.carrier import MARK, SOURCE
 from postroom.core.mail.tiers import Headers, message_ids, values
 from postroom.outbound.attachments import Attached, Attachment, given_attachments
 
-MARK = "X-Postroom-Delivery"
-SOURCE = "X-Postroom-Source"
 LONGEST_ID = 250
 MOST_REFERENCES = 20
 MOST_HOPS = 20

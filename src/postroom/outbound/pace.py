@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from postroom.core.errors import BadInput, Fatal, Retryable
-from postroom.gmail.errors import RateLimited, Refused, ServerError, TokenUnavailable
+from postroom.core.errors import BadInput, Fatal, MailboxLater, RequestRefused, Retryable
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def wait_after(attempts: int, pace: Pace, asked_for: timedelta | None = None) ->
 def asked_to_wait(error: BaseException) -> timedelta | None:
     """The waiting time that came with a refusal."""
     match error:
-        case RateLimited() | ServerError() | TokenUnavailable():
+        case MailboxLater():
             return error.retry_after
         case Retryable():
             return error.after
@@ -50,4 +49,4 @@ def asked_to_wait(error: BaseException) -> timedelta | None:
 
 def is_refusal(error: BaseException) -> bool:
     """Whether the mail itself was not accepted, so that trying again would not help."""
-    return isinstance(error, Refused | BadInput | Fatal)
+    return isinstance(error, RequestRefused | BadInput | Fatal)

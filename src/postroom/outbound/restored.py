@@ -16,9 +16,9 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import PostroomError, StoreError
+from postroom.core.mail.carrier import SentMailboxOf
 from postroom.core.mail.restores import is_from
 from postroom.core.roles import Role
-from postroom.outbound.carrier import SentMailbox
 from postroom.outbound.delivery import RestoreSuspected
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
@@ -50,7 +50,7 @@ class RestoreWatch:
         self,
         database: Database,
         folder: Path,
-        mailbox_of: Callable[[UUID], SentMailbox],
+        mailbox_of: SentMailboxOf,
         pace: RestorePace | None = None,
         clock: Clock = wall_clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -110,7 +110,7 @@ class RestoreWatch:
         if (wait := (ready_at - self._clock()).total_seconds()) > 0:
             await self._sleep(min(wait, self._pace.settle.total_seconds()))
         try:
-            mailbox = self._mailbox_of(check.account_id)
+            mailbox = await self._mailbox_of(check.account_id)
             # Drafts first: one that is sent meanwhile is then in sent mail too, and sent mail counts.
             drafts = await mailbox.marked_drafts()
             sent = await mailbox.sent_since(check.window.since - MARGIN)
@@ -137,7 +137,7 @@ class RestoreWatch:
             if account_id in self._looked_at:
                 return
             instance_id = (self._timeline or await self.observe()).instance_id
-            newest = await self._mailbox_of(account_id).newest_sent()
+            newest = await (await self._mailbox_of(account_id)).newest_sent()
             ours = [each.delivery_id for each in newest if is_from(instance_id, each.source_key)]
             if await self._database.run(unknown_deliveries(ours)):
                 timeline = await self._database.run(suspect_restore(_signature(), self._clock()))

@@ -190,27 +190,43 @@ def keep_pre_image(
 
 @transaction
 def complete_action(
-    job: Job, id: UUID, labels: frozenset[str] | None, undo_hint: Mapping[str, Any], now: datetime
+    job: Job,
+    id: UUID,
+    labels: frozenset[str] | None,
+    undo_hint: Mapping[str, Any],
+    now: datetime,
+    moved_to: str | None = None,
 ) -> Script[None]:
-    """Done: the action, what we know of the message, and the job. Without labels it is gone for good."""
+    """Done: the action, what we know of the message, and the job. Without labels it is gone for good.
+
+    `moved_to` is its id in the mailbox, where the change gave it a new one.
+    """
     yield from completing_one(job, now)
-    yield from completing_action(id, labels, undo_hint, now)
+    yield from completing_action(id, labels, undo_hint, now, moved_to)
 
 
 def completing_action(
-    id: UUID, labels: frozenset[str] | None, undo_hint: Mapping[str, Any], now: datetime
+    id: UUID, labels: frozenset[str] | None, undo_hint: Mapping[str, Any], now: datetime, moved_to: str | None = None
 ) -> Script[None]:
     """Part of a transaction."""
     rows = yield sql("complete_action", id, json_text(undo_hint), now)
     if not rows:
         raise Fatal(f"action {id} was ended while it was carried out; what it changed is in its pre-image")
     message_id, account_id = map(as_uuid, rows[0])
-    if labels is None:
-        yield sql("mark_message_deleted", message_id, now)
-    else:
-        yield sql("update_message_labels", message_id, json_text(sorted(labels)), now)
+    yield from _now_placed(message_id, labels, moved_to, now)
+    if labels is not None:
         yield from noticing_labels(account_id, labels, now)
     yield Notify(CHANNEL, "completed")
+
+
+def _now_placed(id: UUID, labels: frozenset[str] | None, moved_to: str | None, now: datetime) -> Script[None]:
+    """What the mailbox has told of the message; without labels it is gone."""
+    if labels is None:
+        yield sql("mark_message_deleted", id, now)
+    else:
+        yield sql("update_message_labels", id, json_text(sorted(labels)), now)
+    if moved_to is not None:
+        yield sql("move_message", id, moved_to, now)
 
 
 @query
@@ -233,7 +249,9 @@ def has_slept_through(id: UUID, now: datetime) -> Script[bool]:
 
 
 @transaction
-def end_awakened(job: Job, message_id: UUID | None, labels: frozenset[str] | None, now: datetime) -> Script[None]:
+def end_awakened(
+    job: Job, message_id: UUID | None, labels: frozenset[str] | None, now: datetime, moved_to: str | None = None
+) -> Script[None]:
     """A snoozed message is back, or gone: what we know of it, and the end of the job that woke it.
 
     Without a message, it is one that is not stored.
@@ -241,10 +259,7 @@ def end_awakened(job: Job, message_id: UUID | None, labels: frozenset[str] | Non
     yield from completing_one(job, now)
     if message_id is None:
         return
-    if labels is None:
-        yield sql("mark_message_deleted", message_id, now)
-    else:
-        yield sql("update_message_labels", message_id, json_text(sorted(labels)), now)
+    yield from _now_placed(message_id, labels, moved_to, now)
     yield Notify(CHANNEL, "awakened")
 
 

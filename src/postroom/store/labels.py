@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
+from postroom.core.mail.mailbox import MailboxLabel
 from postroom.core.rules.rule import labels_used
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, rows_text
@@ -47,6 +48,11 @@ class SeenLabel(NamedTuple):
     provider_label_id: str
     name: str
     kind: str
+
+
+def seen(labels: Iterable[MailboxLabel]) -> list[SeenLabel]:
+    """The labels of a mailbox as they are kept."""
+    return [SeenLabel(each.id, each.name, "system" if each.is_system else "user") for each in labels]
 
 
 class LabelsSynced(NamedTuple):

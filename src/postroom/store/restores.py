@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from postroom.core.mail.carrier import MarkedDraft, SentMail
 from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doubt_about
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import as_time
@@ -38,24 +39,6 @@ class PendingCheck(NamedTuple):
     account_state: str
     epoch: int
     window: RestoredWindow
-
-
-class SentMail(NamedTuple):
-    """A mail of ours in the mailbox's sent mail. `answered` is whom it answered, if it is an automatic reply."""
-
-    id: str
-    delivery_id: UUID
-    source_key: str | None
-    sent_at: datetime
-    answered: str | None = None
-
-
-class MarkedDraft(NamedTuple):
-    """A mail of ours that is still a draft, and so was not sent."""
-
-    id: str
-    message_id: str
-    delivery_id: UUID
 
 
 @dataclass(slots=True)

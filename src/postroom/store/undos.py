@@ -119,16 +119,17 @@ def complete_undo(
     next_undo: NewJob | None,
     now: datetime,
     wake: UUID | None = None,
+    moved_to: str | None = None,
 ) -> Script[None]:
     """The undo, what we know of the message and the job end together; an older action of the message comes next.
 
     `wake` is the job that was to wake the message. It is taken before the message is, as that job itself does: so
-    neither waits for the other.
+    neither waits for the other. `moved_to` is as for `complete_action`.
     """
     yield from completing_one(job, now)
     if wake is not None:
         yield from _cancel_wake(wake, now)
-    yield from completing_action(undo, labels, hint, now)
+    yield from completing_action(undo, labels, hint, now, moved_to)
     if next_undo is not None:
         yield from enqueue_many.script([next_undo], now)
 

@@ -14,6 +14,7 @@ from postroom.core.errors import (
     Conflict,
     IntakeRefused,
     LeaseLost,
+    MailboxLater,
     NotFound,
     PostroomError,
     Refused,
@@ -21,7 +22,6 @@ from postroom.core.errors import (
     StoreError,
     VaultError,
 )
-from postroom.gmail.errors import TokenUnavailable
 from postroom.switchboard.tools.untrusted import harmless
 
 Code = Literal[
@@ -119,7 +119,7 @@ def problem_of(error: Exception) -> Problem:
             return Problem("no_room", "server", "nothing new is accepted now", f"try again in {seconds:g} s", seconds)
         case AccountUnusable():
             return Problem("account_unusable", error.field, error.problem, error.remedy, ACCOUNT_RETRY_AFTER_S)
-        case TokenUnavailable():
+        case MailboxLater():
             return Problem("unavailable", "server", str(error), f"try again in {RETRY_AFTER_S} s", RETRY_AFTER_S)
         case StoreError():
             return UNAVAILABLE

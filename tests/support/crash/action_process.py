@@ -43,6 +43,7 @@ from support.crash.action_cases import SNOOZED_FOR, Case
 from support.crash.action_steps import Death, MortalDatabase, MortalTransport, Step
 from support.fork_server import run_as_child
 from support.gates import owners_client
+from support.mailboxes import given
 from support.processes import announce
 
 CAP = 20
@@ -94,10 +95,10 @@ class Postroom:
         executor = Executor(database, self._catalogue, clock)
         handlers = {
             "classify": Classify(database, self._catalogue, clock),
-            "action.gmail": ActionGmail(executor, mailbox.under, CAP),
-            "undo.action": UndoAction(UndoService(database, self._catalogue, clock), mailbox.under),
+            "action.gmail": ActionGmail(executor, given(mailbox.under), CAP),
+            "undo.action": UndoAction(UndoService(database, self._catalogue, clock), given(mailbox.under)),
             "labels.sync.gmail": _asked_for_labels,
-            "unsnooze.gmail": UnsnoozeGmail(database, mailbox.under, DEFAULT_SNOOZE_LABEL, clock),
+            "unsnooze.gmail": UnsnoozeGmail(database, given(mailbox.under), DEFAULT_SNOOZE_LABEL, clock),
         }
         self.worker = Worker(database, self._catalogue, handlers, OPTIONS, clock)
         self._scheduler = Scheduler(database, self._catalogue, (), clock)

@@ -18,8 +18,8 @@ from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.spending import RememberedQuota
 from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.sent_index import SentIndex
 from postroom.connectors.mcp_switchboard import switchboard_at
-from postroom.connectors.sent_index import SentIndex
 from postroom.gmail.client import GmailClient
 from support.fast_time import FastTime
 from support.fork_server import run_as_child

@@ -17,6 +17,7 @@ from postroom.act.executor import Executor
 from postroom.compose.gate import MailboxGate
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import Catalogue, JobType
+from postroom.gmail.carrier import GmailCarrier
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.transport import CheckedClient
@@ -27,12 +28,12 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.outbound.carrier import GmailCarrier
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from support.fork_server import run_as_child
+from support.mailboxes import always, given
 from support.patience import PATIENCE_S
 from support.processes import announce
 
@@ -61,8 +62,8 @@ async def main(arguments: argparse.Namespace) -> None:
         client = GmailClient(http, arguments.gmail, token, gate=gate)
         mailbox = GmailMailbox(client)
         handlers = {
-            "action.gmail": ActionGmail(Executor(database, TYPES, wall_clock), mailbox.under, CAP),
-            "outbound.send": OutboundSend(database, lambda _id: client, CAP, timedelta(days=7)),
+            "action.gmail": ActionGmail(Executor(database, TYPES, wall_clock), given(mailbox.under), CAP),
+            "outbound.send": OutboundSend(database, always(mailbox), CAP, timedelta(days=7)),
         }
         worker = Worker(database, TYPES, handlers, OPTIONS)
         leadership = Leadership(
@@ -70,7 +71,7 @@ async def main(arguments: argparse.Namespace) -> None:
         )
         lease = timedelta(seconds=arguments.lease)
         pace = replace(PACE, lease=lease, renew=lease / 3)
-        sender = Sender(database, lambda permit: GmailCarrier(client.under(permit)), pace)
+        sender = Sender(database, given(lambda permit: GmailCarrier(client.under(permit))), pace)
         announce("ready")
         await asyncio.gather(worker.run(), leadership.run(), sender.run())
 

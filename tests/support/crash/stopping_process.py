@@ -18,8 +18,9 @@ from uuid import UUID
 from postroom.compose.gate import MailboxGate
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import Catalogue, JobType
+from postroom.core.mail.mailbox import job_error_of
 from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError, job_error_of
+from postroom.gmail.errors import GmailError
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota
 from postroom.gmail.terms import PRICES, Terms

@@ -89,7 +89,7 @@ async def complete_undo(setup: JobSetup) -> Transaction[Any]:
     await setup.database.run(undos.begin_undo(job, original, account.id, undo, setup.clock()))
     hint, wake = irreversible_hint("apply_label"), setup.new(key="wake")
     await setup.database.run(jobs.enqueue_many([wake], setup.clock()))
-    return undos.complete_undo(job, undo, LABELS, hint, setup.new(key="next"), setup.clock(), wake.id)
+    return undos.complete_undo(job, undo, LABELS, hint, setup.new(key="next"), setup.clock(), wake.id, "moved")
 
 
 async def enqueue_undos(setup: JobSetup) -> Transaction[Any]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.mail.carrier import MarkedDraft, SentMail
 from postroom.core.roles import Role
 from postroom.store import pauses, prohibitions, protection, restores, rules, timeline, tokens
 from postroom.store import snooze_wakes as wakings
@@ -56,10 +57,10 @@ async def settle_restored(setup: JobSetup) -> Transaction[Any]:
     check = await restored(setup)
     now = setup.clock.forward(60)
     found = [
-        restores.SentMail("18c1", sent.id, None, now),
-        restores.SentMail("18c2", new_id(), "a-key", now - timedelta(minutes=1), SENDER),
+        SentMail("18c1", sent.id, None, now),
+        SentMail("18c2", new_id(), "a-key", now - timedelta(minutes=1), SENDER),
     ]
-    drafts = [restores.MarkedDraft("r-1", "18c3", draft.id)]
+    drafts = [MarkedDraft("r-1", "18c3", draft.id)]
     return restores.settle_restored(check, found, drafts, new_id(), signed(), now)
 
 

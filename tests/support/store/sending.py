@@ -12,15 +12,15 @@ from uuid import UUID
 
 from postroom.core.errors import LeaseLost, StoreError
 from postroom.core.lifecycle import DELIVERY
+from postroom.core.mail.carrier import MARK, DraftKept
 from postroom.gmail.errors import RateLimited, Refused, ServerError, Unreachable
-from postroom.outbound.carrier import DraftKept
 from postroom.outbound.delivery import Delivery
-from postroom.outbound.mime import MARK
 from postroom.outbound.pace import Pace
 from postroom.store import actions, outbound, pauses
 from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
 from postroom.store.engine.ids import new_id
 from support.gates import LASTING
+from support.mailboxes import always
 from support.store.fault_cases_outbound import (
     admitted,
     stored,
@@ -160,9 +160,7 @@ class Run:
         leased = await self.setup.database.run(outbound.lease_deliveries(new_id(), 2, now, now + PACE.lease))
         await self.look()
         for each in leased:
-            delivery = Delivery(
-                self.database, each, LASTING, lambda _permit: self.post, PACE, self.setup.clock, self.sleep
-            )
+            delivery = Delivery(self.database, each, LASTING, always(self.post), PACE, self.setup.clock, self.sleep)
             with contextlib.suppress(Killed, StoreError, LeaseLost):
                 await delivery.attempt()
             await self.look()

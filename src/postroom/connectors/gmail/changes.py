@@ -4,10 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from postroom.connectors.mail.ingester import NOT_MAIL
 from postroom.gmail.resources import HistoryRecord, LabelChange, MessageRef
-
-# What is no mail yet, or no mail any more. When it loses these labels, it may become mail.
-NOT_MAIL = frozenset({"DRAFT", "CHAT", "TRASH", "SPAM"})
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from postroom.connectors.gmail.changes import changes_in
-from postroom.connectors.gmail.mail_ingester import MailIngester
-from postroom.connectors.gmail.message_reader import MessageReader
+from postroom.connectors.mail.ingester import MailIngester
+from postroom.connectors.mail.message_reader import MessageReader
 from postroom.gmail.client import GmailClient
 
 RECORDS_PER_PAGE = 500

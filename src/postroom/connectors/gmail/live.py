@@ -12,22 +12,26 @@ from pathlib import Path
 import structlog
 
 from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.correspondents import Correspondents
 from postroom.connectors.gmail.follow import follow
 from postroom.connectors.gmail.hints import Hints, NoHints, Waiting
 from postroom.connectors.gmail.look_back import LookBack, window_start
-from postroom.connectors.gmail.mail_ingester import IngestResult, MailIngester
-from postroom.connectors.gmail.message_reader import MessageReader
-from postroom.connectors.gmail.sent_mail import FIRST, SentMail
+from postroom.connectors.mail.correspondents import Correspondents
 from postroom.connectors.mail.ingested_ids import IngestedIds
+from postroom.connectors.mail.ingester import IngestResult, MailIngester
 from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.message_reader import MessageReader
 from postroom.connectors.mail.refused import RefusedMail
+from postroom.connectors.mail.sent_mail import FIRST, SentMail
 from postroom.connectors.mail.set_aside import SetAside
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.connectors.switchboard_client import SwitchboardClient
 from postroom.core.errors import (
     AccountUnusable,
     IntakeRefused,
+    MailboxError,
+    MailboxLater,
+    NeedsPerson,
+    NotAllowed,
     PostroomError,
     Refused,
     SettingsError,
@@ -38,21 +42,15 @@ from postroom.core.mail.accounts import same_mailbox
 from postroom.core.tally import Tally
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import (
-    ConsentLost,
     EndlessPages,
-    Forbidden,
-    GmailError,
     HistoryExpired,
-    RateLimited,
-    ServerError,
-    TokenUnavailable,
 )
 
 log = structlog.get_logger()
 
 LONGEST_PAUSE = timedelta(seconds=60)
 # What no patience cures: the user, or whoever runs this, has to act.
-NEEDS_A_PERSON = (Refused, AccountUnusable, ConsentLost, Forbidden)
+NEEDS_A_PERSON = (Refused, AccountUnusable, NeedsPerson, NotAllowed)
 
 
 CONTACTS_MISSING = "the contacts are missing or too old: mail from people you know gets the tier of other mail"
@@ -223,9 +221,9 @@ class GmailConnector:
         match error:
             case IntakeRefused():
                 return error.retry_after
-            case RateLimited() | ServerError() | TokenUnavailable() if error.retry_after is not None:
+            case MailboxLater() if error.retry_after is not None:
                 return error.retry_after
-            case GmailError() | StoreError() | SwitchboardUnavailable() | Refused() | OSError():
+            case MailboxError() | StoreError() | SwitchboardUnavailable() | Refused() | OSError():
                 return min(LONGEST_PAUSE, poll * 2 ** min(troubles, 10))
             case _:
                 return LONGEST_PAUSE

@@ -23,8 +23,8 @@ from datetime import datetime, timedelta
 import structlog
 
 from postroom.connectors.checkpoint import Checkpoint, LookBackState
-from postroom.connectors.gmail.message_reader import MessageReader
 from postroom.connectors.mail.dates import MessageDates
+from postroom.connectors.mail.message_reader import MessageReader
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import EndlessPages

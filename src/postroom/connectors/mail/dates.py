@@ -4,31 +4,29 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from postroom.connectors.checkpoint import ListPosition
-from postroom.connectors.gmail.message_reader import NOT_ITS_OWN
-from postroom.connectors.mail.fetch import CHUNK
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import BadAnswer, GmailError, NotThere, ServerError
-from postroom.gmail.resources import Message
+from postroom.connectors.mail.message_reader import NOT_ITS_OWN
+from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
+from postroom.core.errors import MailboxError, MailboxFailed, NotInMailbox, UnreadableAnswer
 
-# There are messages that Gmail fails to give for ever; when so many fail in a row, it is Gmail that fails.
+# There are messages that a mailbox fails to give for ever; when so many fail in a row, it is the mailbox that fails.
 MOST_FAILURES = 3
 
 
 class MessageDates:
-    """Asks Gmail for the dates of messages of one mailbox."""
+    """Asks one mailbox for the dates of its messages."""
 
-    def __init__(self, client: GmailClient) -> None:
-        self._client = client
+    def __init__(self, source: MailSource) -> None:
+        self._source = source
 
     async def last(self, ids: Sequence[str]) -> ListPosition | None:
         """The last message of a page whose date can be told; None when there is none."""
         failures = 0
         for id in reversed(ids[-CHUNK:]):
             try:
-                return ListPosition(id, (await self._client.get_message(id, "minimal")).internal_date)
-            except NotThere:
+                return ListPosition(id, (await self._source.get_message(id, "minimal")).internal_date)
+            except NotInMailbox:
                 continue
-            except (ServerError, BadAnswer):
+            except (MailboxFailed, UnreadableAnswer):
                 failures += 1
                 if failures == MOST_FAILURES:
                     raise
@@ -61,13 +59,15 @@ class MessageDates:
         return [*ids[:start], *(id for id in between if (date := dates.get(id)) is None or date >= since)]
 
     async def _read(self, ids: Sequence[str]) -> dict[str, datetime | None]:
-        """Dates by ids; None where Gmail does not give the message. Raises when it gives none at all."""
-        outcomes = await self._client.get_messages(ids, "minimal") if ids else []
-        failures = [each for each in outcomes if isinstance(each, GmailError) and not isinstance(each, NotThere)]
+        """Dates by ids; None where the mailbox does not give the message. Raises when it gives none at all."""
+        outcomes: Sequence[SourceMessage | MailboxError] = (
+            await self._source.get_messages(ids, "minimal") if ids else ()
+        )
+        failures = [each for each in outcomes if isinstance(each, MailboxError) and not isinstance(each, NotInMailbox)]
         for error in failures:
             if isinstance(error, NOT_ITS_OWN) or len(failures) == len(outcomes):
                 raise error
         return {
-            id: each.internal_date if isinstance(each, Message) else None
+            id: None if isinstance(each, MailboxError) else each.internal_date
             for id, each in zip(ids, outcomes, strict=True)
         }

@@ -5,18 +5,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from postroom.gmail.calls import Format
-from postroom.gmail.client import PARTS, GmailClient
-from postroom.gmail.errors import AnswerTooLarge, BadAnswer, GmailError, MessageNotFound, NotFromGmail, Unreachable
-from postroom.gmail.resources import Message
-
-CHUNK = PARTS
+from postroom.connectors.mail.source import Form, MailSource, SourceMessage
+from postroom.core.errors import MailboxError, MailboxUnreachable, MessageGone, UnreadableAnswer
 
 
 class FetchedMessage(NamedTuple):
     """A message; `problem` says why it did not come in the usual form."""
 
-    message: Message
+    message: SourceMessage
     problem: str | None = None
 
 
@@ -26,11 +22,11 @@ class FetchResult:
 
     read: list[FetchedMessage] = field(default_factory=list[FetchedMessage])
     gone: list[str] = field(default_factory=list[str])
-    unreadable: dict[str, GmailError] = field(default_factory=dict[str, GmailError])
-    left: dict[str, GmailError] = field(default_factory=dict[str, GmailError])
+    unreadable: dict[str, MailboxError] = field(default_factory=dict[str, MailboxError])
+    left: dict[str, MailboxError] = field(default_factory=dict[str, MailboxError])
 
 
-async def fetch(client: GmailClient, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
+async def fetch(source: MailSource, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
     """All of them, request by request: what one has brought comes before the next is made.
 
     An error of a whole request is raised. But a connection may break once: to begin the round anew would cost more.
@@ -39,48 +35,45 @@ async def fetch(client: GmailClient, ids: Sequence[str]) -> AsyncGenerator[Fetch
     while left:
         wanted = list(left)
         try:
-            async with aclosing(client.message_batches(wanted)) as batches:
+            async with aclosing(source.message_batches(wanted)) as batches:
                 async for outcomes in batches:
                     fetched, is_broken = FetchResult(), False
                     for place, outcome in outcomes.items():
                         del left[wanted[place]]
-                        await _sort(client, wanted[place], outcome, fetched)
+                        await _sort(source, wanted[place], outcome, fetched)
                     yield fetched
-        except Unreachable:
+        except MailboxUnreachable:
             if is_broken:
                 raise
             is_broken = True
 
 
-async def _sort(client: GmailClient, id: str, outcome: Message | GmailError, fetched: FetchResult) -> None:
+async def _sort(source: MailSource, id: str, outcome: SourceMessage | MailboxError, fetched: FetchResult) -> None:
     match outcome:
-        case Message():
-            fetched.read.append(FetchedMessage(outcome))
-        case MessageNotFound():
+        case MessageGone():
             fetched.gone.append(id)
-        case BadAnswer() if not isinstance(outcome, NotFromGmail):
-            await _fetch_otherwise(client, id, outcome, fetched)
-        case _:
+        case UnreadableAnswer():
+            await _fetch_otherwise(source, id, outcome, fetched)
+        case MailboxError():
             fetched.left[id] = outcome
+        case _:
+            fetched.read.append(FetchedMessage(outcome))
 
 
-async def _fetch_otherwise(client: GmailClient, id: str, error: BadAnswer, fetched: FetchResult) -> None:
+async def _fetch_otherwise(source: MailSource, id: str, error: UnreadableAnswer, fetched: FetchResult) -> None:
     """What Gmail's parts do not tell, the raw message may; of one that is too large, the headers have to do."""
     problem = f"Gmail's parts of it could not be read ({type(error).__name__})"
-    forms: tuple[Format, ...] = ("metadata",) if isinstance(error, AnswerTooLarge) else ("raw", "metadata")
+    forms: tuple[Form, ...] = ("metadata",) if error.is_too_large else ("raw", "metadata")
     for form in forms:
         try:
-            fetched.read.append(FetchedMessage(await client.get_message(id, form), problem))
+            fetched.read.append(FetchedMessage(await source.get_message(id, form), problem))
             return
-        except MessageNotFound:
+        except MessageGone:
             fetched.gone.append(id)
             return
-        except NotFromGmail as trouble:
-            fetched.left[id] = trouble
-            return
-        except BadAnswer as again:
+        except UnreadableAnswer as again:
             error = again
-        except GmailError as trouble:
+        except MailboxError as trouble:
             fetched.left[id] = trouble
             return
     fetched.unreadable[id] = error

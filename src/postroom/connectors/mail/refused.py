@@ -13,8 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from postroom.connectors.state_file import replace_file
-from postroom.core.errors import BadInput
-from postroom.gmail.errors import ServerError
+from postroom.core.errors import BadInput, MailboxError
 from postroom.system.private_files import open_private, private_folder
 
 LONGEST_REASON = 120
@@ -89,8 +88,8 @@ def reason_of(error: Exception) -> str:
     match error:
         case BadInput():
             return f"{kind}: {_NO_NAME.sub('?', error.field)[:LONGEST_REASON]}"
-        case ServerError():
-            return f"{kind}: {error.status}"
+        case MailboxError() if error.code is not None:
+            return f"{kind}: {error.code}"
         case _:
             return kind
 

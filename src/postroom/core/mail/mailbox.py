@@ -1,8 +1,17 @@
-"""The mailbox as actions see it: what a message is like, and how it is changed. Gmail is the port's first
-implementation."""
+"""A mailbox, whichever provider keeps it: what a message is like, how it is changed, and how a job ends when it fails.
 
-from collections.abc import Collection, Iterable, Sequence
+Labels are named by their ids. The places and states that every mailbox has go by one name with all providers: INBOX,
+SPAM, TRASH, SENT, DRAFT, UNREAD, STARRED. What goes wrong is a `MailboxError` of the fitting kind. A provider is a
+package that implements `Mailbox` here and `Carrier` in `core/mail/carrier.py`; Gmail is the first.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from postroom.core.actions.permits import Permit
+from postroom.core.errors import Fatal, MailboxError, MailboxLater, NeedsPerson, Parked, Retryable
+from postroom.core.mail.accounts import parking_key
 
 
 class SeenMessage(NamedTuple):
@@ -10,6 +19,17 @@ class SeenMessage(NamedTuple):
 
     labels: frozenset[str]
     history_id: int
+
+
+class Placed(NamedTuple):
+    """Where a message is after a change: its id, which is a new one where a move gives one, and its labels."""
+
+    message_id: str
+    labels: frozenset[str]
+
+    def moved_from(self, message_id: str) -> str | None:
+        """The new id; None when it is still the old one."""
+        return None if self.message_id == message_id else self.message_id
 
 
 class MailboxLabel(NamedTuple):
@@ -31,7 +51,11 @@ def find_label(labels: Iterable[MailboxLabel], name: str) -> MailboxLabel | None
 
 
 class Mailbox(Protocol):
-    """What an action may do to a mailbox. Labels are named by their ids, except where a name is asked for."""
+    """One mailbox. Without a permit it only reads. Raises `MailboxError`: `MessageGone` for a message that is not
+    there, `LabelMissing` for a label."""
+
+    @property
+    def provider(self) -> str: ...
 
     async def labels_of(self, message_id: str) -> frozenset[str]:
         """The labels that the message has now: the pre-image of whatever is done next."""
@@ -45,16 +69,24 @@ class Mailbox(Protocol):
         """Whether it was put into the inbox after this change. False when the mailbox no longer remembers."""
         ...
 
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> frozenset[str]:
-        """Adds and removes labels. Returns the labels that the message has afterwards."""
+    async def raw(self, message_id: str) -> bytes:
+        """The whole message, as it came."""
         ...
 
-    async def trash(self, message_id: str) -> frozenset[str]:
-        """Moves it to the trash. Returns the labels that it has afterwards."""
+    async def find(self, query: str = "", label_ids: Collection[str] = ()) -> list[str]:
+        """The ids of all messages that have these labels and that the query finds, in the provider's own words."""
         ...
 
-    async def untrash(self, message_id: str) -> frozenset[str]:
-        """Takes it out of the trash, to no other place. Returns the labels that it has afterwards."""
+    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
+        """Adds and removes labels."""
+        ...
+
+    async def trash(self, message_id: str) -> Placed:
+        """Moves it to the trash."""
+        ...
+
+    async def untrash(self, message_id: str) -> Placed:
+        """Takes it out of the trash, to no other place."""
         ...
 
     async def delete(self, message_id: str) -> None:
@@ -72,3 +104,28 @@ class Mailbox(Protocol):
     async def label_id(self, name: str, create: bool = True) -> str:
         """The id of the label of this name, which is created if it is missing and `create` allows it."""
         ...
+
+    async def display_name(self, address: str) -> str:
+        """The name that the user writes under with this address; empty where the mailbox does not tell."""
+        ...
+
+
+MailboxUnder = Callable[[Permit], Awaitable[Mailbox]]
+"""The mailbox of the permit's account, for changes that rest on the permit."""
+
+MailboxOf = Callable[[UUID], Awaitable[Mailbox]]
+"""The mailbox of an account, for reading."""
+
+
+def job_error_of(error: MailboxError, context: str = "", account_id: UUID | None = None) -> Fatal | Retryable | Parked:
+    """How a job ends after `error`. What needs a person waits under the key of its account, if that is known."""
+    message = f"{context}: {error}" if context else str(error)
+    match error:
+        case NeedsPerson() if account_id is not None:
+            return Parked(parking_key(account_id), message)
+        case MailboxLater():
+            return Retryable(message, after=error.retry_after)
+        case NeedsPerson():
+            return Retryable(message)
+        case _:
+            return Fatal(message)

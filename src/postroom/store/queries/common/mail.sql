@@ -55,6 +55,12 @@ UPDATE messages SET labels_json = :labels_json, updated_at = :now,
         (SELECT r.labels_json FROM arrivals r WHERE r.message_id = messages.id))
 WHERE id = :id
 
+-- name: move_message(id, provider_message_id, now)
+-- Where the message was taken in under its new id meanwhile, that one is left to its row.
+UPDATE messages SET provider_message_id = :provider_message_id, updated_at = :now
+WHERE id = :id AND NOT EXISTS (SELECT 1 FROM messages o
+    WHERE o.account_id = messages.account_id AND o.provider_message_id = :provider_message_id)
+
 -- name: mark_message_deleted(id, now)
 UPDATE messages SET deleted_at = :now, updated_at = :now WHERE id = :id AND deleted_at IS NULL
 

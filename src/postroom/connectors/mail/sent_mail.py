@@ -13,16 +13,13 @@ from typing import Protocol, runtime_checkable
 import structlog
 
 from postroom.connectors.checkpoint import ListPosition
-from postroom.connectors.gmail.correspondents import Correspondents
-from postroom.connectors.gmail.message_reader import NOT_ITS_OWN
+from postroom.connectors.mail.correspondents import Correspondents
 from postroom.connectors.mail.dates import MessageDates
-from postroom.connectors.mail.fetch import CHUNK
 from postroom.connectors.mail.knowledge import SentIds
+from postroom.connectors.mail.message_reader import NOT_ITS_OWN
+from postroom.connectors.mail.source import CHUNK, MailSource
 from postroom.connectors.runtime import ConnectorHealth
-from postroom.core.errors import PostroomError
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import NotThere
-from postroom.gmail.resources import Message
+from postroom.core.errors import MailboxError, NotInMailbox, PostroomError
 
 log = structlog.get_logger()
 
@@ -54,8 +51,8 @@ class FillableIndex(SentIds, Protocol):
 class SentMail:
     """The sent folder of one mailbox, read once. Whoever asks for more of it shares what was read so far."""
 
-    def __init__(self, client: GmailClient, index: SentIds, people: Correspondents, vitals: ConnectorHealth) -> None:
-        self._client = client.for_use("bulk")
+    def __init__(self, source: MailSource, index: SentIds, people: Correspondents, vitals: ConnectorHealth) -> None:
+        self._source = source.for_use("bulk")
         self._index = index if isinstance(index, FillableIndex) else None
         self._people = people
         self._vitals = vitals
@@ -95,20 +92,20 @@ class SentMail:
         self._tell()
 
     async def _take(self, index: FillableIndex, ids: Sequence[str]) -> None:
-        outcomes = await self._client.get_messages(ids, "metadata", HEADERS)
-        found = [each for each in outcomes if isinstance(each, Message)]
+        outcomes = await self._source.get_messages(ids, "metadata", HEADERS)
+        found = [each for each in outcomes if not isinstance(each, MailboxError)]
         await self._people.learn(found, only_new=True)
-        for outcome in outcomes:
-            # One message that Gmail fails to give for ever must not hold up all others.
-            if isinstance(outcome, NOT_ITS_OWN) or (not found and not isinstance(outcome, NotThere | Message)):
-                raise outcome
+        for error in (each for each in outcomes if isinstance(each, MailboxError)):
+            # One message that the mailbox fails to give for ever must not hold up all others.
+            if isinstance(error, NOT_ITS_OWN) or (not found and not isinstance(error, NotInMailbox)):
+                raise error
         if found:
             index.keep_place(ListPosition(found[-1].id, found[-1].internal_date), index.read_count + len(found))
 
     async def _ids(self, passed: ListPosition | None) -> AsyncGenerator[list[str]]:
         """The ids of what was not read before, a batch at a time. The message at which it was left may be gone."""
-        dates = MessageDates(self._client)
-        async with aclosing(self._client.message_pages(label_ids=("SENT",), max_results=PAGE)) as pages:
+        dates = MessageDates(self._source)
+        async with aclosing(self._source.message_pages("", ("SENT",), PAGE)) as pages:
             async for page in pages:
                 ids = [ref.id for ref in page.messages]
                 if passed is not None:

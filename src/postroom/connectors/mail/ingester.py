@@ -11,16 +11,17 @@ from typing import Any, Literal, NamedTuple
 
 import structlog
 
-from postroom.connectors.gmail.changes import NOT_MAIL
-from postroom.connectors.gmail.correspondents import Correspondents
-from postroom.connectors.gmail.parse import PreparedMessage, parsed_from, prepare
+from postroom.connectors.mail.correspondents import Correspondents
+from postroom.connectors.mail.envelopes import PreparedMessage, prepare
 from postroom.connectors.mail.fetch import FetchResult
 from postroom.connectors.mail.ingested_ids import IngestedIds
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.refused import RefusedMail, reason_of
+from postroom.connectors.mail.source import SourceMessage
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
 from postroom.core.errors import BadInput, Conflict, PostroomError
+from postroom.core.mail.accounts import provider_of
 from postroom.core.mail.ingestion import Extent
 from postroom.core.metrics import (
     KNOWN_CONTACT_DEGRADED,
@@ -31,11 +32,12 @@ from postroom.core.metrics import (
     Metric,
 )
 from postroom.core.tally import Tally
-from postroom.gmail.resources import Message
 
 log = structlog.get_logger()
 
 MOST_AT_ONCE = 100
+# What is no mail yet, or no mail any more. When it loses these labels, it may become mail.
+NOT_MAIL = frozenset({"DRAFT", "CHAT", "TRASH", "SPAM"})
 EXTENTS: dict[Extent, Metric] = {"full": TIER_1_INGESTED, "metadata": TIER_2_METADATA, "skip": TIER_3_SKIPPED}
 
 
@@ -64,6 +66,7 @@ class MailIngester:
     ) -> None:
         self._switchboard = switchboard
         self._endpoint_identity = endpoint_identity
+        self._provider = provider_of(endpoint_identity)
         self._knowledge = knowledge
         self._people = people or Correspondents(switchboard, knowledge)
         self._handed_in = ingested
@@ -96,7 +99,7 @@ class MailIngester:
             if not _is_incoming(message):
                 ends[message.id] = IngestResult("skipped", "it is no incoming mail")
                 continue
-            letter = parsed_from(message)
+            letter = message.parsed()
             if problem is not None:
                 letter = replace(letter, problems=(problem, *letter.problems))
             ready.append(prepare(message, self._endpoint_identity, known, now, policy, letter))
@@ -153,7 +156,7 @@ class MailIngester:
         if receipt.duplicate:
             return IngestResult("duplicate")
         tier, rule = prepared.assignment
-        self._tally.count(TIER_ASSIGNED, "gmail", self._endpoint_identity, tier, rule)
+        self._tally.count(TIER_ASSIGNED, self._provider, self._endpoint_identity, tier, rule)
         self._count(EXTENTS[prepared.decision.tier])
         counters = self._vitals.counters
         counters["ingested"] += 1
@@ -177,7 +180,7 @@ class MailIngester:
 
     def _count(self, metric: Metric) -> None:
         self._vitals.counters[metric.name.rpartition(".")[2]] += 1
-        self._tally.count(metric, "gmail", self._endpoint_identity)
+        self._tally.count(metric, self._provider, self._endpoint_identity)
 
     def _give_up(self, id: str, error: Exception) -> IngestResult:
         end = IngestResult("refused", reason_of(error))
@@ -188,7 +191,7 @@ class MailIngester:
         return end
 
 
-def _is_incoming(message: Message) -> bool:
+def _is_incoming(message: SourceMessage) -> bool:
     """What the user wrote to himself is both sent and received."""
     if message.label_ids & NOT_MAIL:
         return False

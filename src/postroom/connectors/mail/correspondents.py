@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from postroom.connectors.gmail.parse import headers_of, parsed_from
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.refused import reason_of
 from postroom.connectors.mail.reports import TakesCorrespondents
+from postroom.connectors.mail.source import SourceMessage
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.headers import values
 from postroom.core.mail.tiers import message_ids
-from postroom.gmail.resources import Message
 
 log = structlog.get_logger()
 
@@ -27,12 +26,12 @@ class Correspondents:
         self._switchboard = switchboard
         self._knowledge = knowledge
 
-    async def learn(self, sent: Iterable[Message], only_new: bool = False) -> int:
+    async def learn(self, sent: Iterable[SourceMessage], only_new: bool = False) -> int:
         """Learns from these; returns how many people were told of. `only_new` leaves out those that are known."""
         recipients: dict[str, None] = {}
         ids: list[str] = []
         for message in sent:
-            headers, _ = headers_of(message) if message.raw is None else (parsed_from(message).headers, ())
+            headers = message.readable_headers()
             ids += [id for value in values(headers, "message-id") for id in message_ids(value)]
             for name in RECIPIENTS:
                 recipients.update((each, None) for value in values(headers, name) for each in addresses(value))

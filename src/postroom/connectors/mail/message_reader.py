@@ -1,12 +1,12 @@
 """Takes messages in by their ids: reads them, a batch at a time, and hands each batch in before the next is read.
 
-**Stubborn messages.** Gmail in trouble ends the round: who goes on asking spends calls for nothing, and the next round
-begins with a cheap one. But there are messages that Gmail fails to give for ever, and one of them must not hold up all
-others. So a message that fails by itself in four rounds is set aside, if in each of these rounds Gmail gave nine others
-for every one that failed. Where a round had fewer to read, up to 25 of the messages that were handed in last are read
-once more to find out, and Gmail has to give every one of them. When Gmail fails in general it does not, and nothing is
-set aside. A message that spoils the whole answer of its batch is found by asking for half as many the next time, down
-to one.
+**Stubborn messages.** A mailbox in trouble ends the round: to go on asking would spend calls for nothing, and the next
+round begins with a cheap one. But there are messages that a mailbox fails to give for ever, and one of them must not
+hold up all others. So a message that fails by itself in four rounds is set aside, if in each of these rounds the
+mailbox gave nine others for every one that failed. Where a round had fewer to read, up to 25 of the messages that were
+handed in last are read once more to find out, and the mailbox has to give every one of them. When it fails in general
+it does not, and nothing is set aside. A message that spoils the whole answer of its batch is found by asking for half
+as many the next time, down to one.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -14,51 +14,50 @@ from contextlib import aclosing
 
 import structlog
 
-from postroom.connectors.gmail.mail_ingester import IngestResult, MailIngester
-from postroom.connectors.mail.fetch import CHUNK, FetchResult, fetch
+from postroom.connectors.mail.fetch import FetchResult, fetch
+from postroom.connectors.mail.ingester import IngestResult, MailIngester
 from postroom.connectors.mail.refused import reason_of
 from postroom.connectors.mail.set_aside import SetAside
+from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
 from postroom.connectors.runtime import ConnectorHealth
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import (
-    BadAnswer,
-    ConsentLost,
-    GmailError,
-    NotFromGmail,
-    NotThere,
-    RateLimited,
-    ServerError,
-    TokenUnavailable,
-    Unauthorized,
-    Unreachable,
+from postroom.core.errors import (
+    MailboxBusy,
+    MailboxError,
+    MailboxFailed,
+    MailboxUnreachable,
+    NeedsPerson,
+    NoAccess,
+    NotInMailbox,
+    UnreadableAnswer,
 )
-from postroom.gmail.resources import Message
 
 log = structlog.get_logger()
 
 OTHERS = 9
 MOST_TRIED_AGAIN = 5
 # What may spoil a whole answer because of one message in it.
-SPOILT = (ServerError, Unreachable, BadAnswer)
+SPOILT = (MailboxFailed, MailboxUnreachable, UnreadableAnswer)
 # What is never a message's own fault.
-NOT_ITS_OWN = (RateLimited, Unauthorized, ConsentLost, TokenUnavailable)
+NOT_ITS_OWN = (MailboxBusy, NoAccess, NeedsPerson)
 
 
 class MessageReader:
     """From the mailbox to the switchboard."""
 
-    def __init__(self, client: GmailClient, desk: MailIngester, set_aside: SetAside, vitals: ConnectorHealth) -> None:
-        self._client = client
-        self._desk = desk
+    def __init__(
+        self, source: MailSource, ingester: MailIngester, set_aside: SetAside, vitals: ConnectorHealth
+    ) -> None:
+        self._source = source
+        self._ingester = ingester
         self._set_aside = set_aside
         self._vitals = vitals
         self._given = self._failed = 0
         self._at_once: int | None = None
-        """How many to ask for at once; None leaves it to the client."""
+        """How many to ask for at once; None leaves it to the source."""
         self._tell()
 
     def begin_round(self) -> None:
-        """From here on it counts anew how many messages Gmail gives, and how many not."""
+        """From here on it counts anew how many messages the mailbox gives, and how many not."""
         self._given = self._failed = 0
 
     async def take(self, ids: Iterable[str]) -> int:
@@ -67,7 +66,7 @@ class MessageReader:
         What the rate limit kept back is asked for once more at the end. Any other trouble ends it, unless it is that of
         messages which are now set aside.
         """
-        wanted = [id for id in dict.fromkeys(ids) if not self._desk.has(id) and id not in self._set_aside]
+        wanted = [id for id in dict.fromkeys(ids) if not self._ingester.has(id) and id not in self._set_aside]
         fresh, left = await self._take(wanted)
         if left:
             again, left = await self._take(list(left))
@@ -79,7 +78,7 @@ class MessageReader:
     async def take_asked(self, ids: Iterable[str]) -> dict[str, IngestResult]:
         """Hands in exactly these, whatever became of them before; returns what becomes of each now."""
         wanted, ends = list(dict.fromkeys(ids)), dict[str, IngestResult]()
-        async with aclosing(fetch(self._client, wanted)) as batches:
+        async with aclosing(fetch(self._source, wanted)) as batches:
             async for fetched in batches:
                 ends |= await self._settle(fetched)
                 for id, error in fetched.left.items():
@@ -101,23 +100,23 @@ class MessageReader:
             fresh += _fresh(await self._settle(fetched))
         return fresh
 
-    async def _take(self, ids: Sequence[str]) -> tuple[int, dict[str, GmailError]]:
+    async def _take(self, ids: Sequence[str]) -> tuple[int, dict[str, MailboxError]]:
         fresh, rest = 0, ids
-        limited: dict[str, GmailError] = {}
+        limited: dict[str, MailboxError] = {}
         while rest:
             count = self._at_once or len(rest)
             now, rest = rest[:count], rest[count:]
             async with aclosing(self._fetched(now)) as batches:
                 async for fetched in batches:
                     fresh += _fresh(await self._settle(fetched))
-                    limited |= {id: error for id, error in fetched.left.items() if isinstance(error, RateLimited)}
+                    limited |= {id: error for id, error in fetched.left.items() if isinstance(error, MailboxBusy)}
                     await self._pass_over({id: error for id, error in fetched.left.items() if id not in limited})
             if self._at_once is not None:
                 self._at_once = None if 2 * self._at_once >= CHUNK else 2 * self._at_once
         return fresh, limited
 
     async def _settle(self, fetched: FetchResult) -> dict[str, IngestResult]:
-        ends = await self._desk.take(fetched)
+        ends = await self._ingester.take(fetched)
         self._given += len(fetched.read) + len(fetched.gone) + len(fetched.unreadable)
         self._set_aside.forget(ends)
         self._tell()
@@ -126,7 +125,7 @@ class MessageReader:
     async def _fetched(self, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
         """As `fetch`; an error of the whole is the message's own where there is only one."""
         try:
-            async with aclosing(fetch(self._client, ids)) as batches:
+            async with aclosing(fetch(self._source, ids)) as batches:
                 async for fetched in batches:
                     yield fetched
         except SPOILT as error:
@@ -138,14 +137,14 @@ class MessageReader:
     async def _fetched_alone(self, id: str) -> FetchResult:
         together = FetchResult()
         try:
-            async with aclosing(fetch(self._client, [id])) as batches:
+            async with aclosing(fetch(self._source, [id])) as batches:
                 async for fetched in batches:
                     together = fetched
-        except GmailError as error:
+        except MailboxError as error:
             together.left[id] = error
         return together
 
-    async def _pass_over(self, failed: dict[str, GmailError]) -> None:
+    async def _pass_over(self, failed: dict[str, MailboxError]) -> None:
         """Notes that these have failed. Goes on when all of them are set aside, else raises the first error."""
         own = {id: error for id, error in failed.items() if not isinstance(error, NOT_ITS_OWN)}
         self._failed += len(own)
@@ -158,7 +157,7 @@ class MessageReader:
             log.warning("connector.message_set_aside", reason=reason_of(error))
 
     async def _gives_others(self, failed: Iterable[str]) -> bool:
-        """Whether Gmail gave nine others for every one that failed in this round, or gives now all that are asked for.
+        """Whether the mailbox gave nine others for each that failed in this round, or gives now all that are asked for.
 
         One request is enough to find out: as many as are lacking, but no more than it takes, and as there are.
         """
@@ -166,12 +165,12 @@ class MessageReader:
         if wanted <= 0:
             return True
         failing = frozenset(failed)
-        known = [id for id in self._desk.newest(CHUNK + len(failing)) if id not in failing][: min(wanted, CHUNK)]
+        known = [id for id in self._ingester.newest(CHUNK + len(failing)) if id not in failing][: min(wanted, CHUNK)]
         if not known:
             return False
         try:
-            outcomes = await self._client.get_messages(known)
-        except GmailError:
+            outcomes = await self._source.get_messages(known)
+        except MailboxError:
             return False
         self._given += sum(_is_given(each) for each in outcomes)
         return all(_is_given(each) for each in outcomes)
@@ -185,6 +184,6 @@ def _fresh(ends: dict[str, IngestResult]) -> int:
     return sum(each.end == "new" for each in ends.values())
 
 
-def _is_given(outcome: Message | GmailError) -> bool:
+def _is_given(outcome: SourceMessage | MailboxError) -> bool:
     """That a message is gone, or cannot be read by us, is an answer too."""
-    return isinstance(outcome, Message | NotThere | BadAnswer) and not isinstance(outcome, NotFromGmail)
+    return not isinstance(outcome, MailboxError) or isinstance(outcome, NotInMailbox | UnreadableAnswer)

@@ -1,24 +1,22 @@
-"""How mail leaves: a draft is made, its id is kept, the draft is sent; and the mailbox is asked what became of it.
+"""How mail leaves a mailbox at Gmail, and what Gmail tells of it.
 
 A draft that is there was not sent. One that is gone was sent, or deleted by somebody: only the mailbox's sent mail
-tells. Our mail is known by its mark, a header that stays with it, since the Message-ID and the message's id change.
-Lists by label show a message at once, where a search would find it a little later; so nothing here searches.
+tells. Lists by label show a message at once, where a search would find it a little later; so nothing here searches.
 """
 
 import contextlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from postroom.core.mail.addresses import addresses
+from postroom.core.mail.carrier import MARK, SOURCE, DraftKept, MarkedDraft, SentMail
 from postroom.gmail import calls
 from postroom.gmail.calls import Call
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import DraftNotFound, GmailError, NotThere, ServerError, ThreadNotFound, Unreachable
 from postroom.gmail.resources import Message, MessageRef
-from postroom.outbound.mime import MARK, SOURCE
-from postroom.store.restores import MarkedDraft, SentMail
 
 T = TypeVar("T")
 
@@ -30,53 +28,6 @@ MOST_PAGES = 10
 TRIES = 5
 # Clocks differ; what was sent is not missed for that.
 EARLIER = timedelta(hours=1)
-
-
-class DraftKept(NamedTuple):
-    """A draft in the mailbox, and the message in it."""
-
-    id: str
-    message_id: str
-
-
-class Carrier(Protocol):
-    """The way out of one mailbox. Whatever it raises but `NotThere` says nothing of what was done."""
-
-    async def create_draft(self, mail: bytes, thread_id: str | None) -> DraftKept: ...
-
-    async def drafts_of(self, mark: UUID) -> list[DraftKept]:
-        """The drafts that carry the mark."""
-        ...
-
-    async def has_draft(self, draft_id: str) -> bool: ...
-
-    async def send_draft(self, draft_id: str) -> str | None:
-        """The id of the sent message; None when the draft is not there."""
-        ...
-
-    async def delete_draft(self, draft_id: str) -> None:
-        """One that is gone already is as good as deleted."""
-        ...
-
-    async def find_sent(self, mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
-        """The id of the sent message that carries the mark: in one of these conversations, or elsewhere since then."""
-        ...
-
-
-class SentMailbox(Protocol):
-    """What a mailbox tells of our mail in it, completely or not at all."""
-
-    async def newest_sent(self) -> list[SentMail]:
-        """Our mail among the newest of what was sent."""
-        ...
-
-    async def sent_since(self, since: datetime) -> list[SentMail]:
-        """All of our mail that was sent since then, in the trash too."""
-        ...
-
-    async def marked_drafts(self) -> list[MarkedDraft]:
-        """All of our mail that is still a draft."""
-        ...
 
 
 class GmailCarrier:

@@ -1,23 +1,20 @@
-"""What a Gmail connector does when it is asked: look now, take in named messages, count or list what a search finds.
+"""What a mail connector does when it is asked: look now, take in named messages, count or list what a search finds.
 
 Whoever asks may be anyone, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
 take what live mail leaves of the quota. Nothing takes longer than whoever asks waits.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.gmail.parse import headers_of
+from postroom.connectors.mail.ingester import IngestResult
+from postroom.connectors.mail.source import MailSource, SourceMessage
 from postroom.connectors.request_server import Handler
-from postroom.core.errors import PostroomError
+from postroom.core.errors import MailboxError, NotInMailbox, PostroomError
 from postroom.core.mail.headers import values
 from postroom.core.mail.mailbox_requests import checked_arguments
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError, NotThere
-from postroom.gmail.resources import Message
 
 PAGE = 500
 MOST_PAGES = 20
@@ -31,12 +28,22 @@ class TookTooLong(PostroomError):
     """It was not done within the time of a request."""
 
 
+class MailConnector(Protocol):
+    """The connector that is asked."""
+
+    async def sync(self) -> int: ...
+
+    def sync_now(self) -> None: ...
+
+    async def ingest(self, ids: Sequence[str]) -> dict[str, IngestResult]: ...
+
+
 class RequestHandlers:
     """What one connector can be asked for."""
 
-    def __init__(self, connector: GmailConnector, client: GmailClient) -> None:
+    def __init__(self, connector: MailConnector, source: MailSource) -> None:
         self._connector = connector
-        self._client = client.for_use("bulk")
+        self._source = source.for_use("bulk")
 
     def handlers(self) -> dict[str, Handler]:
         return {"sync_now": self.sync_now, "ingest": self.ingest, "estimate": self.estimate, "search": self.search}
@@ -59,11 +66,11 @@ class RequestHandlers:
         return {"messages": [{"id": id, "end": ends[id].end, "reason": ends[id].reason} for id in ids]}
 
     async def estimate(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """How many messages a search finds: counted up to a bound, and beside it Gmail's own guess."""
+        """How many messages a search finds: counted up to a bound, and beside it the mailbox's own guess."""
         query: str = checked_arguments("estimate", arguments)["query"]
         ids: set[str] = set()
         guess, exact, seen = 0, False, 0
-        async with _in_time(), aclosing(self._client.message_pages(query, max_results=PAGE)) as pages:
+        async with _in_time(), aclosing(self._source.message_pages(query, (), PAGE)) as pages:
             async for page in pages:
                 ids.update(ref.id for ref in page.messages)
                 seen += 1
@@ -77,10 +84,10 @@ class RequestHandlers:
         """What a search finds, the newest first, as far as one needs it to choose from."""
         wanted = checked_arguments("search", arguments)
         query, most = str(wanted["query"]), int(wanted["max"])
-        async with _in_time():
-            page = await self._client.list_messages(query, max_results=most)
+        async with _in_time(), aclosing(self._source.message_pages(query, (), most)) as pages:
+            page = await anext(pages)
             ids = [ref.id for ref in page.messages][:most]
-            outcomes = await self._client.get_messages(ids, "metadata", ("From", "Subject"))
+            outcomes = await self._source.get_messages(ids, "metadata", ("From", "Subject"))
         return {"messages": [_shown(each) for each in _readable(outcomes)], "more": page.next_page_token is not None}
 
 
@@ -94,17 +101,17 @@ async def _in_time() -> AsyncGenerator[None]:
         raise TookTooLong(f"{problem}; try again later, or ask for less") from None
 
 
-def _readable(outcomes: Collection[Message | GmailError]) -> list[Message]:
+def _readable(outcomes: Collection[SourceMessage | MailboxError]) -> list[SourceMessage]:
     """Without what was deleted meanwhile. One that cannot be read hides no others, unless none can."""
-    found = [each for each in outcomes if isinstance(each, Message)]
-    trouble = [each for each in outcomes if isinstance(each, GmailError) and not isinstance(each, NotThere)]
+    found = [each for each in outcomes if not isinstance(each, MailboxError)]
+    trouble = [each for each in outcomes if isinstance(each, MailboxError) and not isinstance(each, NotInMailbox)]
     if trouble and not found:
         raise trouble[0]
     return found
 
 
-def _shown(message: Message) -> dict[str, Any]:
-    headers, _ = headers_of(message)
+def _shown(message: SourceMessage) -> dict[str, Any]:
+    headers = message.readable_headers()
     sender, subject = (" ".join((values(headers, name) or [""])[0].split()) for name in ("from", "subject"))
     return {
         "id": message.id,

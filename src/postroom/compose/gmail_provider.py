@@ -1,0 +1,92 @@
+"""Mailboxes at Gmail as `compose/mailboxes.py` asks for them: one client for each account, under one quota with its
+connector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from postroom.compose.gmail import watch_within
+from postroom.compose.google import quota_terms
+from postroom.core.errors import Retryable
+from postroom.gmail.carrier import GmailCarrier
+from postroom.gmail.client import GmailClient
+from postroom.gmail.mailbox import GmailMailbox
+from postroom.gmail.quota import Quota
+from postroom.gmail.tokens import PlainTokens, TokenProvider
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from postroom.accounts.credentials import AccessTokens
+    from postroom.connectors.mcp_switchboard import McpSwitchboard
+    from postroom.core.actions.permits import Permit
+    from postroom.core.tally import Tally
+    from postroom.gmail.gate import Gate
+    from postroom.settings.reading import Settings
+    from postroom.store.accounts import AccountView
+
+SETTINGS_MAY_COME = timedelta(minutes=15)
+
+
+class GmailProvider:
+    """An account comes with its consent, or, for the sandbox, with a token in the settings."""
+
+    def __init__(
+        self, settings: Settings, http: httpx2.AsyncClient, credentials: AccessTokens | None, gate: Gate
+    ) -> None:
+        self._settings = settings
+        self._http = http
+        self._credentials = credentials
+        self._gate = gate
+        self._terms = quota_terms(settings)
+        self._quotas: dict[UUID, Quota] = {}
+        self._clients: dict[UUID, GmailClient] = {}
+        self._mailboxes: dict[UUID, GmailMailbox] = {}
+
+    def mailbox(self, account_id: UUID) -> GmailMailbox:
+        """One for all jobs of the account, so that their calls can share requests."""
+        if account_id not in self._mailboxes:
+            self._mailboxes[account_id] = GmailMailbox(self._client(account_id))
+        return self._mailboxes[account_id]
+
+    def mailbox_under(self, permit: Permit) -> GmailMailbox:
+        return self.mailbox(permit.account_id).under(permit)
+
+    def sent_mail(self, account_id: UUID) -> GmailCarrier:
+        return GmailCarrier(self._client(account_id))
+
+    def carrier(self, permit: Permit) -> GmailCarrier:
+        return GmailCarrier(self._client(permit.account_id).under(permit))
+
+    async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
+        quota = self._quota(account.id)
+        await watch_within(self._settings, switchboard, self._http, account.email, tally=tally, quota=quota)
+
+    def _client(self, account_id: UUID) -> GmailClient:
+        """A client that only reads, until `under` gives it a permit."""
+        if account_id not in self._clients:
+            base_url, quota = self._settings.gmail.base_url, self._quota(account_id)
+            tokens = self._tokens(account_id)
+            self._clients[account_id] = GmailClient(self._http, base_url, tokens, quota=quota, gate=self._gate)
+        return self._clients[account_id]
+
+    def _quota(self, account_id: UUID) -> Quota:
+        return self._quotas.setdefault(account_id, Quota(self._terms))
+
+    def _tokens(self, account_id: UUID) -> TokenProvider:
+        given = self._settings.gmail.token
+        if given is not None:
+            return PlainTokens(_always(given.get_secret_value()))
+        if self._credentials is None:
+            raise Retryable("google.client_id and google.client_secret are not set", SETTINGS_MAY_COME)
+        return self._credentials.for_jobs(account_id)
+
+
+def _always(value: str) -> Callable[[], Coroutine[Any, Any, str]]:
+    async def token() -> str:
+        return value
+
+    return token

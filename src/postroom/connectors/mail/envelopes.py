@@ -1,0 +1,118 @@
+"""A message as an ingest.v1 envelope: given its tiers, and carried whole or as the gist of its headers.
+
+Whatever is wrong with a message is said in `payload.raw.problems`; nothing here raises for a message's sake.
+"""
+
+import base64
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from postroom.connectors.mail.source import SourceMessage
+from postroom.core.mail.accounts import provider_of
+from postroom.core.mail.headers import values
+from postroom.core.mail.ingestion import Decision, IngestionFacts, IngestionPolicy
+from postroom.core.mail.message import storable, to_raw
+from postroom.core.mail.mime import ParsedMessage
+from postroom.core.mail.tiers import Assignment, Known, assign_tier, sender_address
+from postroom.core.queue.envelope import MOST_ATTACHMENTS
+
+LONGEST_IDENTITY = 512
+LONGEST_GIST = 2000
+MOST_GIST_HEADERS = 200
+LARGEST_KEPT_RAW = 5 * 1024 * 1024
+EVERYTHING = IngestionPolicy()
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMessage:
+    """A message that is ready to be handed in. There is no envelope for one that the policy skips."""
+
+    id: str
+    envelope: dict[str, Any] | None
+    assignment: Assignment
+    decision: Decision
+
+
+def prepare(
+    message: SourceMessage,
+    endpoint_identity: str,
+    known: Known,
+    observed_at: datetime,
+    policy: IngestionPolicy = EVERYTHING,
+    letter: ParsedMessage | None = None,
+) -> PreparedMessage:
+    """Everything the switchboard needs, with the tiers that the rules give."""
+    letter = letter or message.parsed()
+    assignment = assign_tier(letter.headers, known)
+    decision = policy.decide(IngestionFacts.of(letter))
+    envelope, provider = None, provider_of(endpoint_identity)
+    if decision.tier != "skip":
+        envelope = {
+            "schema_version": "ingest.v1",
+            "source": {"channel": "email", "provider": provider, "endpoint_identity": endpoint_identity},
+            "event": {
+                "external_event_id": message.id,
+                "external_thread_id": message.thread_id or None,
+                "observed_at": observed_at.isoformat(),
+            },
+            "sender": {"identity": _identity(sender_address(letter.headers))},
+            "payload": _whole(message, letter) if decision.tier == "full" else _gist(message, letter),
+            "control": {
+                "idempotency_key": f"{provider}:{endpoint_identity}:{message.id}",
+                "policy_tier": assignment.tier,
+                "ingestion_tier": decision.tier,
+            },
+        }
+    return PreparedMessage(message.id, envelope, assignment, decision)
+
+
+def _whole(message: SourceMessage, letter: ParsedMessage) -> dict[str, Any]:
+    raw = to_raw(
+        thread_id=message.thread_id,
+        headers=letter.headers,
+        labels=message.label_ids,
+        snippet=message.snippet,
+        sent_at=message.internal_date,
+        history_id=str(message.history_id),
+    )
+    problems = list(letter.problems)
+    if len(letter.attachments) > MOST_ATTACHMENTS:
+        problems.append(f"it has more than {MOST_ATTACHMENTS:,} attachments")
+    if problems:
+        raw["problems"] = [storable(problem) for problem in problems]
+    if message.raw is not None and len(message.raw) <= LARGEST_KEPT_RAW:
+        raw["rfc822"] = base64.b64encode(message.raw).decode("ascii")
+    return {
+        "raw": raw,
+        "normalized_text": storable(letter.text or message.snippet),
+        "attachments": [
+            {"filename": storable(each.filename), "mime_type": storable(each.mime_type), "size": max(each.size, 0)}
+            for each in letter.attachments[:MOST_ATTACHMENTS]
+        ],
+    }
+
+
+def _gist(message: SourceMessage, letter: ParsedMessage) -> dict[str, Any]:
+    """What is kept of a message as metadata: its subject, on one line, and what rules look at; nothing of its text."""
+    subject = " ".join((values(letter.headers, "subject") or [""])[0].split())
+    return {
+        "raw": None,
+        "normalized_text": storable(subject)[:LONGEST_GIST],
+        "metadata": {
+            "headers": [
+                [storable(name)[:LONGEST_GIST], storable(value)[:LONGEST_GIST]]
+                for name, value in letter.headers[:MOST_GIST_HEADERS]
+            ],
+            "labels": sorted(message.label_ids),
+            "sent_at": message.internal_date.isoformat(),
+        },
+        "attachments": [],
+    }
+
+
+def _identity(address: str) -> str:
+    """An address as ingest.v1 takes it: one line, not endless, and never empty."""
+    return _CONTROL.sub("?", storable(address))[:LONGEST_IDENTITY].strip() or "unknown"
