@@ -4,14 +4,14 @@ which have a name and come with the messages of their scope."""
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.rule import SCOPES, BrokenRule, read_scope
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_time, as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_row, read_rows
 
 GuidanceKind = Literal["direction", "model_rule"]
 
@@ -117,7 +117,7 @@ def list_guidance(kind: GuidanceKind) -> Script[list[GuidanceView]]:
 def directions_for(account_id: UUID) -> Script[list[Direction]]:
     """The enabled directions for mail of this account, in their order."""
     rows = yield sql("select_enabled_directions", str(account_id))
-    return [_direction(row) for row in rows]
+    return read_rows(Direction, rows)
 
 
 @query
@@ -125,13 +125,13 @@ def model_rules_for(account_id: UUID, sender: str) -> Script[list[ModelRule]]:
     """The enabled rules of every scope that a message of this sender is in, each once, in their order."""
     sender = sender.lower()
     rows = yield sql("select_enabled_model_rules", str(account_id), sender.rpartition("@")[2], sender)
-    return [_model_rule(row) for row in rows]
+    return read_rows(ModelRule, rows)
 
 
 def _all(kind: GuidanceKind) -> Script[list[GuidanceView]]:
     rows = yield sql(f"select_{kind}s")
-    read = _direction if kind == "direction" else _model_rule
-    return [GuidanceView(as_uuid(row[0]), read(row), as_time(row[-2]), as_time(row[-1])) for row in rows]
+    form = Direction if kind == "direction" else ModelRule
+    return [read_row(GuidanceView, row, guidance=read_row(form, row)) for row in rows.by_name()]
 
 
 def _with_id(kind: GuidanceKind, id: UUID) -> Script[GuidanceView]:
@@ -208,13 +208,3 @@ def _values(guidance: Guidance) -> tuple[object, ...]:
             return *place, guidance.content, guidance.enabled
         case ModelRule():
             return guidance.name, *place, guidance.text, guidance.mode, guidance.enabled
-
-
-def _direction(row: Sequence[Any]) -> Direction:
-    _, scope, scope_ref, position, content, enabled, *_ = row
-    return Direction(content, scope, scope_ref, position, bool(enabled))
-
-
-def _model_rule(row: Sequence[Any]) -> ModelRule:
-    _, name, scope, scope_ref, position, text, mode, enabled, *_ = row
-    return ModelRule(name, text, scope, scope_ref, position, mode, bool(enabled))

@@ -140,26 +140,26 @@ async def refuse_action(setup: JobSetup) -> Transaction[Any]:
     return actions.refuse_action(job, action, "it is protected", setup.clock())
 
 
-async def register_departures(setup: JobSetup) -> Transaction[Any]:
+async def register_writer(setup: JobSetup) -> Transaction[Any]:
     return departures.register_writer(new_id(), "here", {"an account": 1}, None, setup.clock())
 
 
-async def retire_departures(setup: JobSetup) -> Transaction[Any]:
+async def retire_writer(setup: JobSetup) -> Transaction[Any]:
     process = new_id()
     await setup.database.run(departures.register_writer(process, "here", {}, None, setup.clock()))
     return departures.retire_writer(process)
 
 
-async def forget_silent(setup: JobSetup) -> Transaction[Any]:
-    await setup.database.run(await register_departures(setup))
+async def forget_silent_writers(setup: JobSetup) -> Transaction[Any]:
+    await setup.database.run(await register_writer(setup))
     return departures.forget_silent_writers(1)
 
 
 CASES: list[Case] = [
     refuse_action,
-    register_departures,
-    retire_departures,
-    forget_silent,
+    register_writer,
+    retire_writer,
+    forget_silent_writers,
     ask_for_action,
     ask_once,
     hand_over_action,

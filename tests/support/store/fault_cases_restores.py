@@ -118,9 +118,16 @@ async def forbidden(setup: JobSetup, permitted: Permitted) -> prohibitions.Prohi
     )
 
 
-async def wake_forgotten(setup: JobSetup) -> Transaction[Any]:
+async def wake_overdue_snoozes(setup: JobSetup) -> Transaction[Any]:
     account_id = (await stored(setup)).account_id
     return wakings.wake_overdue_snoozes(account_id, ["18c0", "18c9"], "Label_1", setup.clock())
 
 
-CASES: list[Case] = [wake_forgotten, begin_paused, observe_timeline, mark_restored, suspect_restore, settle_restored]
+CASES: list[Case] = [
+    wake_overdue_snoozes,
+    begin_paused,
+    observe_timeline,
+    mark_restored,
+    suspect_restore,
+    settle_restored,
+]

@@ -41,7 +41,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("connector_answers",): ("end_request",),
     ("connector_answers", "connector_requests"): ("ask_connector",),
     ("connector_requests",): ("give_back_requests",),
-    ("departures",): ("register_departures", "retire_departures"),
+    ("departures",): ("register_writer", "retire_writer"),
     ("inbox",): ("accept_many", "give_back", "nack", "replay", "return_expired"),
     ("jobs",): (
         "ask_for_messages",
@@ -64,7 +64,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "take_slot",
         "unpark",
         "wake_due",
-        "wake_forgotten",
+        "wake_overdue_snoozes",
     ),
     ("jobs", "pauses"): ("resume",),
     ("jobs", "scheduler"): ("enqueue_many",),
