@@ -1,6 +1,7 @@
 """Fixtures that every suite shares: the two real databases, and a clock that is moved by hand."""
 
 import asyncio
+import os
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -15,6 +16,7 @@ from postroom.store.engine.opening import FILE, open_database
 from support.clocks import ManualClock
 from support.postgres import PostgresServer, empty, schema
 from support.scale import SOAK
+from support.shell import Shell
 from support.sqlite import new_sqlite
 
 # Who is started in the background by a shell ignores Ctrl-C, and so would every program that a test starts and stops.
@@ -116,3 +118,14 @@ async def database(emptied_database_url: str | None, migrated_sqlite: Path, tmp_
         opened = await open_database(tmp_path, emptied_database_url)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """In a folder of its own, with no setting from outside."""
+    for name in [name for name in os.environ if name.startswith("POSTROOM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    # The logs have their own tests; here they must not stay on for the tests that follow.
+    monkeypatch.setattr("postroom.telemetry.logs.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
+    return Shell(tmp_path, capsys)

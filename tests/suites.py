@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SUITES = {"unit": 100, "conformance": 250, "integration": 330, "security": 45, "browser": 50, "chaos": 250}
+SUITES = {"unit": 70, "conformance": 250, "integration": 360, "security": 45, "browser": 50, "chaos": 250}
 SOAKED = {"unit": 900, "conformance": 3600, "integration": 3600, "chaos": 7200}
 SHARED = ("-n", "2", "--dist", "worksteal")
 # "" is the whole suite.

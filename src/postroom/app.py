@@ -5,7 +5,6 @@ It is loaded for every `postroom --help`, so everything heavy is imported inside
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from postroom.core.errors import SettingsError
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
     from uuid import UUID
 
@@ -138,6 +138,8 @@ async def _open(settings: Settings) -> AsyncGenerator[Database]:
 @contextlib.asynccontextmanager
 async def _stoppable() -> AsyncGenerator[asyncio.Event]:
     """An event that SIGTERM and SIGINT set, so that everything can end in good order."""
+    import asyncio
+
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     for each in signals:

@@ -272,7 +272,7 @@ async def test_without_javascript_the_page_shows_how_things_stand(browser: Brows
 
 
 async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page) -> None:
-    moods = ("queued", "approved_pending", "executing", "completed", "failed", "rejected")
+    moods = ("queued", "awaiting_approval", "executing", "completed", "failed", "rejected")
     tiers = ("high_priority", "interactive", "default", "history", "P0", "P1")
     feed = ScriptedFeed(
         *(

@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from postroom.act.maintenance import maintenance_tasks
-from postroom.store.engine.database import Course, Statement
+from postroom.store.engine.database import Course, Rows, Statement
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.statements import blocks
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 # What each statement finds, so that the chore goes on to the next.
-FOUND = {"select_parking_keys": [(f"cap:{new_id()}",)], "count_irreversible": [(1,)]}
+FOUND: dict[str, list[tuple[object, ...]]] = {
+    "select_parking_keys": [(f"cap:{new_id()}",)],
+    "count_irreversible": [(1,)],
+}
 # A scan of an index that holds only what lives, sleeps or waits is short, and so is that of a table of one row.
 SHORT = re.compile(r"USING (COVERING )?INDEX (actions_live|jobs_parked|approval_notices_open)\b|^SCAN search_backlog$")
 
@@ -34,7 +37,9 @@ def statements_of(chore: str) -> list[Statement]:
         step = course.step
         if isinstance(step, Statement):
             found.append(step)
-        course.send(FOUND.get(step.name, ()) if isinstance(step, Statement) else ())
+        rows = Rows()
+        rows += FOUND.get(step.name, []) if isinstance(step, Statement) else []
+        course.send(rows)
     return found
 
 

@@ -41,7 +41,7 @@ async def replayed(
     setup: InboxSetup, queue: str = "gateway", since: datetime = LONG_AGO, **asked: object
 ) -> list[UUID]:
     setup.clock.forward(1)
-    return await setup.buffer.replay(queue, since=since, actor="cli", role="admin", **asked)  # type: ignore[arg-type]
+    return await setup.replay(queue, since=since, **asked)
 
 
 # Looking.

@@ -11,6 +11,7 @@ import pytest
 
 from postroom.core.errors import Conflict, SchemaMismatch, StoreError, TookTooLong
 from postroom.store import jobs as store
+from postroom.store.approvals import list_waiting
 from postroom.store.connector_requests import NewRequest, ask_connector, load_request
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.ids import new_id
@@ -215,6 +216,41 @@ async def test_messages_that_are_here_already_keep_the_labels_they_had_before_ou
     await database.run(apply_changes("me", read, datetime(2026, 11, 16, tzinfo=UTC)))
     again = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9, 9))
     assert {each.message.provider_message_id: each.message.facts.labels for each in again} == labels
+
+
+@both
+async def test_actions_that_nobody_has_approved_yet_still_wait_under_their_new_state(opening: Open) -> None:
+    database = opening()
+    known = migrations(database.dialect)
+    for each in known[:18]:
+        await database.run(apply(each, database.dialect, known))
+    account, message, now = new_id(), new_id(), "2026-11-15T08:00:00.000000Z"
+    waiting, done = new_id(), new_id()
+    columns = "id, account_id, message_id, actor, action_type, parameters_json, state, action_hash, undo_hint_json"
+    actions = [
+        f"INSERT INTO actions ({columns}, created_at, updated_at) VALUES ('{id}', '{account}', '{message}', 'user', "
+        f"'forward', '{{}}', '{state}', 'hash', '{{}}', '{now}', '{now}')"
+        for id, state in ((waiting, "approved_pending"), (done, "completed"))
+    ]
+    links = [
+        "INSERT INTO action_links (id, cause_action_id, effect_action_id, relation_type, created_at) "
+        f"VALUES ('{new_id()}', '{waiting}', '{done}', 'related', '{now}')",
+        "INSERT INTO approval_notices (action_id, channel, reference, sent_at) "
+        f"VALUES ('{waiting}', 'webhook', 'somewhere', '{now}')",
+    ]
+    await database.run(laying(*mail_of(account, {"one": message}, now), *actions, *links))
+    before = await dump(database)
+    await migrate(database)
+    after = await dump(database)
+    (found,) = await database.run(list_waiting(9))
+    assert (found.id, found.state) == (waiting, "awaiting_approval")
+    for name, rows in before.items():
+        if name.split(".")[-1] != "schema_migrations":
+            assert after[name] == [row.replace("approved_pending", "awaiting_approval") for row in rows], name
+    with pytest.raises(StoreError):
+        await database.run(laying("UPDATE actions SET state = 'approved_pending'"))
+    with pytest.raises(StoreError):
+        await database.run(laying("DELETE FROM actions"))
 
 
 # What a migration would meet, or leave behind, that writes rows of messages.

@@ -3,7 +3,7 @@
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide.engine import Advice
-from postroom.decide.shadow import ShadowScope, begin, end, in_shadow_now, report_on
+from postroom.manage.shadow import ShadowScope, begin, end, in_shadow_now, report_on
 from postroom.store.mail import StoredMessage
 from postroom.store.shadow_reports import Tally
 from support.store.fault_cases_registry import signed

@@ -129,7 +129,7 @@ async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_ru
     assert {id: as_foreseen(other) for id, (_, other) in predicted.items()} == {
         id: as_decided(decision) for id, decision in made.items()
     }
-    assert len({other.said for _, other in predicted.values()}) > 4, "a mailbox in which something happens"
+    assert len({other.summary for _, other in predicted.values()}) > 4, "a mailbox in which something happens"
 
 
 async def asked(

@@ -36,7 +36,7 @@ async def _propose(services: Services, count: int, principal: Principal = AGENT,
 async def test_beyond_the_cap_what_a_trusted_agent_proposes_waits_for_a_yes(
     services: Services, clock: ManualClock
 ) -> None:
-    assert await _propose(services, 2 * CAP) == {"queued": CAP, "approved_pending": CAP}
+    assert await _propose(services, 2 * CAP) == {"queued": CAP, "awaiting_approval": CAP}
     other = Principal(Role.AGENT, token_id=uuid4())
     assert await _propose(services, 2, other) == {"queued": 2}, "each agent has a share of its own"
     clock.forward(3601)
@@ -64,11 +64,11 @@ async def test_a_label_that_does_not_exist_needs_a_yes_and_one_that_does_needs_n
         assert known["state"] == "queued"
         new = await ask(agent, "mail.propose_action", **given, parameters={"label": "Bills"})
         assert (new["state"], new["reasons"]) == (
-            "approved_pending",
+            "awaiting_approval",
             ["there is no such label yet, and agents create none by themselves"],
         )
         alike = await ask(agent, "mail.propose_action", **given, parameters={"label": "R\u0435ceipts"})
-        assert alike["state"] == "approved_pending"
+        assert alike["state"] == "awaiting_approval"
         assert "looks like your label 'Receipts'" in alike["reasons"][0]
 
 

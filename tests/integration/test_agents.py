@@ -78,9 +78,9 @@ async def test_an_agent_finds_reads_proposes_looks_back_and_undoes(database: Dat
             assert (action["state"], action["reversible"], action["yours"]) == ("completed", True, False)
 
             proposed = await ask(agent, "mail.propose_action", message_id=id, action="delete", why="it is old")
-            assert proposed["state"] == "approved_pending"
+            assert proposed["state"] == "awaiting_approval"
             assert proposed["reasons"] == ["delete cannot be undone"]
-            (waiting,) = (await ask(agent, "actions.list", state="approved_pending"))["actions"]
+            (waiting,) = (await ask(agent, "actions.list", state="awaiting_approval"))["actions"]
             assert (waiting["action_id"], waiting["yours"], waiting["actor"]) == (proposed["action_id"], True, "agent")
             assert (await refused(agent, "actions.undo", action_id=proposed["action_id"]))["field"] == "action_id"
 
@@ -109,7 +109,7 @@ async def test_no_tool_of_any_role_approves(services: Services):
             assert (await refused(agent, "mail.propose_action", **given))["field"] == argument
         assert (await ask(agent, "mail.propose_action", message_id=str(id), action="trash", why="again")) == proposed
         (action,) = (await ask(agent, "actions.list"))["actions"]
-    assert action["state"] == "approved_pending"
+    assert action["state"] == "awaiting_approval"
     assert not any("approve" in name for name in TOOLS)
 
 
@@ -165,7 +165,7 @@ async def test_what_cannot_be_taken_back_is_refused_or_waits_for_a_person(
     async with client_of(services) as agent:
         if reason is None:
             proposed = await ask(agent, "mail.propose_action", **given)
-            assert proposed["state"] == "approved_pending"
+            assert proposed["state"] == "awaiting_approval"
             assert f"{action} cannot be undone" in proposed["reasons"]
             (listed,) = (await ask(agent, "actions.list"))["actions"]
             assert listed["untrusted"]["parameters"] == {}
@@ -326,7 +326,7 @@ async def test_everything_is_audited_without_what_was_searched_for_or_read(servi
         (
             "action.ask",
             proposed["action_id"],
-            {"message_id": id, "action_type": "star", "state": "approved_pending"},
+            {"message_id": id, "action_type": "star", "state": "awaiting_approval"},
         ),
         ("action.undo", action, None),
         ("mail.search", "all", {"found": 1, "repeated": 2}),

@@ -133,7 +133,7 @@ async def test_what_an_agent_proposes_is_done_in_the_mailbox_once_a_person_appro
         setup = Mail(product, message.id, await message_id_of(sqlite, "Hello"))
         wishes = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
         asked = await wishes.ask(setup.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
-        assert asked.state == "approved_pending"
+        assert asked.state == "awaiting_approval"
         approvals = Approvals(sqlite, CATALOGUE, wall_clock)
         shown = await approvals.show(asked.action_id)
         await approvals.approve(asked.action_id, shown.action_hash, setup.signed())

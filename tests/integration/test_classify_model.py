@@ -18,7 +18,7 @@ from postroom.store.engine.listeners import signalled
 from postroom.store.mail import account_of
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
-from postroom_sandbox.model_moods import Says, decides
+from postroom_sandbox.model_moods import FakeAnswer, decides
 from support.message_setup import message_id_of, until_job_is
 from support.product import Product, letter, running_product
 
@@ -99,7 +99,7 @@ async def test_what_is_unsure_or_irreversible_waits_for_a_person(
     setup.api.say(decides(action, confidence))
     id = await setup.deliver()
     (row,) = await setup.product.until_decided(1)
-    assert row.action_state == "approved_pending"
+    assert row.action_state == "awaiting_approval"
     (decision,) = await setup.decided()
     assert decision.needs_approval
     assert (decision.safety or {})["reasons"]
@@ -154,7 +154,7 @@ async def test_a_first_mail_that_is_refused_waits_for_the_first_answer_and_no_lo
 
 
 async def test_a_model_that_makes_no_sense_leaves_the_message_where_it_is(setup: ClassifySetup) -> None:
-    setup.api.say(*[Says(text="I would rather not.", refuses=True)] * 2)
+    setup.api.say(*[FakeAnswer(text="I would rather not.", refuses=True)] * 2)
     id = await setup.deliver()
     await setup.product.settled(1)
     (decision,) = await setup.decided()

@@ -25,6 +25,7 @@ from postroom.handlers.asking import PATIENCE
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.long_poll import LONGEST_WAIT
 from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock

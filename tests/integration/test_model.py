@@ -26,7 +26,7 @@ from postroom.store.engine.database import Database
 from postroom.store.model_calls import LEFT_AFTER, fail_left_calls
 from postroom_sandbox.faults import Fault, FaultKind
 from postroom_sandbox.model_api import Raw
-from postroom_sandbox.model_moods import Called, Says, decides
+from postroom_sandbox.model_moods import FakeAnswer, FakeToolCall, decides
 from support.clocks import ManualClock
 from support.model_setup import KEY, ModelSetup, opened_model_setup
 
@@ -41,7 +41,7 @@ async def setup(request: pytest.FixtureRequest, sqlite: Database, clock: ManualC
 
 
 async def test_a_decision_comes_back_and_the_call_is_kept(setup: ModelSetup) -> None:
-    setup.api.say(Says(decides("apply_label", 0.8, "a bill", label="Receipts").calls, tokens=(1_000, 100)))
+    setup.api.say(FakeAnswer(decides("apply_label", 0.8, "a bill", label="Receipts").calls, tokens=(1_000, 100)))
     answer = await setup.decide()
     assert (answer.decision.action_type, answer.decision.parameters) == ("apply_label", {"label": "Receipts"})
     assert (answer.decision.confidence, answer.decision.rationale) == (0.8, "a bill")
@@ -74,13 +74,13 @@ async def test_the_model_is_forced_to_call_the_one_tool_at_a_low_temperature(set
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (Says(text="I would archive this."), "no call of record_decision"),
-        (Says(text="I cannot help with that.", refuses=True), "no call of record_decision"),
-        (Says((Called("{'not': json"),)), r"the arguments are no JSON|fields that do not exist"),
-        (Says((Called("[1, 2]"),)), r"no object|fields that do not exist"),
-        (Says((Called({"action": "archive"}, "delete_everything"),)), "a tool that does not exist"),
-        (Says((*decides("archive").calls, *decides("trash").calls)), "calls 2 tools"),
-        (Says(decides("archive").calls, cut_off=True), "cut off"),
+        (FakeAnswer(text="I would archive this."), "no call of record_decision"),
+        (FakeAnswer(text="I cannot help with that.", refuses=True), "no call of record_decision"),
+        (FakeAnswer((FakeToolCall("{'not': json"),)), r"the arguments are no JSON|fields that do not exist"),
+        (FakeAnswer((FakeToolCall("[1, 2]"),)), r"no object|fields that do not exist"),
+        (FakeAnswer((FakeToolCall({"action": "archive"}, "delete_everything"),)), "a tool that does not exist"),
+        (FakeAnswer((*decides("archive").calls, *decides("trash").calls)), "calls 2 tools"),
+        (FakeAnswer(decides("archive").calls, cut_off=True), "cut off"),
         (decides("archive", confidence=7), "confidence: is not from 0 to 1"),
         (decides("explode"), "action: is not one of"),
         (decides("forward", to="x@evil.example"), "action: is not one of"),
@@ -89,7 +89,7 @@ async def test_the_model_is_forced_to_call_the_one_tool_at_a_low_temperature(set
     ],
 )
 async def test_a_bad_answer_is_asked_for_once_more_with_the_problem(
-    setup: ModelSetup, answer: Says, problem: str
+    setup: ModelSetup, answer: FakeAnswer, problem: str
 ) -> None:
     setup.api.say(answer, decides("star"))
     found = await setup.decide()
@@ -105,7 +105,7 @@ async def test_a_bad_answer_is_asked_for_once_more_with_the_problem(
 
 
 async def test_a_model_that_refuses_again_and_again_is_asked_twice(setup: ModelSetup) -> None:
-    setup.api.say(*[Says(text="I cannot help with that.", refuses=True)] * 10)
+    setup.api.say(*[FakeAnswer(text="I cannot help with that.", refuses=True)] * 10)
     with pytest.raises(BadModelAnswer, match=r"in 2 tries, and the message is left alone.*no call of record_decision"):
         await setup.decide()
     assert setup.api.requests == 2
@@ -277,7 +277,7 @@ async def test_at_the_cap_of_the_day_no_call_is_made(setup: ModelSetup) -> None:
 
 
 async def test_a_message_that_costs_too_much_is_not_asked_about_again(setup: ModelSetup) -> None:
-    setup.api.say(*[Says(text="Hm.", tokens=(1_000, 1_000))] * 3)
+    setup.api.say(*[FakeAnswer(text="Hm.", tokens=(1_000, 1_000))] * 3)
     model = setup.with_settings(max_cents_per_message=1.5)
     with pytest.raises(BadModelAnswer):
         await setup.decide(model=model)
@@ -296,7 +296,7 @@ async def test_what_was_reserved_is_more_than_what_it_costs(setup: ModelSetup) -
 
 
 async def test_a_server_that_counts_no_tokens_has_used_what_was_reserved(setup: ModelSetup) -> None:
-    setup.api.say(Says(decides("star").calls, tokens=(0, 0)))
+    setup.api.say(FakeAnswer(decides("star").calls, tokens=(0, 0)))
     await setup.decide()
     [call] = await setup.calls()
     assert call.cost_micros == call.reserved_micros

@@ -11,23 +11,32 @@ import asyncpg
 import pytest
 
 from postroom.backup import postgres_copy
+from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import STAGE, RestoreTarget, restore_backup
 from postroom.core.errors import BackupError
+from postroom.core.roles import Role
 from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import open_database
+from postroom.store.tokens import create_token, mint
 from postroom.system.private_files import DATABASE
 from support.command import POSTROOM, announced, environment, postroom, running
 from support.patience import PATIENCE_S
+from support.sqlite import copy_sqlite
 
 WRITES = ("token", "create", "--role", "admin")
 
 
 @pytest.fixture
-def prepared(tmp_path: Path, database_url: str | None) -> Path:
+async def prepared(tmp_path: Path, database_url: str | None, migrated_sqlite: Path) -> Path:
     """A folder with a database in `data`, and a backup of it."""
-    for words in (("migrate",), WRITES, ("backup", "one.postroom-backup")):
-        done = postroom(tmp_path, *words, database_url=database_url)
-        assert done.returncode == 0, done.stderr
+    data, signed = tmp_path / "data", Signature(new_id(), "test", "admin")
+    if database_url is None:
+        copy_sqlite(migrated_sqlite, data)
+    database = await open_database(data, database_url)
+    await database.run(create_token(mint(Role.ADMIN).token, signed, datetime.now(UTC)))
+    await database.close()
+    await make_backup(Source(data, database_url, []), tmp_path / "one.postroom-backup")
     return tmp_path
 
 
@@ -64,9 +73,11 @@ def test_a_restore_is_refused_while_a_process_runs(prepared: Path, database_url:
 def test_a_restore_pauses_keeps_what_was_forbidden_and_says_what_to_look_at(
     prepared: Path, database_url: str | None
 ) -> None:
-    for words in (("pause", "--reason", "stop it all"), ("protect", "add", "sender", "ann@example.org")):
-        assert postroom(prepared, *words, database_url=database_url).returncode == 0
-    done = postroom(prepared, "restore", "--replace", "one.postroom-backup", database_url=database_url)
+    forbidding = (("pause", "--reason", "stop it all"), ("protect", "add", "sender", "ann@example.org"))
+    for words in (("backup", "own.postroom-backup"), *forbidding):
+        done = postroom(prepared, *words, database_url=database_url)
+        assert done.returncode == 0, done.stderr
+    done = postroom(prepared, "restore", "--replace", "own.postroom-backup", database_url=database_url)
     assert done.returncode == 0, done.stderr
     assert "pauses (1), protected senders and labels (1)" in done.stdout
     assert "run `postroom resume`" in done.stdout

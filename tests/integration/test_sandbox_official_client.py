@@ -202,7 +202,7 @@ REFUSALS: list[tuple[Callable[[Any], Any], int, str]] = [
     (lambda users: users.messages().modify(userId="me", id="not-an-id", body={}), 400, "invalidArgument"),
     (lambda users: users.labels().get(userId="me", id="Label_99"), 404, "notFound"),
     (lambda users: users.labels().delete(userId="me", id="INBOX"), 400, "invalidArgument"),
-    (lambda users: users.labels().create(userId="me", body={"name": "ProcessGroup"}), 409, "aborted"),
+    (lambda users: users.labels().create(userId="me", body={"name": "Family"}), 409, "aborted"),
     (lambda users: users.labels().create(userId="me", body={"name": "Inbox"}), 400, "invalidArgument"),
     (lambda users: users.history().list(userId="me", startHistoryId="99999999"), 404, "notFound"),
     (lambda users: users.history().list(userId="me"), 400, "invalidArgument"),

@@ -12,7 +12,6 @@ from uuid import UUID
 import pytest
 
 from postroom.cli import run
-from postroom.cli.preview import look_at
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.files import MailFile
@@ -22,6 +21,7 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
 from postroom.handlers.classify import decide_again
+from postroom.manage.preview import look_at
 from postroom.store import decisions, jobs, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -105,8 +105,8 @@ async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_d
 
         def tell(past: PastMessage, now: ForeseenDecision, then: ForeseenDecision) -> None:
             foreseen[past.message.id] = then
-            if now.said != then.said:
-                changed[now.said, then.said] += 1
+            if now.summary != then.summary:
+                changed[now.summary, then.summary] += 1
 
         changed: Counter[tuple[str, str]] = Counter()
         wanted = Wanted(LONG_AGO, len(paths))

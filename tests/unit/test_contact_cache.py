@@ -211,7 +211,7 @@ async def test_what_is_kept_fresh_is_fetched_at_once_and_again_and_sooner_after_
             raise SwitchboardUnavailable("away")
 
     async with asyncio.timeout(PATIENCE_S):
-        await keep_fresh("a test", refresh, stop, every=timedelta(milliseconds=1), sooner=timedelta(0))
+        await keep_fresh("a test", refresh, stop, every=timedelta(milliseconds=1), retry_after=timedelta(0))
     assert asked == [True, True, False, False]
 
 

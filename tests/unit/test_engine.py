@@ -9,7 +9,7 @@ import pytest
 
 from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import TOLD_BY_ITS_HEAD, TOLD_BY_ITS_TEXT, apply_rules, unknown_conditions
+from postroom.decide.engine import NEED_THE_HEADERS, NEED_THE_TEXT, apply_rules, unknown_conditions
 from postroom.store.mail import StoredMessage
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -59,7 +59,7 @@ def test_a_rule_that_looks_at_the_text_judges_no_mail_without_one(conditions: Ma
     assert decider(a_message("full"), conditions, {"list_id": "sale"}) == "0"
 
 
-@pytest.mark.parametrize("kind", sorted(TOLD_BY_ITS_HEAD))
+@pytest.mark.parametrize("kind", sorted(NEED_THE_HEADERS))
 def test_of_mail_that_came_without_headers_only_sender_and_subject_are_judged(kind: str) -> None:
     argument = {"name": "X-Keep"} if kind == "header_match" else "uta@x.example"
     conditions = {"not": {kind: argument}}
@@ -74,4 +74,4 @@ def test_conditions_without_sense_look_at_nothing_that_is_missing(conditions: ob
 
 def test_nothing_of_a_whole_message_is_unseen() -> None:
     assert unknown_conditions(a_message("full", headers=())) == frozenset()
-    assert unknown_conditions(a_message()) == TOLD_BY_ITS_TEXT
+    assert unknown_conditions(a_message()) == NEED_THE_TEXT

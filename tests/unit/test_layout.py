@@ -30,3 +30,16 @@ def test_a_suite_holds_tests_and_fixtures_only(suite: str) -> None:
 def test_nothing_imports_from_a_suite() -> None:
     taken = {path.relative_to(TESTS): imported(path) & {*SUITES, "conftest"} for path in MODULES}
     assert {path: names for path, names in taken.items() if names} == {}
+
+
+def test_unit_tests_ask_for_no_database_and_no_server() -> None:
+    """What needs one is a test of several parts, and belongs to another suite."""
+    parts = {"database", "database_url", "migrated_sqlite", "postgres", "postgres_url", "redis_server", "sqlite"}
+    asking = {
+        (path.name, node.name)
+        for path in (TESTS / "unit").glob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        if parts & {each.arg for each in node.args.args}
+    }
+    assert asking == set()

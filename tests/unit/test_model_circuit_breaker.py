@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from conftest import ManualClock
 from postroom.core.errors import ModelUnavailable
 from postroom.decide.model_circuit_breaker import LONGEST_PAUSE, CircuitBreaker
+from support.clocks import ManualClock
 
 
 @pytest.fixture

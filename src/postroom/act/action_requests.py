@@ -163,7 +163,7 @@ def next_of(
         key = f"{APPROVAL_NOTIFY.name}:{account_id}:{id}"
         notify = new_job(catalogue, APPROVAL_NOTIFY.name, payload, key=key, priority=priority)
         expires_at = now + approval_time
-        return decisions.NewAction(id, actor, "approved_pending", hashed, None, expires_at, asked_by), notify
+        return decisions.NewAction(id, actor, "awaiting_approval", hashed, None, expires_at, asked_by), notify
     key = f"{ACTION_GMAIL.name}:{account_id}:{id}"
     carry_out = new_job(catalogue, ACTION_GMAIL.name, payload, key=key, priority=priority)
     return decisions.NewAction(id, actor, "queued", hashed, carry_out.id, None, asked_by), carry_out

@@ -147,7 +147,7 @@ def _decided_by(approval: Approval) -> str:
 def _answer(approval: Approval) -> str | None:
     """What became of it; None while it waits."""
     match approval.state:
-        case "approved_pending":
+        case "awaiting_approval":
             return None
         case "expired" | "rejected" | "canceled" if approval.approved_by is None:
             return one_line(f"{approval.state}: {approval.error}" if approval.error else approval.state)

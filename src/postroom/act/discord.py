@@ -1,7 +1,6 @@
 """Asks for approvals in a Discord channel, over Discord's HTTP interface alone: any process that runs jobs can."""
 
 import asyncio
-import base64
 import contextlib
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from postroom.act.approval_notice import one_line
 from postroom.act.discord_buttons import ButtonIds
 from postroom.act.discord_library import TIMEOUT_S, discord, new_client
 from postroom.act.discord_message import footer, message_embed, message_view
+from postroom.core import base64url
 from postroom.core.errors import Fatal, JobError, Retryable
 from postroom.store.approvals import Approval
 
@@ -100,7 +100,7 @@ def nonce_of(approval: Approval) -> str:
 
 def _short(id: UUID) -> str:
     """At most 25 characters: the id in base64."""
-    return base64.urlsafe_b64encode(id.bytes).rstrip(b"=").decode()
+    return base64url.encode(id.bytes)
 
 
 async def _found(channel: discord.PartialMessageable, approval: Approval) -> int | None:

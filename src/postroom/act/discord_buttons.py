@@ -7,8 +7,6 @@ The signature is HMAC-SHA256, cut to 192 bits, over all that stands before it. K
 the bot's token, and could have any button sent, cannot sign one.
 """
 
-import base64
-import binascii
 import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.act.approvals import Verdict
+from postroom.core import base64url
 from postroom.core.errors import KeyMissing, Refused
 from postroom.store.approvals import Approval
 
@@ -51,9 +50,9 @@ class ButtonIds:
         if not keys:
             raise KeyMissing("there is no key to sign buttons with; set secret_key, or restore the key file")
         expiry = 0 if approval.expires_at is None else int(approval.expires_at.timestamp())
-        beginning = _text(bytes.fromhex(approval.action_hash)[:HASH_BYTES])
-        content = f"{PREFIX}{_LETTERS[verdict]}:{_text(approval.id.bytes)}:{expiry}:{beginning}"
-        return f"{content}:{_text(_signature(keys[0], content))}"
+        beginning = base64url.encode(bytes.fromhex(approval.action_hash)[:HASH_BYTES])
+        content = f"{PREFIX}{_LETTERS[verdict]}:{base64url.encode(approval.id.bytes)}:{expiry}:{beginning}"
+        return f"{content}:{base64url.encode(_signature(keys[0], content))}"
 
     def read(self, custom_id: str, now: datetime) -> ButtonPress:
         """Raises Refused, which quotes nothing, when it is not ours, was changed, or has expired."""
@@ -80,13 +79,9 @@ def _signature(key: bytes, content: str) -> bytes:
     return hmac.digest(key, content.encode("utf-8", "replace"), "sha256")[:SIGNATURE_BYTES]
 
 
-def _text(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
-
-
 def _bytes(text: str) -> bytes:
     """Nothing when it is no base64: then it equals no signature."""
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        return base64url.decode(text)
+    except ValueError:
         return b""

@@ -25,6 +25,7 @@ from postroom.act.approval_notice import notice_of
 from postroom.act.approvals import APPROVER, Approvals, in_words
 from postroom.core.errors import BadInput, Conflict, Fatal, IllegalMove, NotFound, PostroomError, Refused, Retryable
 from postroom.core.strict import Strict, problem_in
+from postroom.http_server.body import read_body
 from postroom.store.approvals import Approval
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock
@@ -204,9 +205,7 @@ def _read(body: bytes) -> WebhookAnswer:
 
 
 async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_BODY:
-            raise BadInput("body", "is too large for an answer", f"send at most {LARGEST_BODY} bytes")
+    body = await read_body(request.receive, LARGEST_BODY)
+    if body is None:
+        raise BadInput("body", "is too large for an answer", f"send at most {LARGEST_BODY} bytes")
     return bytes(body)

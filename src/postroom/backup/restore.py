@@ -33,7 +33,7 @@ from postroom.store.prohibitions import Carried, Prohibitions, begin_paused, loa
 from postroom.store.restore_lock import alone_in_folder
 from postroom.store.timeline import mark_restored, place_of
 from postroom.system.private_files import DATABASE as FILE
-from postroom.system.private_files import private_folder, sync_folder, tighten
+from postroom.system.private_files import make_private, private_folder, sync_folder
 from postroom.vault.keys import KeyFile
 
 STAGE = ".restoring"
@@ -77,7 +77,7 @@ async def restore_backup(
                     await _restore_sqlite(archive, place, stage, restored, stamp, signed, now, progress)
                 else:
                     await _restore_postgres(archive, place, place.url, stage, restored, stamp, signed, now, progress)
-            tighten(place.data_dir)
+            make_private(place.data_dir)
         return restored
     finally:
         archive.close()
@@ -133,7 +133,7 @@ async def _restore_sqlite(
         raise BadInput(
             "--data-dir", f"{place.data_dir} holds data already", "give an empty folder, or --replace to set it aside"
         )
-    with sqlite_copy.alone_with(current):
+    with sqlite_copy.exclusive_access(current):
         pass  # fail now rather than after the work
     staged = stage / FILE
     await asyncio.to_thread(archive.extract, f"{DATABASE}{FILE}", staged, progress)
@@ -145,11 +145,11 @@ async def _restore_sqlite(
         await _mark(database, place.data_dir, replaced, restored, signed, now)
     finally:
         await database.close()
-    with sqlite_copy.alone_with(staged):
+    with sqlite_copy.exclusive_access(staged):
         pass  # removes the write-ahead log
     _restore_keys(archive, place.data_dir, restored)
     aside = place.data_dir / f"backup-replaced-{stamp}"
-    with sqlite_copy.alone_with(current):
+    with sqlite_copy.exclusive_access(current):
         _swap_connectors(place.data_dir, stage, aside, restored)
         _swap_database(current, staged, aside, restored)
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from postroom.cli.application import Application
     from postroom.manage.database import Database
     from postroom.settings.reading import Settings
-    from postroom.store.engine.database import Transaction
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,8 +52,3 @@ def with_database(
             return await use(database)
 
     return run_briefly(opened())
-
-
-def run_transaction(application: "Application", settings: "Settings", transaction: "Transaction[T]") -> T:
-    """One store verb, in a store opened for it."""
-    return with_database(application, settings, lambda database: database.run(transaction))

@@ -7,7 +7,6 @@ from postroom.act.approvals import Channel
 from postroom.act.executor import Executor
 from postroom.act.undo import UndoService
 from postroom.compose.mailboxes import Mailboxes
-from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.approval_notify import ApprovalNotify
@@ -24,22 +23,9 @@ from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
 from postroom.outbound.restored import RestorePace, RestoreWatch
 from postroom.settings.reading import Settings
-from postroom.settings.sections import SafetySettings
+from postroom.settings.safety import policy_of
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-
-
-def policy_of(safety: SafetySettings) -> Policy:
-    """What the user has settled once and for all about safety."""
-    return Policy(
-        safety.confidence,
-        safety.trash_confidence,
-        frozenset(safety.always_approve),
-        safety.trust_rules,
-        safety.trust_agents,
-        safety.hourly_cap,
-        safety.agent_hourly_cap,
-    )
 
 
 def job_handlers(

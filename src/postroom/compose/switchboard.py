@@ -9,13 +9,13 @@ import httpx2
 from postroom.act.action_requests import ActionRequests
 from postroom.act.agents import Agents
 from postroom.compose.credentials import open_credentials
-from postroom.compose.jobs import policy_of
 from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges, Tally
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
 from postroom.store.engine.clock import clock_of, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE

@@ -8,7 +8,7 @@ PostroomError
 ├── Refused               the caller is unknown, or may not do this
 │   └── SafetyRefused         safety does not allow this action, or not from this caller
 ├── SettingsError         a setting is missing, unknown or out of range
-├── NotFound              what was named does not exist
+├── NotFound              the named thing does not exist
 ├── IllegalMove           the lifecycle does not allow this transition
 ├── MailboxError          a mailbox did not do what was asked
 │   ├── NotInMailbox          gone: what was named is not there
@@ -99,7 +99,7 @@ class SettingsError(PostroomError):
 
 
 class NotFound(PostroomError):
-    """What was named does not exist."""
+    """The named thing does not exist."""
 
 
 class IllegalMove(PostroomError):

@@ -4,7 +4,7 @@ The migrations repeat the states as CHECK constraints; a test compares the two. 
 moves, and may only make a move that is listed here.
 
     job       queued ⇄ running → completed | failed | canceled          failed | canceled → queued by the user's retry
-    action    approved_pending → queued → executing → completed | failed     failed | canceled → executing by a retry
+    action    awaiting_approval → queued → executing → completed | failed     failed | canceled → executing by a retry
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
     delivery  queued → sending → delivered | bounced | unknown, with deferral
@@ -68,10 +68,10 @@ JOB = Lifecycle(
 
 ACTION = Lifecycle(
     "action",
-    frozenset({"queued", "approved_pending"}),
+    frozenset({"queued", "awaiting_approval"}),
     _moves(
         queued="executing failed canceled",
-        approved_pending="queued rejected expired canceled",
+        awaiting_approval="queued rejected expired canceled",
         executing="completed failed canceled",
         completed="",
         failed="executing",

@@ -1,7 +1,6 @@
 """Strict models for input from outside, and their errors: the field, the problem, the remedy."""
 
 import contextlib
-import difflib
 import json
 import re
 from typing import Any, cast, get_args
@@ -10,6 +9,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from postroom.core.errors import BadInput
+from postroom.core.suggestions import did_you_mean
 
 LONGEST_SHOWN = 80
 MOST_KEYS = 64
@@ -48,9 +48,9 @@ def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see:
     match worst["type"]:
         case "extra_forbidden":
             above = _model_at(model, path[:-1])
-            near = difflib.get_close_matches(path[-1][:LONGEST_SHOWN], list(above.model_fields), n=1) if above else []
+            known = above.model_fields if above else ()
             return BadInput(
-                field, f"is not a field of {schema}", f"did you mean {near[0]!r}?" if near else "leave it out"
+                field, f"is not a field of {schema}", did_you_mean(path[-1][:LONGEST_SHOWN], known, "leave it out")
             )
         case "timezone_aware":
             return BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
@@ -61,7 +61,7 @@ def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see:
 
 
 def _remedy(model: type[BaseModel], path: list[str], see: str) -> str:
-    """What the innermost known field on the path may hold, if it has a description."""
+    """The description of the innermost known field on the path, if it has one."""
     for length in range(len(path), 0, -1):
         above = _model_at(model, path[: length - 1])
         if above is not None and path[length - 1] in above.model_fields:

@@ -1,1 +1,1 @@
-"""What is to be done with a message: rules first, then the model."""
+"""Decides what to do with a message: rules first, then the model."""

@@ -1,5 +1,5 @@
-"""Asks the model about a stored message: with the user's directions, the rules in words of its scopes, and the labels
-that the model may use. Nothing of any other message is in what it is told."""
+"""Asks the model about a stored message, with the user's guidance for it and the labels that the model may use. The
+prompt holds nothing of any other message."""
 
 from postroom.decide.engine import Advice
 from postroom.decide.model import Model, ModelRequest
@@ -11,17 +11,17 @@ from postroom.store.mail import StoredMessage
 
 
 class ModelAdviser:
-    """A model, with everything that it is to know."""
+    """A model together with what it has to know."""
 
     def __init__(self, database: Database, model: Model, mode: Mode, own_labels: frozenset[str] = frozenset()) -> None:
-        """`own_labels` are names that Postroom uses itself, and no model."""
+        """`own_labels` are the names of Postroom's own labels, which the model may not use."""
         self._database = database
         self._model = model
         self._mode: Mode = mode
         self._own_labels = frozenset(name.casefold() for name in own_labels)
 
     async def advise(self, message: StoredMessage) -> Advice:
-        """What the model decides. Raises a ModelError when it decides nothing."""
+        """The model's decision. Raises a ModelError when it makes none."""
         account_id, sender = message.account_id, message.facts.sender
         rules = await self._database.run(model_rules_for(account_id, sender))
         labels = await self._database.run(list_labels(account_id))

@@ -1,7 +1,7 @@
-"""Decides about one message: rules first, then a model, and over both the same safety.
+"""Decides about one message: rules first, then a model, with the same safety check for both.
 
-Mail of which only the metadata is here is decided by rules alone, and only by those that look at what is here. What
-runs in shadow (a rule, a category of mail, the model) decides too: that is remembered, and nothing is touched.
+Mail of which only the metadata is stored is decided by rules alone, and only by those that need no more than that. A
+rule, a category of mail or the model in shadow decides too: the decision is recorded, and the message is not touched.
 """
 
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints, surroundings
 
-# What of a message each part of it tells: conditions on what is not here are neither true nor false.
-TOLD_BY_ITS_TEXT = frozenset({"body_contains", "has_attachment"})
-TOLD_BY_ITS_HEAD = frozenset({"header_match", "list_id", "label_present", "to"})
+# The conditions that need each part of a message. While that part is missing, they are neither true nor false.
+NEED_THE_TEXT = frozenset({"body_contains", "has_attachment"})
+NEED_THE_HEADERS = frozenset({"header_match", "list_id", "label_present", "to"})
 NO_RULE = "no rule matched; it stays where it is"
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a model decided, and which."""
+    """A model's decision, and which model made it."""
 
     decision: ModelDecision
     model: str
@@ -38,8 +38,8 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision that counts, what safety made of it, and what was decided in shadow. Without a ruling that allows
-    it or asks for approval nothing follows."""
+    """The decision that counts, the safety ruling on it, and the decisions in shadow. Only a ruling that allows it or
+    asks for approval leads to an action."""
 
     decision: Decision
     ruling: Ruling | None = None
@@ -52,14 +52,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Safeguards:
-    """What every decision is judged by: the restraints of the account, and the user's policy."""
+    """The safety check on every decision: the restraints of the account, and the user's policy."""
 
     restraints: Restraints
     policy: Policy = field(default_factory=Policy)
     generation: int = 1
 
     def by_rules(self, message: StoredMessage, outcome: Outcome) -> Verdict:
-        """The first rule that matches decides, with full confidence; without one the message stays where it is."""
+        """The verdict of the first rule that matches, with full confidence; without one the message is left alone."""
         shadows = self._shadows(message, outcome)
         if outcome.matched is None:
             return Verdict(self._nothing(message, NO_RULE), None, shadows)
@@ -67,7 +67,7 @@ class Safeguards:
         return self._judged(message, decision, "rule", shadows)
 
     def by_model(self, message: StoredMessage, advice: Advice, outcome: Outcome) -> Verdict:
-        """What the model decided where no rule did."""
+        """The verdict of the model, where no rule matched."""
         shadows = self._shadows(message, outcome)
         decision = Decision(
             new_id(),
@@ -89,7 +89,7 @@ class Safeguards:
         return self._judged(message, decision, "model", shadows)
 
     def left_alone(self, message: StoredMessage, reason: str, outcome: Outcome) -> Verdict:
-        """No rule matched, and no model could say."""
+        """The verdict where no rule matched and no model decided."""
         shadows = self._shadows(message, outcome)
         return Verdict(self._nothing(message, reason), None, shadows)
 
@@ -112,15 +112,15 @@ class Safeguards:
         return Verdict(judged, ruling, shadows)
 
     def _refused(self, decision: Decision, ruling: Ruling) -> Decision:
-        """Nothing is done, and it is told what would have been."""
-        wanted: Mapping[str, Any] = {"action": decision.action_type, "parameters": decision.parameters}
+        """A decision to do nothing, which records what was refused."""
+        refused: Mapping[str, Any] = {"action": decision.action_type, "parameters": decision.parameters}
         return replace(
             decision,
             action_type="none",
             parameters={},
             needs_approval=False,
             rationale=f"{decision.action_type} is not done: {'; '.join(ruling.reasons)}",
-            safety={**ruling.as_json(), "proposed": wanted},
+            safety={**ruling.as_json(), "proposed": refused},
         )
 
     def _shadowed_category(self, message: StoredMessage) -> str | None:
@@ -165,22 +165,22 @@ class Safeguards:
 
 
 def category_shadow_reason(category: str) -> str:
-    """Why a decision about mail of a category is in shadow, as it is kept with the decision."""
+    """The reason stored with a decision that is in shadow because of the category of the mail."""
     return f"category:{category}"
 
 
 def _in_shadow(decision: Decision, why: str) -> Decision:
-    """Only remembered, and why: a rule's, a category's or the model's report counts what is in shadow because of it."""
+    """The decision, marked as shadow with the reason: the report on a rule, a category or the model counts by it."""
     return replace(decision, shadow=True, safety={"shadow": why})
 
 
 def apply_rules(message: StoredMessage, rules: Rulebook, now: datetime) -> Outcome:
-    """By what of the message is here."""
+    """Apply the rules to what is stored of the message."""
     return rules.decide(message.account_id, message.facts, now, unknown_conditions(message))
 
 
 def unknown_conditions(message: StoredMessage) -> frozenset[str]:
-    """The conditions about which this message, as far as it is here, says nothing."""
+    """The kinds of conditions that cannot be evaluated, since that part of the message is not stored."""
     if message.ingestion_tier == "full":
         return frozenset()
-    return TOLD_BY_ITS_TEXT if message.facts.headers else TOLD_BY_ITS_TEXT | TOLD_BY_ITS_HEAD
+    return NEED_THE_TEXT if message.facts.headers else NEED_THE_TEXT | NEED_THE_HEADERS

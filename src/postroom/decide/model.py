@@ -1,14 +1,14 @@
-"""Asks a language model what is to be done with one message, within the budget, and writes down every call.
+"""Asks a language model what to do with one message, within the budget, and records every call.
 
-A call is reserved before it is made and settled after it (store/model_calls.py). An answer that is no decision is asked
-for once more, with what was wrong; after the second the message is left where it is: a model that talks in circles, or
-mail that makes it do so, costs two calls and no more. Nothing else is tried again here.
+The cost of a call is reserved before it and settled after it (store/model_calls.py). If the answer is no decision, the
+model is asked once more and told what was wrong. After a second bad answer the message is left alone: a confused
+model, or mail that confuses it, costs two calls and no more. Nothing else is retried here.
 
-    ModelUnavailable    the job is tried again, after the provider's own waiting time
-    ModelRefused        the job waits for other settings, and says which to mend; a start of Postroom releases it, and
-                        so does the first answer, which shows that the settings are right
-    BudgetSpent         the job waits until the next day; when only a setting helps, the message is left where it is
-    BadModelAnswer      the message is left where it is; also when the provider refuses this one mail, unanswered
+    ModelUnavailable    the job is retried, after the provider's own waiting time
+    ModelRefused        the job is parked until the settings are fixed, and says which; a start of Postroom releases
+                        it, and so does the first answer, which shows that the settings are right
+    BudgetSpent         the job waits until the next day; when only a setting helps, the message is left alone
+    BadModelAnswer      the message is left alone; also when the provider refuses this one mail
 """
 
 import asyncio
@@ -51,16 +51,16 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 TRIES = 2
-# Jobs that only other settings of the model can help wait under this key.
+# Jobs are parked under this key until the model's settings are fixed.
 WAITING = "model"
 LONGEST_PAUSE = timedelta(minutes=5)
-# What a provider adds of its own to a request.
+# Allowance for what a provider adds to a request.
 EXTRA_TOKENS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What is to be decided, and what the model is told about it."""
+    """The message to decide about, and its prompt."""
 
     account_id: UUID
     message_id: UUID
@@ -75,7 +75,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A decision, by whom it was made, and what it took: the sum of the tries."""
+    """A decision, the model that made it, and its cost: the sum of all tries."""
 
     decision: ModelDecision
     usage: Usage
@@ -85,13 +85,13 @@ class ModelAnswer:
 
 
 def connect(settings: "ModelSettings") -> Client:
-    """Takes seconds the first time, for what is imported."""
+    """Open a client. The first call takes seconds, for its imports."""
     client = importlib.import_module("postroom.decide.model_client")
     return client.ProviderClient(settings)
 
 
 class Model:
-    """The model of the settings. Without one configured there is no Model: see `configured_model`."""
+    """The configured model. Without one there is no Model: see `configured_model`."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Model:
             self._client = None
 
     async def decide(self, request: ModelRequest) -> ModelAnswer:
-        """What the model decides about the message. Raises a ModelError when it decides nothing."""
+        """Ask the model to decide about the message. Raises a ModelError when it makes no decision."""
         client, prices = await self._opened()
         probe = self._breaker.before_asking(self._clock())
         try:
@@ -135,7 +135,8 @@ class Model:
             call = await self._reserve(request, problem, prices)
             began = time.monotonic()
             try:
-                reply = await client.ask(request.prompt.system, self._told(request, problem), request.prompt.labels)
+                prompt = request.prompt
+                reply = await client.ask(prompt.system, self._user_prompt(request, problem), prompt.labels)
             except CallFailed as failed:
                 problem = await self._failed(call, failed, began)
                 continue
@@ -155,7 +156,7 @@ class Model:
         )
 
     async def _opened(self) -> tuple[Client, Prices]:
-        """In a thread, since importing the libraries takes seconds in which other jobs have to go on."""
+        """The client and the prices, opened in a thread: importing the libraries takes seconds."""
         async with self._opening:
             if self._prices is None:
                 self._prices = await asyncio.to_thread(prices_of, self._settings)
@@ -163,8 +164,8 @@ class Model:
                 self._client = await asyncio.to_thread(self._connect, self._settings)
             return self._client, self._prices
 
-    def _told(self, request: ModelRequest, problem: str) -> str:
-        """The problem quotes nothing of the first answer, which mail may have dictated."""
+    def _user_prompt(self, request: ModelRequest, problem: str) -> str:
+        """The prompt; on a second try with the problem, which never quotes the answer: mail may have dictated it."""
         if not problem:
             return request.prompt.user
         return (
@@ -172,9 +173,9 @@ class Model:
         )
 
     async def _reserve(self, request: ModelRequest, problem: str, prices: Prices) -> NewCall:
-        schema = orjson.dumps(decision_schema(("",))).decode()  # with one label of no length: the names are the user's
+        schema = orjson.dumps(decision_schema(("",))).decode()  # one empty label; the real names are counted below
         labels = orjson.dumps(request.prompt.labels).decode()
-        sent = EXTRA_TOKENS + most_tokens(request.prompt.system + schema, self._told(request, problem) + labels)
+        sent = EXTRA_TOKENS + most_tokens(request.prompt.system + schema, self._user_prompt(request, problem) + labels)
         call = NewCall(
             new_id(),
             request.account_id,
@@ -188,7 +189,7 @@ class Model:
         return call
 
     async def _answered(self, others_wait: bool) -> None:
-        """`others_wait`: before this call began, the settings were taken for wrong, which they are not."""
+        """Release parked jobs. `others_wait`: when this call began, the settings were thought to be wrong."""
         self._breaker.after_an_answer()
         self._has_answered = True
         if others_wait and self._refused_untried:
@@ -196,9 +197,9 @@ class Model:
             await release_waiting(self._database, self._clock())
 
     async def _failed(self, call: NewCall, failed: CallFailed, began: float) -> str:
-        """Writes it down. Raises what it means, unless it may be asked again at once: then returns the problem."""
+        """Record the failure and raise its error; or return the problem, if the model may be asked again at once."""
         cost = None if failed.charged else 0
-        # Without a charge nothing was answered, and nothing else would be to the same question.
+        # Without a charge there was no answer, and the same question would get none either.
         ask_again = failed.charged and isinstance(failed.error, BadModelAnswer)
         state = "refused" if ask_again else "failed"
         if isinstance(failed.error, ModelRefused) and not self._has_answered:
@@ -213,7 +214,7 @@ class Model:
         raise failed.error from None
 
     def _paid(self, reply: Reply, state: str, prices: Prices, began: float, error: str | None = None) -> CallEnd:
-        """A server that counts nothing has used nobody knows what: then what was reserved counts."""
+        """The end of an answered call. If the server reports no usage, the reserved cost counts."""
         counted = reply.input_tokens > 0 or reply.output_tokens > 0
         cost = prices.cost(reply.input_tokens, reply.output_tokens) if counted else None
         return CallEnd(state, reply.input_tokens, reply.output_tokens, cost, _ms_since(began), error)
@@ -224,19 +225,19 @@ class Model:
 
 
 async def release_waiting(database: Database, now: datetime) -> None:
-    """Jobs that waited for other settings go on: settings are read when a process starts."""
+    """Release the jobs that waited for other settings, which are read when a process starts."""
     await database.run(unpark(WAITING, now))
 
 
 def configured_model(database: Database, settings: "ModelSettings", clock: Clock = wall_clock) -> Model | None:
-    """The model, or None when none is configured: then rules alone decide."""
+    """The model, or None when none is configured and rules alone decide."""
     return None if settings.provider == "none" else Model(database, settings, clock)
 
 
 def job_error(error: ModelError, now: datetime, attempts: int = 0) -> JobError | None:
-    """How a job ends for which the model decided nothing; None when it goes on and leaves the message where it is.
+    """How a job ends when the model made no decision; None when it goes on and leaves the message alone.
 
-    A provider that names a short time again and again would use up all attempts in minutes: hence a time that grows.
+    The pause grows with the attempts: a provider that keeps naming a short time would use them all up in minutes.
     """
     match error:
         case ModelUnavailable():

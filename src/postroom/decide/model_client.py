@@ -1,8 +1,8 @@
-"""Asks a provider through pydantic-ai: one forced tool call, over one HTTP client that believes nothing it is sent.
+"""Asks a provider through pydantic-ai: one forced tool call, over one HTTP client that trusts nothing it receives.
 
 Importing pydantic-ai takes seconds, so this module is imported only when a model is first asked. The client follows no
-redirection (the key and the mail go to the address in the settings and nowhere else), takes no compressed answer, and
-gives up an answer that is longer than any decision, or not whole in time. Nothing is tried again here: jobs are.
+redirects (the key and the mail go only to the address in the settings), accepts no compressed answer, and gives up on
+an answer that is too long or takes too long. Nothing is retried here: jobs are.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ TALKATIVE = ("anthropic", "openai")
 
 
 class ProviderClient:
-    """The model of the settings."""
+    """A client for the configured model."""
 
     def __init__(self, settings: "ModelSettings") -> None:
         for name in TALKATIVE:
@@ -65,10 +65,10 @@ class ProviderClient:
         await self._http.aclose()
 
     async def ask(self, system: str, user: str, labels: tuple[str, ...]) -> Reply:
-        """What the model answers. Raises CallFailed."""
+        """Ask the model. Raises CallFailed."""
         messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(system), UserPromptPart(user)])]
         tool = ToolDefinition(name=TOOL, parameters_json_schema=decision_schema(labels), description=TOOL_DESCRIPTION)
-        # With one tool and no text allowed, the tool is forced wherever the model can be forced.
+        # One tool and no text: this forces the tool call wherever the model supports that.
         parameters = ModelRequestParameters(function_tools=[tool], allow_text_output=False)
         try:
             async with asyncio.timeout(self._settings.timeout_s):
@@ -80,7 +80,7 @@ class ProviderClient:
                     instrument=False,
                 )
         except Exception as error:
-            # Without its cause, which may quote the mail, the answer or the key.
+            # Drop the cause, which may quote the mail, the answer or the key.
             raise failure_of(error, self._settings, self._has_answered) from None
         self._has_answered = True
         return _reply(response, self._settings.name or "")
@@ -88,7 +88,7 @@ class ProviderClient:
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Reading them takes a tenth of a second."""
+    """The TLS context, cached since loading the certificates takes a tenth of a second."""
     return httpx2.create_ssl_context()
 
 
@@ -111,7 +111,8 @@ def _provider_model(settings: "ModelSettings", http: httpx2.AsyncClient) -> Prov
         return OpenAIChatModel(name, provider=OpenAIProvider(base_url=OPENAI, api_key=key, http_client=http))
     provider = OpenAICompatibleProvider("compatible", base_url=settings.base_url, api_key=key, http_client=http)
     reasons = OpenAIChatModel(name, provider=provider).profile.get("openai_supports_reasoning", False)
-    # Servers of one's own know the older name of the limit; OpenAI's thinking models, behind a proxy, only the newer.
+    # Self-hosted servers know the older name of the token limit; OpenAI's reasoning models, even behind a proxy, only
+    # the newer one.
     profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=bool(reasons))
     return OpenAIChatModel(name, provider=provider, profile=profile)
 
@@ -125,7 +126,7 @@ def _call_settings(settings: "ModelSettings", model: ProviderModel) -> CallSetti
     )
     profile = model.profile
     if profile.get("thinking_enabled_by_default") and settings.provider == "anthropic":
-        # A model that thinks cannot be made to call the tool.
+        # A thinking model cannot be forced to call the tool.
         wanted["thinking"] = False
     if not (profile.get("openai_supports_reasoning") or profile.get("anthropic_disallows_sampling_settings")):
         wanted["temperature"] = settings.temperature
@@ -141,7 +142,7 @@ def _reply(response: ModelResponse, model: str) -> Reply:
 
 
 async def _cap(response: httpx2.Response) -> None:
-    """Before anything of the answer is read."""
+    """Check the headers of an answer and limit its length, before its body is read."""
     if 300 <= response.status_code < 400:
         raise Redirected(response.status_code)
     if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
@@ -154,7 +155,7 @@ async def _cap(response: httpx2.Response) -> None:
 
 
 class _Capped(httpx2.AsyncByteStream):
-    """An answer that ends with an error when it grows too long."""
+    """A response body that raises an error when it grows too long."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream

@@ -1,16 +1,15 @@
-"""What a failed call means: try again later, mend a setting, or the answer is of no use.
+"""Maps the failure of a call to an error: retry later, fix a setting, or give up on the answer.
 
     no connection, too slow, 408, 409, 425, 429, 5xx       ModelUnavailable, after the provider's own waiting time
-    401, 403, 404, a redirection, no credit                ModelRefused, which names the setting to mend
-    400, 413, 422                                          BadModelAnswer when it is the mail, else ModelRefused
+    401, 403, 404, a redirect, no credit                   ModelRefused, which names the setting to fix
+    400, 413, 422                                          BadModelAnswer if it is due to the mail, else ModelRefused
     an answer that is too long, compressed, or no JSON     BadModelAnswer
 
-A request may be refused for a setting, or for the one mail in it, which is too long or stopped by a filter. It is the
-mail when the provider says so, and when it has answered by the same settings before: a mail that is taken for a wrong
-setting would wait for ever.
+A request may be refused because of a setting, or because of the mail in it, which is too long or blocked by a content
+filter. It is the mail if the provider says so, or if it has answered with the same settings before: blaming a setting
+would park the job forever.
 
-Of what the provider or the HTTP library says, only statuses and kinds of error are kept: their texts quote keys and
-mail.
+Only statuses and types of errors are kept from the provider and the HTTP library: their texts may quote keys and mail.
 """
 
 from collections.abc import Iterator
@@ -37,32 +36,32 @@ from postroom.decide.model_replies import CallFailed
 if TYPE_CHECKING:
     from postroom.settings.sections import ModelSettings
 
-# The provider may name any time; a day is the longest that is believed.
+# A provider may name any time; we wait at most a day.
 LONGEST_WAIT = timedelta(days=1)
 NOT_SENT = frozenset({"pool", "connect"})
 LATER = frozenset({408, 409, 425, 429})
 TOO_LARGE = 413
 OF_THE_REQUEST = frozenset({400, TOO_LARGE, 422})
-# How providers say that it is the mail. "Too large" is not among them: they say so of model.max_output_tokens.
-SAID_OF_MAIL = (
+# How providers say that it is due to the mail. Not "too large": they also say that about model.max_output_tokens.
+BLAMES_THE_MAIL = (
     *("content_filter", "content filter", "content_policy", "content policy", "content management policy"),
     *("context_length", "context length", "context window", "prompt is too long", "above_max_length", "moderation"),
 )
-# Anthropic says with 400 that the month's limit is reached.
-SAID_OF_CREDIT = ("usage limits", "credit balance")
+# Anthropic answers 400 when the monthly limit is reached.
+BLAMES_THE_CREDIT = ("usage limits", "credit balance")
 
 
 class ReplyTooLong(Exception):
-    """An answer that is not read to its end."""
+    """An answer is too long, or compressed, and is not read."""
 
 
 class Redirected(Exception):
-    """An answer that leads elsewhere, with its status."""
+    """The answer is a redirect; carries its status."""
 
 
 def failure_of(error: Exception, settings: "ModelSettings", has_answered: bool = False) -> CallFailed:
-    """What the error means, and whether the call may have to be paid for. `has_answered` is whether the provider has
-    answered anything by these settings."""
+    """The meaning of the error, and whether the call may be charged. `has_answered` is whether the provider has
+    answered anything with these settings."""
     for cause in _causes(error):
         if isinstance(cause, ReplyTooLong):
             return CallFailed(BadModelAnswer(f"the model's answer is of no use: {cause}"), charged=True)
@@ -72,8 +71,8 @@ def failure_of(error: Exception, settings: "ModelSettings", has_answered: bool =
             )
     match error:
         case TimeoutError() | ModelRequestTimeout() | ModelTimeoutError():
-            slow = f"the model gave no whole answer within {settings.timeout_s:g} s (model.timeout_s)"
-            return CallFailed(ModelUnavailable(slow), charged=True)
+            too_slow = f"the model gave no whole answer within {settings.timeout_s:g} s (model.timeout_s)"
+            return CallFailed(ModelUnavailable(too_slow), charged=True)
         case ModelConnectionError():
             place = settings.base_url or settings.provider
             unreachable = (
@@ -89,7 +88,7 @@ def failure_of(error: Exception, settings: "ModelSettings", has_answered: bool =
         case ModelAPIError() | UnexpectedModelBehavior():
             return CallFailed(BadModelAnswer("the model's answer is not in the form of its interface"), charged=True)
         case _:
-            # What the libraries make of an answer that is JSON, but nothing they expect.
+            # The libraries raise various errors for JSON that they do not expect.
             return CallFailed(
                 BadModelAnswer(f"the model's answer cannot be read ({type(error).__name__})"), charged=True
             )
@@ -101,7 +100,7 @@ def _by_status(error: ModelHTTPError, settings: "ModelSettings", has_answered: b
     if isinstance(error, ModelQuotaExceededError):
         return _no_credit(status)
     if isinstance(error, ModelContextWindowExceededError) or status == TOO_LARGE:
-        return _not_taken(f"the mail and the rules are too long for the model ({status}); see model.name")
+        return _mail_refused(f"the mail and the rules are too long for the model ({status}); see model.name")
     if status in LATER or status >= 500:
         return CallFailed(ModelUnavailable(f"the model's provider answers {status}", after), charged=False)
     if isinstance(error, ModelAuthenticationError):
@@ -115,15 +114,15 @@ def _by_status(error: ModelHTTPError, settings: "ModelSettings", has_answered: b
 
 
 def _of_the_request(error: ModelHTTPError, has_answered: bool) -> CallFailed:
-    """What the provider says is looked at, and never kept."""
-    status, said = error.status_code, str(error.body).casefold()
+    """Classify a refused request by the provider's text, which is never kept."""
+    status, text = error.status_code, str(error.body).casefold()
     if status in OF_THE_REQUEST:
-        if any(words in said for words in SAID_OF_MAIL):
-            return _not_taken(f"the provider refuses this mail for its content or its length ({status})")
-        if any(words in said for words in SAID_OF_CREDIT):
+        if any(words in text for words in BLAMES_THE_MAIL):
+            return _mail_refused(f"the provider refuses this mail for its content or its length ({status})")
+        if any(words in text for words in BLAMES_THE_CREDIT):
             return _no_credit(status)
         if has_answered:
-            return _not_taken(f"the provider refuses this mail, though it has answered about others ({status})")
+            return _mail_refused(f"the provider refuses this mail, though it has answered about others ({status})")
     return _refused(f"the provider refuses the request ({status}); check model.name, model.provider and model.base_url")
 
 
@@ -131,7 +130,7 @@ def _no_credit(status: int) -> CallFailed:
     return _refused(f"the provider says that the account has no credit left ({status}); top it up there")
 
 
-def _not_taken(message: str) -> CallFailed:
+def _mail_refused(message: str) -> CallFailed:
     return CallFailed(BadModelAnswer(message), charged=False)
 
 
@@ -140,12 +139,12 @@ def _refused(message: str) -> CallFailed:
 
 
 def _kind(error: BaseException) -> str:
-    """The innermost cause by its kind, such as ConnectError."""
+    """The type of the innermost cause, such as ConnectError."""
     return type(list(_causes(error))[-1]).__name__
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what it came from."""
+    """The error and its chain of causes."""
     each: BaseException | None = error
     for _ in range(20):
         if each is None:

@@ -1,4 +1,4 @@
-"""What a call of a model costs: by the settings, or by the published prices of known models."""
+"""The cost of a call of the model: from the settings, or from the published prices of known models."""
 
 import math
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
     from postroom.settings.sections import ModelSettings
 
 MILLION = 1_000_000
-# Of English and JSON that we have written ourselves: a token of those is four letters or so.
+# A safe estimate for our own English and JSON, where a token has about four letters.
 OUR_BYTES_PER_TOKEN = 2
 SAMPLE_TOKENS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Millionths of a dollar for a million tokens, sent and answered."""
+    """Prices in millionths of a dollar per million tokens, for input and output."""
 
     input_micros: float
     output_micros: float
 
     def cost(self, input_tokens: int, output_tokens: int) -> int:
-        """In millionths of a dollar, rounded up. What the provider had cached is counted in full."""
+        """The cost in millionths of a dollar, rounded up. Cached input is counted in full."""
         return math.ceil((input_tokens * self.input_micros + output_tokens * self.output_micros) / MILLION)
 
 
 def most_tokens(ours: str, others: str) -> int:
-    """The most tokens that these texts can have. In what others wrote, each may be a single byte: mail can be made of
-    such letters, to cost more than its length lets one expect."""
+    """An upper bound for the tokens of these texts. In other people's text each byte may be a token: mail can be
+    written so as to cost more than its length suggests."""
     return _bytes(ours) // OUR_BYTES_PER_TOKEN + 1 + _bytes(others)
 
 
@@ -39,7 +39,7 @@ def _bytes(text: str) -> int:
 
 
 def prices_of(settings: "ModelSettings") -> Prices:
-    """Those of the settings; what they leave open, from the list of known models. Raises ModelRefused."""
+    """The prices in the settings; where they are missing, the published ones. Raises ModelRefused if there are none."""
     given = (settings.input_cents_per_million, settings.output_cents_per_million)
     if given[0] is not None and given[1] is not None:
         return Prices(given[0] * MICROS_PER_CENT, given[1] * MICROS_PER_CENT)
@@ -56,7 +56,7 @@ def prices_of(settings: "ModelSettings") -> Prices:
 
 
 def _published(settings: "ModelSettings") -> Prices | None:
-    from genai_prices import Usage, calc_price  # 0.3 s, and only where a price is asked for
+    from genai_prices import Usage, calc_price  # takes 0.3 s to import, so only when needed
 
     def micros(**tokens: int) -> float:
         price = calc_price(Usage(**tokens), settings.name or "", provider_id=settings.provider).total_price

@@ -1,4 +1,4 @@
-"""What comes back from a provider: an answer with its usage, or a failure with what it may have cost."""
+"""Replies of a provider: an answer with its usage, or a failure that may have been charged."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,7 +13,7 @@ LONGEST_ARGUMENTS = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool as the model wrote it. Its arguments are JSON in a text, or read already."""
+    """A tool call as the model wrote it. Its arguments are JSON text, or already parsed."""
 
     name: str
     arguments: object
@@ -21,7 +21,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered."""
+    """A model's answer."""
 
     calls: tuple[ToolCall, ...]
     cut_off: bool
@@ -30,7 +30,7 @@ class Reply:
     model: str
 
     def arguments(self) -> object:
-        """Those of the one call of the one tool. Raises BadModelAnswer."""
+        """The arguments of the only tool call. Raises BadModelAnswer."""
         if self.cut_off:
             raise BadModelAnswer("the answer is cut off: it is longer than model.max_output_tokens allows")
         match self.calls:
@@ -56,7 +56,7 @@ def _read(arguments: object) -> object:
 
 
 class CallFailed(Exception):
-    """A call without an answer. When it is `charged`, the provider may have done its work and ask to be paid for it."""
+    """A call without an answer. If it is `charged`, the provider may have done its work and bill it."""
 
     def __init__(self, error: ModelError, *, charged: bool) -> None:
         super().__init__(str(error))
@@ -65,10 +65,10 @@ class CallFailed(Exception):
 
 
 class Client(Protocol):
-    """One provider, and one model of it."""
+    """A client for one model of one provider."""
 
     async def ask(self, system: str, user: str, labels: tuple[str, ...]) -> Reply:
-        """Raises CallFailed."""
+        """Ask the model. Raises CallFailed."""
         ...
 
     async def close(self) -> None: ...

@@ -1,10 +1,10 @@
-"""Hides in a text what a model of others need not know to sort mail: addresses, numbers that identify, links' secrets.
+"""Hides what an external model need not know to sort mail: addresses, identifying numbers, secrets in links.
 
 The text is normalised first, so that one pattern finds every spelling: full-width letters and Arabic digits, no-break
-spaces, typographic hyphens, invisible characters between digits. What the model gets is the normalised text: nothing
-that was not judged can pass. docs/reference/model.md says exactly what is promised.
+spaces, typographic hyphens, invisible characters between digits. The model gets the normalised text, so nothing can
+pass unchecked. docs/reference/model.md says exactly what is promised.
 
-Mail is hostile: every pattern is RE2, whose time grows with the text and not with how clever it is.
+Mail is hostile: every pattern is RE2, which takes linear time for any text.
 """
 
 import unicodedata
@@ -16,12 +16,12 @@ import re2
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
-# What may stand between two digits of one number: up to two of these, so "4111 - 1111" is two numbers.
+# Between two digits of one number there may be up to two of these, so "4111 - 1111" is two numbers.
 _GAP = r"[ \t\-./_·•‧∙⋅。]{0,2}"
 _LONG_GAP = r"(?:[ \t\-./_·•‧∙⋅。]{0,2}|\n)"
 
 _MARKED_DIGIT = re2.compile(r"([0-9])\pM+", _OPTIONS)
-# In this order: what an earlier one hides, a later one no longer sees.
+# Applied in this order: what one pattern hides, the later ones no longer see.
 _LINK = re2.compile(
     r"(?i)((?:[a-z][a-z0-9+.\-]*:)?//)(?:[^\s/?#<>\"]*@)?([^\s?#;<>\"]*)([?#;][^\s<>\"]*)?"
     r"|((?:[\pL\pN_\-]+[.。])+[\pL\pN\-]{2,}(?::[0-9]{1,5})?(?:/[^\s?#;<>\"]*)?)([?#;][^\s<>\"]+)"
@@ -30,7 +30,7 @@ _LINK = re2.compile(
 )
 _DOMAIN = r"(?:\[[0-9a-fA-F.:IPv]{2,60}\]|[^\s@<>()\[\],;:\"'=]+)"
 _LOCAL_PART = r"(?:\"(?:[^\"\\\n]|\\.){0,128}\"|[^\s@<>()\[\],;:\"]+)(?:\([^()\n]{0,128}\))?"
-# With spaces around the sign it is an address when a whole domain follows.
+# With spaces around the @, it is an address only if a whole domain follows.
 _ADDRESS = re2.compile(rf"{_LOCAL_PART}(?:@|%40){_DOMAIN}|{_LOCAL_PART} ?@ ?[\pL\pN\-]+(?:[.。][\pL\pN\-]+)+", _OPTIONS)
 _IBAN = re2.compile(
     rf"(?i)\b[a-z]{{2}}[0-9]{{2}}(?:{_LONG_GAP}[a-z0-9]{{4}}){{2,7}}(?:{_GAP}[a-z0-9]{{1,4}})?\b", _OPTIONS
@@ -55,8 +55,8 @@ class Found(Protocol):
 
 
 def redacted(text: str, sender: str) -> str:
-    """The normalised text without addresses other than the sender's, phone, card, account and other long numbers, and
-    without what follows the path in a link, where tokens stand."""
+    """The normalised text without addresses other than the sender's, without phone, card, account and other long
+    numbers, and without what follows the path in a link, where secret tokens are."""
     kept = normalised(sender).lower()
     text = _LINK.sub(_plain_link, normalised(text))
     text = _ADDRESS.sub(lambda match: _kept_or_hidden(match, kept), text)
@@ -68,13 +68,13 @@ def redacted(text: str, sender: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """One spelling for what reads alike: NFKC, ASCII digits, one space, one hyphen, nothing invisible."""
+    """The same spelling for text that reads alike: NFKC, ASCII digits, one space, one hyphen, nothing invisible."""
     folded = unicodedata.normalize("NFKC", text).translate(_FOLDING)
     return _MARKED_DIGIT.sub(r"\1", folded)
 
 
 class _Folding:
-    """A table for `str.translate` that is worked out as characters come."""
+    """A table for `str.translate`, computed on demand."""
 
     def __getitem__(self, code: int) -> str:
         return _folded(chr(code))
@@ -112,6 +112,6 @@ def _plain_link(match: Found) -> str:
 
 
 def _number(match: Found) -> str:
-    """An amount such as 1299.00 has six digits and identifies nobody."""
+    """Hide a long number, but not an amount such as 1299.00, which identifies nobody."""
     text = match[0] or ""
     return text if _AMOUNT.search(text) else "[number]"

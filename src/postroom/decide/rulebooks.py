@@ -1,4 +1,4 @@
-"""The rules as they stand, compiled once and used until one of them changes."""
+"""The current rules, compiled once and reused until one of them changes."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from postroom.store.engine.database import Database
 
 
 class Rulebooks:
-    """Each use comes with the mark of the rules as just read: a rule counts from the moment it is written."""
+    """A cache of the compiled rules. Each use brings the version mark just read, so a new rule counts at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -23,7 +23,7 @@ class Rulebooks:
         return self._book
 
     async def _renew(self, mark: tuple[object, ...]) -> None:
-        """Unless somebody else has meanwhile. Thousands of rules take a while: nobody else waits for that."""
+        """Compile the rules, unless another task just did; in a thread, since thousands of rules take a while."""
         if mark != self._mark:
             found = await self._database.run(rules.enabled_rules())
             self._book = await asyncio.to_thread(Rulebook, found)

@@ -1,9 +1,9 @@
-"""What a change of rules would have done: stored mail is decided once more by the rules before and after the change.
+"""Simulates a change of rules: decides stored mail again, by the rules before and after the change.
 
-The messages come in the order in which they were accepted, each as it was on arrival and at the time of its arrival.
-Both sets of rules have a world of their own, in which a decision has its effects on the ones after it: the irreversible
-actions that the hour has seen, and who was answered of late. Everything is judged by the same court as live mail.
-Nothing is written, and no model is asked: that it would be is the prediction.
+Messages are replayed in accepted order, each as it was on arrival and at the time of its arrival. Each set of rules has
+its own state, in which decisions affect later ones: the irreversible actions of the past hour, and who was answered
+recently. The same safeguards apply as for live mail. Nothing is written, and no model is asked: the prediction only
+says that it would be.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from postroom.store.simulation import (
     past_after,
 )
 
-# Of messages, and of the characters of their texts: whichever is reached first ends a page.
+# Limits of a page, in messages and in characters of text: it ends at whichever is reached first.
 PAGE = 500
 PAGE_TEXT = 16 * 2**20
 STRIDE = 50_000
@@ -42,12 +42,12 @@ ANSWERED_AGAIN = timedelta(days=7)
 NO_LABELS: Mapping[str, str] = {}
 
 Progress = Callable[[int, int], None]
-"""Is told how many messages were replayed, and of how many."""
+"""Called with the number of messages replayed so far, and their total."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeseenDecision:
-    """What would be decided about a message, as the decision would be recorded. `ruling` is safety's verdict on it."""
+    """A predicted decision about a message, as it would be recorded. `ruling` is the verdict of safety."""
 
     source: str
     action_type: str
@@ -58,13 +58,13 @@ class ForeseenDecision:
     held_back: bool = False
 
     @property
-    def said(self) -> str:
-        """In a few words."""
+    def summary(self) -> str:
+        """The decision in a few words."""
         if self.source == "llm":
             return "ask the model"
-        wanted = self.safety["proposed"] if self.ruling == "refuse" else None
-        action = self.action_type if wanted is None else wanted["action"]
-        parameters = self.parameters if wanted is None else wanted["parameters"]
+        refused = self.safety["proposed"] if self.ruling == "refuse" else None
+        action = self.action_type if refused is None else refused["action"]
+        parameters = self.parameters if refused is None else refused["parameters"]
         named = f"{action} {parameters['label']}" if "label" in parameters else action
         match self.ruling:
             case "approve":
@@ -77,7 +77,7 @@ class ForeseenDecision:
 
 @dataclass(frozen=True, slots=True)
 class SimulationContext:
-    """What decides besides rules: restraints, the user's policy, and whether there is a model."""
+    """What affects decisions besides rules: restraints, labels, the user's policy, and whether there is a model."""
 
     restraints: Restraints
     labels: Mapping[UUID, Mapping[str, str]]
@@ -85,28 +85,28 @@ class SimulationContext:
     has_model: bool
     answered_again: timedelta = ANSWERED_AGAIN
 
-    def named(self, message: StoredMessage) -> StoredMessage:
-        """With its labels by id and by name, as rules may call them."""
-        held, names = message.facts.labels, self.labels.get(message.account_id, NO_LABELS)
-        known = held | {names[id].casefold() for id in held if id in names}
-        return replace(message, facts=replace(message.facts, labels=known))
+    def with_label_names(self, message: StoredMessage) -> StoredMessage:
+        """The message with its labels by id and by name, since rules may use either."""
+        ids, names = message.facts.labels, self.labels.get(message.account_id, NO_LABELS)
+        labels = ids | {names[id].casefold() for id in ids if id in names}
+        return replace(message, facts=replace(message.facts, labels=labels))
 
 
 class SimulatedRules:
-    """One set of rules, and what its decisions have brought about so far."""
+    """One set of rules, and the effects of its decisions so far."""
 
-    def __init__(self, rules: Sequence[Rule], setting: SimulationContext) -> None:
+    def __init__(self, rules: Sequence[Rule], context: SimulationContext) -> None:
         self.rules = rules
-        self.setting = setting
+        self.context = context
         self._begun: defaultdict[UUID, deque[datetime]] = defaultdict(deque)
         self._answered: dict[tuple[UUID, str], datetime] = {}
 
     def decide(self, message: StoredMessage, outcome: Outcome, at: datetime) -> ForeseenDecision:
-        """What would be decided about the next message; its effects are there for those that follow."""
-        if outcome.matched is None and self.setting.has_model and message.ingestion_tier == "full":
+        """Predict the decision about the next message, and record its effects for those that follow."""
+        if outcome.matched is None and self.context.has_model and message.ingestion_tier == "full":
             return ForeseenDecision("llm", "none")
-        court = Safeguards(self._restraints(message.account_id, at), self.setting.policy)
-        verdict = court.by_rules(message, outcome)
+        safeguards = Safeguards(self._restraints(message.account_id, at), self.context.policy)
+        verdict = safeguards.by_rules(message, outcome)
         is_done = verdict.ruling is not None and verdict.ruling.verdict == "allow"
         held_back = is_done and not self._take_effect(message, verdict, at)
         return ForeseenDecision(
@@ -123,25 +123,25 @@ class SimulatedRules:
         begun = self._begun[account_id]
         while begun and begun[0] <= at - HOUR:
             begun.popleft()
-        return replace(self.setting.restraints, irreversible_this_hour=len(begun))
+        return replace(self.context.restraints, irreversible_this_hour=len(begun))
 
     def _take_effect(self, message: StoredMessage, verdict: Verdict, at: datetime) -> bool:
-        """False for an answer that is not sent, since the sender was answered of late."""
+        """Record the effects. False for a reply that is not sent, since the sender was answered recently."""
         action = verdict.decision.action_type
         if action in IRREVERSIBLE:
             self._begun[message.account_id].append(at)
         if action != "auto_reply":
             return True
-        whom = (message.account_id, message.facts.sender)
-        last = self._answered.get(whom)
-        if last is not None and last > at - self.setting.answered_again:
+        sender = (message.account_id, message.facts.sender)
+        last = self._answered.get(sender)
+        if last is not None and last > at - self.context.answered_again:
             return False
-        self._answered[whom] = at
+        self._answered[sender] = at
         return True
 
 
 class SimulatedPair:
-    """Two worlds in which most rules are the same: those are tried once for both."""
+    """Two sets of rules, most of which are the same: those are tried once for both."""
 
     def __init__(self, before: SimulatedRules, after: SimulatedRules) -> None:
         self._before, self._after = before, after
@@ -154,12 +154,12 @@ class SimulatedPair:
 
     @property
     def broken(self) -> tuple[tuple[Rule, str], ...]:
-        """The rules after the change that make no sense."""
+        """The invalid rules after the change."""
         return tuple((rule, why) for rule, why in self._book.broken if id(rule) not in self._old)
 
     def decide(self, past: PastMessage) -> tuple[ForeseenDecision, ForeseenDecision]:
-        """What each world would decide about the next message."""
-        message = self._before.setting.named(past.message)
+        """Predict the decision of each set of rules about the next message."""
+        message = self._before.context.with_label_names(past.message)
         before, after = self._outcomes(message, past.at)
         return self._before.decide(message, before, past.at), self._after.decide(message, after, past.at)
 
@@ -174,7 +174,7 @@ class SimulatedPair:
 
 
 class _Finding:
-    """The first of the rules that match and are not another world's; and those in shadow before it."""
+    """Finds the first matching rule of one set, and those in shadow before it."""
 
     def __init__(self, foreign: Set[int]) -> None:
         self._foreign = foreign
@@ -199,35 +199,35 @@ OnDecision = Callable[[PastMessage, ForeseenDecision, ForeseenDecision], None]
 async def load_context(
     database: Database, policy: Policy, has_model: bool, now: datetime, answered_again: timedelta = ANSWERED_AGAIN
 ) -> SimulationContext:
-    """As it is now. The hour of a simulation begins empty, whatever has happened in this one."""
+    """Load the present context. The hour of a simulation begins empty, whatever has happened in the real one."""
     labels = await database.run(label_names())
-    # They are the same for every account, but for what its hour has seen.
+    # They are the same for every account, except for the actions of the past hour.
     found = await database.run(restraints(UUID(int=0), now))
     return SimulationContext(found, labels, policy, has_model, answered_again)
 
 
 async def replay(
     database: Database,
-    worlds: SimulatedPair,
+    pair: SimulatedPair,
     wanted: Wanted,
     needed: Needed,
-    tell: OnDecision,
+    on_decision: OnDecision,
     progress: Progress = lambda _done, _total: None,
 ) -> int:
-    """Decides about each message in both worlds, and tells what each foresees; returns how many messages there were."""
+    """Replay each message through both sets of rules and report their decisions. Returns the number of messages."""
     place, total = await _start(database, wanted)
     done = 0
     while page := await database.run(past_after(place, wanted, needed, PAGE, PAGE_TEXT)):
-        # In a thread, so that a server that simulates still answers.
-        await asyncio.to_thread(_replay_page, page, worlds, tell)
+        # In a thread, so that the server still answers meanwhile.
+        await asyncio.to_thread(_replay_page, page, pair, on_decision)
         place, done = page[-1].place, done + len(page)
         progress(done, max(total, done))
     return done
 
 
 async def _start(database: Database, wanted: Wanted) -> tuple[MessagePlace, int]:
-    """The place after which the wanted messages begin, and how many they are: found in strides, each of them short,
-    however large the archive is."""
+    """The place after which the wanted messages begin, and their number: found in strides, each of them short however
+    large the archive is."""
     place, passed = END, 0
     while passed <= wanted.newest:
         stride = min(STRIDE, wanted.newest + 1 - passed)
@@ -238,12 +238,12 @@ async def _start(database: Database, wanted: Wanted) -> tuple[MessagePlace, int]
     return place, wanted.newest
 
 
-def _replay_page(page: Sequence[PastMessage], worlds: SimulatedPair, tell: OnDecision) -> None:
+def _replay_page(page: Sequence[PastMessage], pair: SimulatedPair, on_decision: OnDecision) -> None:
     for past in page:
-        tell(past, *worlds.decide(past))
+        on_decision(past, *pair.decide(past))
 
 
 def needed_by(*sets: Sequence[Rule]) -> Needed:
-    """What of messages any of the rules looks at."""
+    """The parts of messages that any of the rules needs."""
     kinds = frozenset(kind for rules in sets for rule in rules for kind in kinds_used(rule.conditions))
     return Needed(text="body_contains" in kinds, recipients="to" in kinds)

@@ -1,4 +1,4 @@
-"""What a simulation found: which decisions change and how often, samples of each change, and what it costs."""
+"""The result of a simulation: which decisions change and how often, samples of each change, and the cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ MOST_SAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A message that would be decided otherwise, and by which rules."""
+    """A message with a different decision after the change, and the rules that decide."""
 
     message_id: UUID
     sender: str
@@ -51,7 +51,7 @@ class Change:
 
 @dataclass(slots=True)
 class Side:
-    """What one set of rules leads to, in numbers."""
+    """The results of one set of rules, in numbers."""
 
     model_calls: int = 0
     approvals: int = 0
@@ -76,9 +76,9 @@ class SimulationResult:
     after: Side = field(default_factory=Side)
     messages: int = 0
     other_rule: int = 0
-    """Messages with which the same is done, by another rule."""
+    """Messages with the same decision, but by another rule."""
     call_micros: float | None = None
-    """What a call of the model has cost of late; None when there was none."""
+    """The recent average cost of a call of the model; None when there was none."""
     broken: tuple[tuple[str, str], ...] = ()
     _changes: dict[tuple[str, str], Change] = field(default_factory=dict[tuple[str, str], Change])
 
@@ -88,8 +88,8 @@ class SimulationResult:
         if not _differs(before, after):
             self.other_rule += before.rule_name != after.rule_name
             return
-        said = before.said, after.said
-        change = self._changes.setdefault(said, Change(*said))
+        key = before.summary, after.summary
+        change = self._changes.setdefault(key, Change(*key))
         change.count += 1
         if len(change.samples) < MOST_SAMPLES:
             change.samples.append(_sample(past, before, after))
@@ -105,7 +105,7 @@ class SimulationResult:
 
 @dataclass(frozen=True, slots=True)
 class SimulationRequest:
-    """Which rules are to be compared, over which mail, under which policy, with or without a model."""
+    """The rules to compare, the mail, the policy, and whether there is a model."""
 
     before: Sequence[Rule]
     after: Sequence[Rule]
@@ -113,34 +113,34 @@ class SimulationRequest:
     policy: Policy
     has_model: bool
     answered_again: timedelta = ANSWERED_AGAIN
-    """How long one sender is not answered a second time."""
+    """How long it takes until the same sender may be answered again."""
 
 
 async def simulate(
-    database: Database, question: SimulationRequest, now: datetime, progress: Progress = lambda _done, _total: None
+    database: Database, request: SimulationRequest, now: datetime, progress: Progress = lambda _done, _total: None
 ) -> SimulationResult:
-    """Compares the rules before and after a change over stored mail. Nothing is written."""
-    setting = await load_context(database, question.policy, question.has_model, now, question.answered_again)
-    worlds = SimulatedPair(SimulatedRules(question.before, setting), SimulatedRules(question.after, setting))
-    found = SimulationResult(broken=tuple((rule.name, why) for rule, why in worlds.broken))
-    needed = needed_by(question.before, question.after)
-    found.messages = await replay(database, worlds, question.wanted, needed, found.add, progress)
-    found.call_micros = (await database.run(call_cost())).micros
-    return found
+    """Compare the rules before and after a change on stored mail. Nothing is written."""
+    context = await load_context(database, request.policy, request.has_model, now, request.answered_again)
+    pair = SimulatedPair(SimulatedRules(request.before, context), SimulatedRules(request.after, context))
+    result = SimulationResult(broken=tuple((rule.name, why) for rule, why in pair.broken))
+    needed = needed_by(request.before, request.after)
+    result.messages = await replay(database, pair, request.wanted, needed, result.add, progress)
+    result.call_micros = (await database.run(call_cost())).micros
+    return result
 
 
 def _differs(before: ForeseenDecision, after: ForeseenDecision) -> bool:
-    return (before.said, before.parameters) != (after.said, after.parameters)
+    return (before.summary, before.parameters) != (after.summary, after.parameters)
 
 
 def _sample(past: PastMessage, before: ForeseenDecision, after: ForeseenDecision) -> Sample:
-    seen = past.message.facts
-    return Sample(past.message.id, seen.sender, seen.subject, seen.sent_at, before.rule_name, after.rule_name)
+    facts = past.message.facts
+    return Sample(past.message.id, facts.sender, facts.subject, facts.sent_at, before.rule_name, after.rule_name)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOfRules:
-    """Rules that come in, by their names; or that take the place of all; names that go; names that are switched on."""
+    """A change of rules: those to add or replace by name, or to replace all; names to remove; names to activate."""
 
     drafts: Sequence[RuleDraft] = ()
     replaces_all: bool = False
@@ -148,7 +148,7 @@ class ChangeOfRules:
     switched_on: Sequence[str] = ()
 
     def applied_to(self, stored: Sequence[RuleView]) -> list[Rule]:
-        """The rules that would be in use. One that keeps its name keeps its place among rules of equal priority."""
+        """The rules that would be active. One that keeps its name keeps its place among rules of equal priority."""
         named = {view.name: view for view in stored}
         for name in (*self.without, *self.switched_on):
             if name not in named:

@@ -7,7 +7,6 @@ PKCE (S256) binds the code to this very request, `state` binds the answer to it.
 secret: of Google's answer only its `error`, one word, is kept.
 """
 
-import base64
 import hashlib
 import re
 import secrets
@@ -20,6 +19,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx2
 import orjson
 
+from postroom.core import base64url
 from postroom.gmail.errors import TESTING_LIFE, ConsentLost, GmailError, TokenUnavailable
 from postroom.gmail.scopes import LEVELS, Level
 
@@ -286,4 +286,4 @@ def _one(query: dict[str, list[str]], name: str) -> str:
 
 
 def _challenge(verifier: str) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    return base64url.encode(hashlib.sha256(verifier.encode()).digest())

@@ -3,14 +3,13 @@
 Whatever can carry mail content is left out of `repr`, so that a log line about a message never tells what is in it.
 """
 
-import base64
-import binascii
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, cast
 
+from postroom.core import base64url
 from postroom.core.mail.headers import Headers
 from postroom.core.mail.mime import ParsedMessage
 from postroom.gmail import reading
@@ -368,8 +367,8 @@ def _moment(fields: Fields, key: str) -> datetime:
 def _bytes(fields: Fields, key: str) -> bytes:
     text = _text(fields, key)
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        return base64url.decode(text)
+    except ValueError:
         pass
     # Raised out here, so that the failed text is not kept with the error.
     raise BadAnswer(f"its field {key} is not base64")

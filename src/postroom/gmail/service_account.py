@@ -5,7 +5,6 @@ The file is read anew for every token, so that one that was put right is taken u
 is ever told: an error names the setting, the file and what to do.
 """
 
-import base64
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from postroom.core import base64url
 from postroom.core.errors import SettingsError
 from postroom.gmail.errors import GmailError
 from postroom.gmail.oauth import AppRefused, ask_endpoint, grant_in, refuse
@@ -89,8 +89,8 @@ class ServiceAccount:
             "iat": issued,
             "exp": issued + int(LIFE.total_seconds()),
         }
-        signed = b".".join(_base64(orjson.dumps(part)) for part in (head, claims))
-        return (signed + b"." + _base64(self.key.sign(signed, padding.PKCS1v15(), SHA256()))).decode()
+        signed = ".".join(base64url.encode(orjson.dumps(part)) for part in (head, claims))
+        return f"{signed}.{base64url.encode(self.key.sign(signed.encode(), padding.PKCS1v15(), SHA256()))}"
 
 
 class KeyFile:
@@ -178,7 +178,3 @@ def _fields(content: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-
-
-def _base64(content: bytes) -> bytes:
-    return base64.urlsafe_b64encode(content).rstrip(b"=")

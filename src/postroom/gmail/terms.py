@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Literal
 
 from postroom.core.errors import BadInput
+from postroom.core.suggestions import did_you_mean
 
 # Live is what a person waits for; bulk is what may take its time, such as reading years of old mail.
 Use = Literal["live", "bulk"]
@@ -54,8 +54,10 @@ class Terms:
     def __post_init__(self) -> None:
         for method, price in self.prices.items():
             if method not in PRICES:
-                near = get_close_matches(method, PRICES, n=1)
-                raise BadInput("prices", f"Gmail has no method {method!r}", _suggestion(near))
+                remedy = did_you_mean(
+                    method, PRICES, "use the names of Google's reference, such as messages.get", quoted=False
+                )
+                raise BadInput("prices", f"Gmail has no method {method!r}", remedy)
             if price < 0:
                 raise BadInput("prices", f"{price} for {method} is negative", "use 0 or more")
         if missing := sorted(PRICES.keys() - self.prices.keys()):
@@ -75,10 +77,6 @@ class Terms:
     def allowance(self, use: Use) -> int:
         """The units that this use may ever spend within a minute."""
         return self.per_minute if use == "live" else self.per_minute - self.reserve
-
-
-def _suggestion(near: list[str]) -> str:
-    return f"did you mean {near[0]}?" if near else "use the names of Google's reference, such as messages.get"
 
 
 NEW_PROJECT = Terms()

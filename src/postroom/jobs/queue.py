@@ -15,7 +15,7 @@ from postroom.store.new_jobs import new_job
 
 
 class JobQueue:
-    """Takes jobs in. Every call is durable before it returns; concurrent calls share one commit."""
+    """Accepts jobs. Every call is durable before it returns; concurrent calls share one commit."""
 
     def __init__(self, database: Database, catalogue: Catalogue, clock: Clock = wall_clock) -> None:
         self._database = database
@@ -34,7 +34,7 @@ class JobQueue:
         max_attempts: int | None = None,
         traceparent: str | None = None,
     ) -> Enqueued:
-        """Accepts a job. The same key again gives the first job's id."""
+        """Accept a job. The same key again gives the first job's id."""
         job = new_job(
             self._catalogue,
             type,
@@ -57,13 +57,13 @@ class JobQueue:
         priority: int = 0,
         max_attempts: int | None = None,
     ) -> Enqueued:
-        """Accepts a job that sleeps until `not_before`."""
+        """Accept a job that sleeps until `not_before`."""
         return await self.enqueue(
             type, payload, key=key, priority=priority, not_before=not_before, max_attempts=max_attempts
         )
 
     async def enqueue_many(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Accepts all of them or none, in one transaction. Made with `store.new_jobs.new_job`."""
+        """Accept all of them or none, in one transaction. Made with `store.new_jobs.new_job`."""
         return await self._database.run(store.enqueue_many(jobs, self._clock()))
 
     async def cancel(self, id: UUID) -> str:
@@ -71,7 +71,7 @@ class JobQueue:
         return await self._database.run(store.cancel_job(id, self._clock()))
 
     async def retry(self, id: UUID) -> None:
-        """Queues a failed or canceled job again; makes a sleeping one due."""
+        """Queue a failed or canceled job again; make a sleeping one due."""
         await self._database.run(store.retry_job(id, self._clock()))
 
     async def show(self, id: UUID) -> JobView | None:

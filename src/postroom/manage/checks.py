@@ -13,7 +13,7 @@ from typing import Literal
 
 from postroom.store.engine.write_ahead_log import CROWDED_BYTES, INTAKE_LIMIT_BYTES
 from postroom.store.leaders import OverdueWork
-from postroom.system.private_files import loose_files
+from postroom.system.private_files import exposed_files
 
 Verdict = Literal["ok", "warn", "fail"]
 Facts = Mapping[str, object]
@@ -57,7 +57,7 @@ def data_dir(folder: Path) -> Check:
 
 def file_modes(folder: Path, settings_file: Path | None) -> list[Check]:
     """Whether anybody but the owner can read what Postroom keeps, and the secrets in the settings file."""
-    loose = loose_files(folder)
+    loose = exposed_files(folder)
     found = ", ".join(f"{each.path.name} ({each.mode:03o})" for each in loose[:5]) or "folders 0700, files 0600"
     remedy = f"start Postroom, which closes them, or run `chmod -R go= {folder}`"
     result = [judged("file modes", not loose, f"others can read: {found}" if loose else found, remedy)]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from postroom.core.queue.queues import EMAIL
 from postroom.manage.account_status import AccountLine, account_lines
-from postroom.manage.pausing import stop
+from postroom.manage.kill_switch import pause_changes, resume_changes
 from postroom.store import acceptance, accounts, decisions, feed, history, jobs, pauses
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
@@ -91,7 +91,7 @@ class Overview:
             decided=await self._database.run(feed.count_decisions()),
             actions_completed=actions_by_state.get("completed", 0),
             actions_failed=actions_by_state.get("failed", 0),
-            approvals=actions_by_state.get("approved_pending", 0),
+            approvals=actions_by_state.get("awaiting_approval", 0),
             jobs_queued=jobs_by_state.get("queued", 0),
             jobs_running=jobs_by_state.get("running", 0),
             jobs_failed=jobs_by_state.get("failed", 0),
@@ -128,10 +128,10 @@ class Overview:
 
     async def pause(self, signed: Signature) -> None:
         """Stops every change to mailboxes, for the reason of the signature."""
-        await stop(self._database, pauses.ALL, signed.reason or "", signed, self._clock)
+        await pause_changes(self._database, None, signed.reason or "", signed, self._clock)
 
     async def resume(self, signed: Signature) -> None:
-        await self._database.run(pauses.resume(pauses.ALL, signed, self._clock()))
+        await resume_changes(self._database, None, signed, self._clock)
 
 
 def _line(row: feed.FeedRow) -> MessageLine:

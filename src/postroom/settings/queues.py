@@ -15,7 +15,6 @@ channel = "webhook"
 endpoint_identity = "monitoring-*"
 """
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +26,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from postroom.core.errors import SettingsError
 from postroom.core.queue.envelope import PROVIDERS
 from postroom.core.queue.queues import EMAIL, GATEWAY, GUARD, ClassRule, Policy, Queues, Route
+from postroom.core.suggestions import did_you_mean
 from postroom.settings.sections import Seconds, Section, Whole, from_json
 
 BUILT_IN = {"email": EMAIL, "gateway": GATEWAY}
@@ -104,9 +104,9 @@ def queues_of(queues: Mapping[str, QueueSettings], routes: Sequence[RouteSetting
 
 def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
     if base is None and (given.tiers is None or given.otherwise is None):
-        near = difflib.get_close_matches(name, BUILT_IN, n=1)
-        if near and given.tiers is None:
-            raise SettingsError(f"queues.{name}: there is no such queue; did you mean {near[0]}?")
+        hint = did_you_mean(name, BUILT_IN, "", quoted=False)
+        if hint and given.tiers is None:
+            raise SettingsError(f"queues.{name}: there is no such queue; {hint}")
         missing = "tiers" if given.tiers is None else "otherwise"
         raise SettingsError(f"queues.{name}.{missing}: a new queue needs its tiers, highest first, and `otherwise`")
     if base is EMAIL and (given.tiers is not None or given.otherwise is not None or given.classes is not None):

@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validat
 from pydantic.fields import FieldInfo
 
 from postroom.core.errors import SettingsError
+from postroom.core.suggestions import did_you_mean
 from postroom.settings.approvals import ApprovalsSettings, DiscordSettings
 from postroom.settings.queues import QueueTables, RouteTables, queues_of
 from postroom.settings.sections import (
@@ -282,10 +283,7 @@ def _problem(place: Iterable[int | str], kind: str, message: str, sources: Mappi
 
 
 def _unknown(name: str, origin: str, known: Iterable[str]) -> SettingsError:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}?" if near else "`postroom settings` lists those that exist"
+    hint = did_you_mean(name, known, "`postroom settings` lists those that exist", quoted=False)
     return SettingsError(f"{name} (from {origin}): there is no such setting; {hint}")
 
 

@@ -19,8 +19,9 @@ from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ACCOUNT
 from postroom.core.mail.accounts import gmail_endpoint, parking_key, same_mailbox
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.jobs import enqueue_many, unpark
 from postroom.store.mailbox_jobs import sync_job
 from postroom.store.pauses import recalling
@@ -142,7 +143,7 @@ def note_refresh(id: UUID, granted_at: datetime, now: datetime) -> Script[bool]:
 def list_accounts() -> Script[list[AccountView]]:
     """Every account there ever was, the oldest first."""
     rows = yield sql("select_account_views")
-    return [_account(row) for row in rows]
+    return read_rows(AccountView, rows)
 
 
 @query
@@ -158,8 +159,7 @@ def load_account(id: UUID) -> Script[AccountView]:
 
 @query
 def account_at(endpoint_identity: str) -> Script[AccountView | None]:
-    rows = yield sql("select_account_at", endpoint_identity)
-    return _account(rows[0]) if rows else None
+    return read_first(AccountView, (yield sql("select_account_at", endpoint_identity)))
 
 
 @query
@@ -167,7 +167,7 @@ def held_by(id: UUID) -> Script[HeldAccount]:
     """The account with its sealed refresh token."""
     view = yield from _view(id)
     rows = yield sql("select_credential", id, REFRESH_TOKEN)
-    return HeldAccount(view, Sealed(*rows[0]) if rows else None)
+    return HeldAccount(view, read_first(Sealed, rows))
 
 
 def _moved(id: UUID, state: str, reason: str | None, action: str, signed: Signature, now: datetime) -> Script[Any]:
@@ -205,44 +205,15 @@ def _lock(id: UUID) -> Script[Sequence[Any]]:
 def _with_address(email: str) -> Script[list[AccountView]]:
     """All accounts are looked at: they are few, and what is one mailbox is said in one place, not in SQL too."""
     rows = yield sql("select_account_views")
-    return [account for account in map(_account, rows) if same_mailbox(account.email, email)]
+    return [account for account in read_rows(AccountView, rows) if same_mailbox(account.email, email)]
 
 
 def _view(id: UUID) -> Script[AccountView]:
-    rows = yield sql("select_account_view", id)
-    if not rows:
+    view = read_first(AccountView, (yield sql("select_account_view", id)))
+    if view is None:
         raise NotFound(f"there is no account {id}; `postroom account list` shows those there are")
-    return _account(rows[0])
+    return view
 
 
 def _state(state: str | None, reason: str | None = None) -> dict[str, Any] | None:
     return None if state is None else {"state": state, "reason": reason}
-
-
-def _account(row: Sequence[Any]) -> AccountView:
-    id, provider, identity, email, state, reason, created_at, updated_at, *consent = row
-    return AccountView(
-        as_uuid(id),
-        provider,
-        identity,
-        email,
-        state,
-        reason,
-        as_time(created_at),
-        as_time(updated_at),
-        _consent(consent),
-    )
-
-
-def _consent(row: Sequence[Any]) -> Consent | None:
-    client_id, level, scopes, granted_at, refreshed_at, dies_at = row
-    if client_id is None:
-        return None
-    return Consent(
-        client_id,
-        level,
-        frozenset(from_json(scopes)),
-        as_time(granted_at),
-        as_optional_time(refreshed_at),
-        as_optional_time(dies_at),
-    )

@@ -10,8 +10,8 @@ from postroom.core.errors import BadInput
 from postroom.core.jobs.job import NewJob
 from postroom.store.audit import Signature
 from postroom.store.decisions import Decision, NewAction, ask_for_action
-from postroom.store.engine.codecs import as_uuid, from_json
 from postroom.store.engine.database import Script, sql, transaction
+from postroom.store.engine.reading import read_rows
 from postroom.store.protection import HOUR
 
 
@@ -51,10 +51,10 @@ def ask_once(
     """
     wish, action, follow_up = wanted
     yield sql("lock_asker", action.asked_by)
-    opened = yield sql("select_open_wishes", action.asked_by, most)
-    for id, state, hashed, safety in opened:
-        if hashed == action.action_hash:
-            return OpenRequest(as_uuid(id), state, hashed, from_json(safety))
+    opened = read_rows(OpenRequest, (yield sql("select_open_wishes", action.asked_by, most)))
+    for each in opened:
+        if each.action_hash == action.action_hash:
+            return each
     if len(opened) >= most:
         problem = f"there are {most} of your proposals that nobody has answered or carried out yet"
         raise BadInput("mail.propose_action", problem, "wait until some are; actions.list shows them")

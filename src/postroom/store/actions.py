@@ -10,15 +10,16 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import IRREVERSIBLE, action_hash
 from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked
 from postroom.core.jobs.job import Job, NewJob
 from postroom.store.decisions import CHANNEL
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.database import Notify, Rows, Script, Transaction, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.job_steps import fence
 from postroom.store.jobs import completing_one, enqueue_many, retry_job, show_job, unpark
 from postroom.store.mail import sender_and_labels
@@ -59,23 +60,33 @@ def load_action(id: UUID) -> Script[Action]:
 
 def loading(id: UUID) -> Script[Action]:
     """Part of a transaction."""
-    rows = yield sql("select_action", id)
-    if not rows:
+    action = read_first(Action, (yield sql("select_action", id)))
+    if action is None:
         raise Fatal(f"there is no action {id}")
-    id, account_id, message_id, provider_id, action_type, parameters, state, pre_image, hint, actor, asked_at = rows[0]
-    return Action(
-        as_uuid(id),
-        as_uuid(account_id),
-        as_uuid(message_id),
-        provider_id,
-        action_type,
-        from_json(parameters),
-        state,
-        None if pre_image is None else from_json(pre_image),
-        None if hint is None else from_json(hint),
-        actor,
-        as_optional_time(asked_at),
-    )
+    return action
+
+
+class LockedAction(NamedTuple):
+    """An action that nobody else changes before the transaction ends."""
+
+    account_id: UUID
+    message_id: UUID
+    action_type: str
+    parameters: Mapping[str, Any]
+    state: str
+    action_hash: str
+    approved_by: str | None
+    started_at: datetime | None
+
+    @property
+    def stands(self) -> str:
+        """The fingerprint of the action as it is now."""
+        return action_hash(self.message_id, self.action_type, self.parameters)
+
+
+def locking(id: UUID) -> Script[LockedAction | None]:
+    """Part of a transaction."""
+    return read_first(LockedAction, (yield sql("lock_action", id)))
 
 
 @transaction
@@ -87,16 +98,16 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
     an hour.
     """
     yield from fence(job, may_be_canceled=True)
-    rows = yield sql("lock_action", id)
-    for account_id, action_type, _, started_at, approved_by, hashed, message_id, parameters in rows:
-        if approved_by is not None and hashed != action_hash(as_uuid(message_id), action_type, from_json(parameters)):
+    action = yield from locking(id)
+    if action is not None:
+        if action.approved_by is not None and action.action_hash != action.stands:
             raise Fatal(f"action {id} is not what was approved: it was changed afterwards")
-        yield from unless_paused(as_uuid(account_id))
-        if (reason := (yield from _protected(as_uuid(account_id), as_uuid(message_id)))) is not None:
+        yield from unless_paused(action.account_id)
+        if (reason := (yield from _protected(action.account_id, action.message_id))) is not None:
             yield from _refused(job, id, reason, now)
             return reason
-        if action_type in IRREVERSIBLE and started_at is None:
-            yield from _within_cap(as_uuid(account_id), hourly_cap, now)
+        if action.action_type in IRREVERSIBLE and action.started_at is None:
+            yield from _within_cap(action.account_id, hourly_cap, now)
     _owned(id, (yield sql("begin_action", id, job.id, now)))
     return None
 
@@ -320,40 +331,8 @@ def list_actions(
 ) -> Script[list[ActionView]]:
     """The newest first; with `before_id`, also those of the same moment whose ids are smaller."""
     rows = yield sql("select_actions", _text(account_id), state, _text(message_id), before, before_id, most)
-    return [_view(row) for row in rows]
+    return read_rows(ActionView, rows)
 
 
 def _text(id: UUID | None) -> str | None:
     return None if id is None else str(id)
-
-
-def _view(row: Sequence[Any]) -> ActionView:
-    (id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters, state, action_hash, rationale,
-        safety, hint, error, approved_by, expires_at, executed_at, created_at, sender, subject, rule_name, source,
-        confidence, undone) = row  # fmt: skip
-    return ActionView(
-        as_uuid(id),
-        as_uuid(account_id),
-        as_uuid(message_id),
-        None if decision_id is None else as_uuid(decision_id),
-        actor,
-        asked_by,
-        action_type,
-        from_json(parameters),
-        state,
-        action_hash,
-        rationale,
-        from_json(safety),
-        None if hint is None else from_json(hint),
-        error,
-        approved_by,
-        as_optional_time(expires_at),
-        as_optional_time(executed_at),
-        as_time(created_at),
-        sender,
-        subject,
-        rule_name,
-        source,
-        confidence,
-        undone,
-    )

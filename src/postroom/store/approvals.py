@@ -1,12 +1,12 @@
 """Actions that wait for a person's yes: answered once, for exactly what was shown, and only while it still makes sense.
 
-approved_pending ──► queued     approved: the hash is the one that was shown and the one of the row as it stands
+awaiting_approval ──► queued     approved: the hash is the one that was shown and the one of the row as it stands
                  ├─► rejected   by a person
                  ├─► expired    nobody answered in time
                  └─► canceled   approved too late: the message or the account is gone, or is protected by now
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
@@ -20,13 +20,14 @@ from postroom.core.jobs.types import APPROVAL_NOTIFY
 from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.store.audit import Signature, auditing
 from postroom.store.decisions import CHANNEL
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
-from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.codecs import as_uuid, from_json, json_text
+from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_row, read_rows
 from postroom.store.jobs import enqueue_many
 from postroom.store.mail import load_message
 from postroom.store.protection import HOUR, restraints, surroundings
 
-WAITING = "approved_pending"
+WAITING = "awaiting_approval"
 # Whoever answers is a person. An agent asks, and can never answer itself.
 APPROVERS = frozenset({"admin", "dashboard", "approver"})
 LONGEST_REASON = 300
@@ -100,8 +101,7 @@ class _Pending(NamedTuple):
 @query
 def list_waiting(most: int) -> Script[list[Approval]]:
     """What expires first stands first."""
-    rows = yield sql("select_waiting", most)
-    return [_approval(row) for row in rows]
+    return _approvals((yield sql("select_waiting", most)))
 
 
 @query
@@ -109,7 +109,7 @@ def show_approval(id: UUID) -> Script[Approval]:
     rows = yield sql("select_approval", id)
     if not rows:
         raise NotFound(f"there is no action {id}; `postroom approvals list` shows those that wait")
-    return _approval(rows[0])
+    return _approvals(rows)[0]
 
 
 @transaction
@@ -184,7 +184,7 @@ def keep_notice(action_id: UUID, channel: ChannelName, reference: str, now: date
 @query
 def notices_of(action_id: UUID) -> Script[list[Notice]]:
     rows = yield sql("select_notices", action_id)
-    return [Notice(channel, reference, closed_at is None) for channel, reference, closed_at in rows]
+    return read_rows(Notice, rows)
 
 
 @transaction
@@ -219,25 +219,14 @@ def _taken(id: UUID, signed: Signature) -> Script[_Pending]:
     """Part of a transaction: the action, alone with it, when whoever signs may answer and it waits for that."""
     if signed.role not in APPROVERS:
         raise Refused(f"{signed.actor} is no person, and only people approve or reject actions")
-    rows = yield sql("lock_approval", id)
-    if not rows:
+    action = read_first(_Pending, (yield sql("lock_approval", id)))
+    if action is None:
         raise NotFound(f"there is no action {id}; `postroom approvals list` shows those that wait")
-    account_id, message_id, actor, action_type, parameters, state, hashed, approved_by, error, expires_at = rows[0]
-    if state != WAITING:
-        by = f"approved by {approved_by}" if approved_by is not None else error or "it needed no approval"
-        raise IllegalMove(f"action {id} does not wait for an answer: it is {state} ({by}); nothing was changed")
-    return _Pending(
-        as_uuid(account_id),
-        as_uuid(message_id),
-        actor,
-        action_type,
-        from_json(parameters),
-        state,
-        hashed,
-        approved_by,
-        error,
-        as_optional_time(expires_at),
-    )
+    if action.state != WAITING:
+        approver, error = action.approved_by, action.error
+        by = f"approved by {approver}" if approver is not None else error or "it needed no approval"
+        raise IllegalMove(f"action {id} does not wait for an answer: it is {action.state} ({by}); nothing was changed")
+    return action
 
 
 def _is_over(action: _Pending, now: datetime) -> bool:
@@ -274,31 +263,14 @@ def _ending(id: UUID, state: str, reason: str, signed: Signature, now: datetime)
     return AnsweredApproval(state, reason)
 
 
-def _approval(row: Sequence[Any]) -> Approval:
-    (id, account_id, account, message_id, actor, asked_by, action_type, parameters, state, hashed, rationale, safety,
-        error, approved_by, expires_at, created_at, sender, subject, headers, rule_name, confidence,
-        model) = row  # fmt: skip
-    return Approval(
-        as_uuid(id),
-        as_uuid(account_id),
-        account,
-        as_uuid(message_id),
-        actor,
-        asked_by,
-        action_type,
-        from_json(parameters),
-        state,
-        hashed,
-        rationale,
-        tuple(from_json(safety).get("reasons", ())),
-        error,
-        approved_by,
-        as_optional_time(expires_at),
-        as_time(created_at),
-        sender,
-        subject,
-        answer_goes_to(sender, tuple((name, value) for name, value in from_json(headers))),
-        rule_name,
-        confidence,
-        model,
-    )
+def _approvals(rows: Rows) -> list[Approval]:
+    """The reasons are part of what safety said; where an answer goes, the headers tell."""
+    return [
+        read_row(
+            Approval,
+            row,
+            reasons=tuple(from_json(row["safety_json"]).get("reasons", ())),
+            answer_to=answer_goes_to(row["sender"], tuple(map(tuple, from_json(row["headers_json"])))),
+        )
+        for row in rows.by_name()
+    ]

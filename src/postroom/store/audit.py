@@ -4,14 +4,15 @@ The database itself refuses to change or delete them. What is written here stays
 of mail never go in: objects are named by their ids, and `before` and `after` hold settings and states.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 
 LONGEST_TEXT = 512
 
@@ -100,24 +101,7 @@ def list_audit(
 ) -> Script[list[AuditView]]:
     """The newest entries first; those before `before_seq` when it is given, to page on."""
     rows = yield sql("select_audit", before_seq, actor, action, limit)
-    return [_view(row) for row in rows]
-
-
-def _view(row: Sequence[Any]) -> AuditView:
-    seq, id, at, actor, role, action, object_type, object_id, before, after, reason = row
-    return AuditView(
-        seq,
-        as_uuid(id),
-        as_time(at),
-        actor,
-        role,
-        action,
-        object_type,
-        object_id,
-        None if before is None else from_json(before),
-        None if after is None else from_json(after),
-        reason,
-    )
+    return read_rows(AuditView, rows)
 
 
 def _kept(text: str) -> str:

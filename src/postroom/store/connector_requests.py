@@ -6,7 +6,7 @@
 A connector that dies with a request in its hands loses the lease, and the next one to look gets it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -15,8 +15,9 @@ from uuid import UUID
 
 from postroom.core.errors import BadInput, LeaseLost, NotFound, TooManyRequests
 from postroom.core.mail.mailbox_requests import RequestKind
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_row
 
 ASKED = "connector_requests"
 ENDED = "connector_answers"
@@ -106,10 +107,8 @@ def lease_requests(
     yield from _expire(endpoint_identity, now)
     yield sql("return_requests", endpoint_identity, now)
     rows = yield sql("lease_requests", endpoint_identity, most, lease_token, now + lease)
-    return [
-        LeasedRequest(as_uuid(id), lease_token, kind, from_json(arguments), as_time(until), as_time(expires))
-        for id, kind, arguments, until, expires, _ in sorted(rows, key=lambda row: (as_time(row[5]), as_uuid(row[0])))
-    ]
+    oldest_first = sorted(rows.by_name(), key=lambda row: (as_time(row["created_at"]), as_uuid(row["id"])))
+    return [read_row(LeasedRequest, row, lease_token=lease_token) for row in oldest_first]
 
 
 @transaction
@@ -140,10 +139,10 @@ def any_request_due(endpoint_identity: str, now: datetime) -> Script[bool]:
 
 @query
 def load_request(id: UUID) -> Script[RequestView]:
-    rows = yield sql("select_request", id)
-    if not rows:
+    view = read_first(RequestView, (yield sql("select_request", id)))
+    if view is None:
         raise NotFound(f"there is no request {id}")
-    return _view(rows[0])
+    return view
 
 
 def signal_of(endpoint_identity: str) -> str:
@@ -160,19 +159,3 @@ def _limited(field: str, text: str, longest: int) -> str:
     if len(text) > longest:
         raise BadInput(field, f"takes {len(text):,} characters as JSON", f"use at most {longest:,}")
     return text
-
-
-def _view(row: Sequence[Any]) -> RequestView:
-    id, endpoint_identity, kind, arguments, state, answer, error, created_at, expires_at, ended_at = row
-    return RequestView(
-        as_uuid(id),
-        endpoint_identity,
-        kind,
-        from_json(arguments),
-        state,
-        None if answer is None else from_json(answer),
-        error,
-        as_time(created_at),
-        as_time(expires_at),
-        as_optional_time(ended_at),
-    )

@@ -1,13 +1,14 @@
 """The registry of connectors: the last report of each, from its heartbeats."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from postroom.core.heartbeat import Heartbeat, Position
-from postroom.store.engine.codecs import as_time, from_json, json_text
+from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def _position(checkpoint: Position) -> str:
 def list_connectors() -> Script[list[ConnectorView]]:
     """Every instance that ever reported."""
     rows = yield sql("select_connectors")
-    return [_view(row) for row in rows]
+    return read_rows(ConnectorView, rows)
 
 
 def last_reports(found: Iterable[ConnectorView]) -> dict[str, ConnectorView]:
@@ -77,25 +78,7 @@ def last_reports(found: Iterable[ConnectorView]) -> dict[str, ConnectorView]:
 def connectors_of(endpoint_identity: str) -> Script[list[ConnectorView]]:
     """Every instance that ever reported for one endpoint."""
     rows = yield sql("select_connectors_of", endpoint_identity)
-    return [_view(row) for row in rows]
-
-
-def _view(row: Sequence[Any]) -> ConnectorView:
-    kind, identity, instance, version, state, error, uptime_s, counters, checkpoint, first, heard, sent = row
-    return ConnectorView(
-        kind,
-        identity,
-        instance,
-        version,
-        state,
-        error,
-        uptime_s,
-        from_json(counters),
-        None if checkpoint is None else from_json(checkpoint),
-        as_time(first),
-        as_time(heard),
-        as_time(sent),
-    )
+    return read_rows(ConnectorView, rows)
 
 
 @transaction

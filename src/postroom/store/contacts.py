@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.contacts import Contact, contact_address
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_time, rows_text
+from postroom.store.engine.codecs import rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 
 EVERY_MAILBOX = ""
 MOST_AT_ONCE = 5000
@@ -68,7 +69,7 @@ def export_contacts(endpoint_identity: str, after: str, most: int) -> Script[lis
 def list_contacts(most: int, after: tuple[str, str] = ("", "")) -> Script[list[ContactView]]:
     """Those behind `after`, an address with its mailbox, in the order of the addresses."""
     rows = yield sql("select_contacts", *after, most)
-    return [_view(row) for row in rows]
+    return read_rows(ContactView, rows)
 
 
 def _keep(contacts: Sequence[Contact], source: Source, endpoint_identity: str, now: datetime) -> Script[ContactsKept]:
@@ -91,8 +92,3 @@ def _row(contact: Contact, source: Source, before: tuple[str, Source] | None) ->
     if source == "sent" and before is not None:
         return contact.address, name, known
     return contact.address, contact.name or name, source
-
-
-def _view(row: Sequence[Any]) -> ContactView:
-    address, name, source, endpoint_identity, first, last = row
-    return ContactView(address, name, source, endpoint_identity, as_time(first), as_time(last))

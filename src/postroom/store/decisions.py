@@ -9,8 +9,9 @@ from uuid import UUID
 from postroom.core.actions.action import IRREVERSIBLE
 from postroom.core.jobs.job import Job, NewJob
 from postroom.store.audit import AuditEntry, Signature, auditing
-from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 from postroom.store.jobs import completing_one, enqueue_many
 from postroom.store.rollups import Count, adding
 
@@ -183,7 +184,7 @@ class Undecided(NamedTuple):
 def undecided(since: datetime, most: int) -> Script[list[Undecided]]:
     """The newest first."""
     rows = yield sql("select_to_decide_again", since, most)
-    return [Undecided(as_uuid(account), as_uuid(message), generation) for account, message, generation in rows]
+    return read_rows(Undecided, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,28 +199,4 @@ class DecisionView:
 def decisions_about(message_id: UUID) -> Script[list[DecisionView]]:
     """The newest generation first, what counted before what was only remembered."""
     rows = yield sql("select_decisions", message_id)
-    return [_view(row) for row in rows]
-
-
-def _view(row: Sequence[Any]) -> DecisionView:
-    (id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type, parameters,
-        confidence, needs_approval, rationale, safety, model, prompt_version, created_at) = row  # fmt: skip
-    decision = Decision(
-        as_uuid(id),
-        as_uuid(account_id),
-        as_uuid(message_id),
-        source,
-        action_type,
-        from_json(parameters),
-        confidence,
-        rationale,
-        bool(needs_approval),
-        from_json(safety),
-        None if rule_id is None else as_uuid(rule_id),
-        rule_name,
-        generation,
-        bool(shadow),
-        model,
-        prompt_version,
-    )
-    return DecisionView(decision, as_time(created_at))
+    return read_rows(DecisionView, rows)

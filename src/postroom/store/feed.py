@@ -8,8 +8,9 @@ from uuid import UUID
 
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.envelope import parse_envelope
-from postroom.store.engine.codecs import as_time, as_uuid, from_json
+from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Script, query, sql
+from postroom.store.engine.reading import read_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +38,15 @@ class FeedRow:
 def recent_messages(limit: int) -> Script[list[FeedRow]]:
     """The newest messages of the email queue, newest first."""
     rows = yield sql("select_feed", limit)
-    return [
-        FeedRow(
-            as_uuid(id),
-            seq,
-            as_time(accepted_at),
-            tier,
-            sender,
-            subject if subject is not None else _subject(envelope),
-            state,
-            reason,
-            action_type,
-            {} if parameters is None else from_json(parameters),
-            source,
-            rule_name,
-            rationale,
-            action_state,
-            error,
-        )
-        for (id, seq, accepted_at, tier, sender, subject, envelope, state, reason, action_type, parameters, source,
-            rule_name, rationale, action_state, error) in rows
-    ]  # fmt: skip
+    return [read_row(FeedRow, row, subject=_subject(row)) for row in rows.by_name()]
 
 
-def _subject(envelope_json: str) -> str:
-    """Of a message that is not stored yet. One that cannot be read is shown all the same."""
+def _subject(row: Mapping[str, Any]) -> str:
+    """That of a message which is not stored yet is in its envelope. One that cannot be read is shown all the same."""
+    if row["subject"] is not None:
+        return row["subject"]
     try:
-        return read_mail(parse_envelope(from_json(envelope_json))).subject
+        return read_mail(parse_envelope(from_json(row["envelope_json"]))).subject
     except Exception:
         return "(unreadable)"
 

@@ -9,8 +9,9 @@ from uuid import UUID
 from postroom.core.queue.queues import Policy
 from postroom.store.acceptance import CHANNEL
 from postroom.store.audit import AuditEntry, auditing
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
+from postroom.store.engine.codecs import as_uuid, from_json, rows_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +47,15 @@ def peek(policy: Policy, most: int) -> Script[list[WaitingMessage]]:
     for tier in policy.tiers:
         if len(found) < most:
             rows = yield sql("peek_line", policy.queue, tier, most - len(found))
-            found += [_peeked(policy.queue, row) for row in rows]
+            found += read_rows(WaitingMessage, rows, queue=policy.queue)
     return found
-
-
-def _peeked(queue: str, row: Sequence[Any]) -> WaitingMessage:
-    id, tier, state, attempts, accepted_at, kind, channel, text = row
-    return WaitingMessage(
-        as_uuid(id), queue, tier, state, attempts, as_time(accepted_at), kind, channel, from_json(text)
-    )
 
 
 @query
 def depths() -> Script[list[Depth]]:
     """All that is waiting or leased, by queue and tier."""
     rows = yield sql("count_live")
-    return [Depth(queue, tier, state, count, as_optional_time(at)) for queue, tier, state, count, at in rows]
+    return read_rows(Depth, rows)
 
 
 @query

@@ -4,7 +4,7 @@ The pack is in the code (`core/mail/ingestion.py`), so that it grows with new ve
 only to say that the user does not want it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -14,7 +14,8 @@ from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.ingestion import BULK_PACK, IngestionRule, as_data, parse_rule
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import from_json, json_text
-from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.database import Rows, Script, query, sql, transaction
+from postroom.store.engine.reading import read_row
 
 MOST_RULES = 1000
 PACK = {rule.name: rule for rule in BULK_PACK}
@@ -49,7 +50,7 @@ def remove_ingestion_rule(name: str, signed: Signature, now: datetime) -> Script
     """Removes a rule of the user's own, or switches one of the pack off; says which it was."""
     yield sql("lock_ingestion_rules")
     rows = yield sql("delete_ingestion_rule", name)
-    stored = _stored(rows[0]) if rows else None
+    stored = next(iter(_stored(rows)), None)
     match stored:
         case None if name in PACK:
             yield from _insert(PACK[name], False, "pack", now)
@@ -73,7 +74,7 @@ def restore_pack_rule(name: str, signed: Signature, now: datetime) -> Script[boo
     rows = yield sql("delete_ingestion_rule", name)
     if not rows:
         return False
-    if _stored(rows[0]).origin == "user":
+    if _stored(rows)[0].origin == "user":
         raise Conflict(
             "name", f"there is a rule {name!r} of your own, from before that one was shipped", "remove yours"
         )
@@ -88,7 +89,7 @@ def list_ingestion_rules() -> Script[list[IngestionRuleView]]:
     A rule of the user's own stands in the place of one with its name that a later version ships.
     """
     rows = yield sql("select_ingestion_rules")
-    stored = {view.rule.name: view for view in map(_stored, rows)}
+    stored = {view.rule.name: view for view in _stored(rows)}
     own = [view for view in stored.values() if view.origin == "user"]
     pack = [
         IngestionRuleView(rule, "pack", rule.name not in stored)
@@ -111,7 +112,10 @@ def _insert(rule: IngestionRule, enabled: bool, origin: Origin, now: datetime) -
     return bool(taken)
 
 
-def _stored(row: Sequence[Any]) -> IngestionRuleView:
-    name, position, conditions, tier, enabled, origin, _created_at = row
-    rule = parse_rule({"name": name, "number": position, "tier": tier, **from_json(conditions)})
-    return IngestionRuleView(rule, origin, bool(enabled))
+def _stored(rows: Rows) -> list[IngestionRuleView]:
+    return [read_row(IngestionRuleView, row, rule=_rule(row)) for row in rows.by_name()]
+
+
+def _rule(row: Mapping[str, Any]) -> IngestionRule:
+    told = {"name": row["name"], "number": row["position"], "tier": row["tier"]}
+    return parse_rule(told | from_json(row["conditions_json"]))

@@ -10,9 +10,10 @@ from uuid import UUID
 
 from postroom.core.errors import Canceled, LeaseLost
 from postroom.core.jobs.job import Job, StepView
-from postroom.store.engine.codecs import as_optional_time, as_time, json_text, rows_text
+from postroom.store.engine.codecs import json_text, rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.reading import read_rows
 
 
 @transaction
@@ -44,11 +45,7 @@ def steps_of(job_id: UUID) -> Script[list[StepView]]:
 
 
 def select_step_views(job_id: UUID) -> Script[list[StepView]]:
-    rows = yield sql("select_steps", job_id)
-    return [
-        StepView(name, attempt, as_time(started), as_optional_time(finished), result, kind)
-        for name, attempt, started, finished, result, kind in rows
-    ]
+    return read_rows(StepView, (yield sql("select_steps", job_id)))
 
 
 def record_events(name: str, events: Sequence[tuple[UUID, int, Mapping[str, object]]], now: datetime) -> Script[None]:

@@ -17,8 +17,9 @@ from uuid import UUID
 from postroom.core.errors import IllegalMove, LeaseLost, NotFound, StoreError
 from postroom.core.jobs.job import Claim, Enqueued, Job, JobView, NewJob
 from postroom.core.lifecycle import JOB
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
+from postroom.store.engine.codecs import as_optional_time, as_uuid, from_json, rows_text
 from postroom.store.engine.database import Notify, Rows, Script, Single, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.job_steps import record_events, select_step_views
 
 CHANNEL = "jobs"
@@ -94,7 +95,7 @@ class HeartbeatReply(NamedTuple):
 def heartbeat(token: UUID, now: datetime, until: datetime, running: Sequence[int]) -> Script[HeartbeatReply]:
     """Renews the lease of everything the worker has claimed."""
     alive = yield sql("renew_lease", token, until, now)
-    canceled: Rows = ()
+    canceled = Rows()
     if alive and running:
         canceled = yield sql("select_cancel_requests", list(running), token)
     return HeartbeatReply(bool(alive), frozenset(seq for (seq,) in canceled))
@@ -168,7 +169,7 @@ def retry_later(claim: Claim, not_before: datetime, error: str, now: datetime) -
     return bool(rows)
 
 
-def _cancel_if_asked(rows: Rows, now: datetime) -> Script[None]:
+def _cancel_if_asked(rows: Sequence[Sequence[Any]], now: datetime) -> Script[None]:
     """A job that was to be canceled while it ran, and is queued again, ends here. Rows end with that wish."""
     for seq, *_, cancel_requested in rows:
         if cancel_requested:
@@ -232,7 +233,7 @@ def _alike(claims: Sequence[Claim]) -> dict[tuple[UUID, int], list[int]]:
     return groups
 
 
-def _made_claimable(rows: Rows) -> Script[int]:
+def _made_claimable(rows: Sequence[Sequence[Any]]) -> Script[int]:
     """Old jobs can be claimed again: claims must look that far back, and someone should claim them."""
     if rows:
         yield sql("rewind_marks", rows_text([(seq, priority) for seq, priority in rows]))
@@ -347,7 +348,7 @@ def prune_receipts(before: datetime) -> Script[None]:
 def list_jobs(state: str | None = None, type: str | None = None, limit: int = 50) -> Script[list[JobView]]:
     """The newest jobs, newest first."""
     rows = yield sql("list_jobs", state, type, limit)
-    return [_view(row) for row in rows]
+    return read_rows(JobView, rows)
 
 
 @query
@@ -356,8 +357,7 @@ def show_job(id: UUID) -> Script[JobView | None]:
     rows = yield sql("show_job", id)
     if not rows:
         return None
-    steps = yield from select_step_views(id)
-    return _view(rows[0], steps)
+    return read_first(JobView, rows, steps=(yield from select_step_views(id)))
 
 
 @query
@@ -372,27 +372,3 @@ def count_jobs() -> Script[dict[str, int]]:
     """How many jobs are in each state."""
     rows = yield sql("count_jobs")
     return {row[0]: row[1] for row in rows}
-
-
-def _view(row: Sequence[Any], steps: Sequence[Any] = ()) -> JobView:
-    (id, type, state, priority, attempts, max_attempts, payload, key, not_before, error, beat, created, updated,
-        finished, cancel, parked) = row  # fmt: skip
-    return JobView(
-        as_uuid(id),
-        type,
-        state,
-        priority,
-        attempts,
-        max_attempts,
-        payload,
-        key,
-        as_optional_time(not_before),
-        error,
-        as_optional_time(beat),
-        as_time(created),
-        as_time(updated),
-        as_optional_time(finished),
-        bool(cancel),
-        parked,
-        steps,
-    )

@@ -12,6 +12,7 @@ from postroom.core.rules.rule import labels_used
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 from postroom.store.protection import resolve_protected
 
 LONGEST_DESCRIPTION = 1_000
@@ -65,7 +66,7 @@ class LabelsSynced(NamedTuple):
 @query
 def list_labels(account_id: UUID) -> Script[list[LabelView]]:
     rows = yield sql("select_labels", account_id)
-    return [LabelView(id, name, kind, text, bool(available)) for id, name, kind, text, available in rows]
+    return read_rows(LabelView, rows)
 
 
 @query
@@ -105,11 +106,7 @@ def edit_labels(
 
 
 def _all() -> Script[list[AccountLabel]]:
-    rows = yield sql("select_all_labels")
-    return [
-        AccountLabel(as_uuid(account), email, id, name, kind, text, bool(available))
-        for account, email, id, name, kind, text, available in rows
-    ]
+    return read_rows(AccountLabel, (yield sql("select_all_labels")))
 
 
 def _said(label: AccountLabel) -> dict[str, object]:
@@ -188,14 +185,14 @@ def _disable_rules(
 ) -> Script[list[UUID]]:
     """Rules of this account need a label of this account; those for more than one account, a label of any."""
     disabled: list[UUID] = []
-    for row in (yield sql("select_enabled_rules")):
-        id, _, scope, scope_ref, _, conditions, _, parameters, *_ = row
-        if scope == "account" and scope_ref != str(account_id):
+    for rule in (yield sql("select_enabled_rules")).by_name():
+        id, is_for_one = as_uuid(rule["id"]), rule["scope"] == "account"
+        if is_for_one and rule["scope_ref"] != str(account_id):
             continue
-        lost = lost_here if scope == "account" else lost_everywhere
-        for label in sorted(labels_used(from_json(conditions), from_json(parameters))):
+        lost = lost_here if is_for_one else lost_everywhere
+        for label in sorted(labels_used(from_json(rule["conditions_json"]), from_json(rule["parameters_json"]))):
             if why := lost.get(label) or lost.get(label.casefold()):
-                yield sql("disable_rule", as_uuid(id), f"the label {label!r} {why} in Gmail", False, now)
-                disabled.append(as_uuid(id))
+                yield sql("disable_rule", id, f"the label {label!r} {why} in Gmail", False, now)
+                disabled.append(id)
                 break
     return disabled

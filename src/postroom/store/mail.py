@@ -1,7 +1,7 @@
 """Accounts, threads and messages."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -12,8 +12,9 @@ from postroom.core.mail.message import MailContent
 from postroom.core.rules.conditions import MessageFacts, recipients
 from postroom.core.rules.learning import list_of
 from postroom.store import inbox
-from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_uuid, from_json, json_text
 from postroom.store.engine.database import Rows, Script, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_row
 from postroom.store.jobs import enqueue_many
 from postroom.store.unknown_labels import noticing_labels
 
@@ -42,11 +43,10 @@ def account_of(endpoint_identity: str) -> Script[Account]:
 
 
 def _account(endpoint_identity: str) -> Script[Account]:
-    rows = yield sql("select_account", endpoint_identity)
-    if not rows:
+    account = read_first(Account, (yield sql("select_account", endpoint_identity)))
+    if account is None:
         raise NotFound(f"there is no account for {endpoint_identity}")
-    id, provider, identity, email, state = rows[0]
-    return Account(as_uuid(id), provider, identity, email, state)
+    return account
 
 
 class HandOver(NamedTuple):
@@ -150,10 +150,9 @@ class LastDecision(NamedTuple):
 
 @query
 def load_message(id: UUID) -> Script[StoredMessage]:
-    rows = yield sql("select_message", id)
-    if not rows:
-        raise NotFound(f"there is no message {id}")
-    return _message(rows[0], (yield sql("select_labels", as_uuid(rows[0][1]))))
+    for row in (yield sql("select_message", id)).by_name():
+        return _message(row, (yield sql("select_labels", as_uuid(row["account_id"]))))
+    raise NotFound(f"there is no message {id}")
 
 
 @query
@@ -179,29 +178,10 @@ def _with_names(held: frozenset[str], known: Rows) -> frozenset[str]:
 @query
 def last_decision(message_id: UUID) -> Script[LastDecision | None]:
     rows = yield sql("select_last_decision", message_id)
-    return LastDecision(*rows[0]) if rows else None
+    return read_first(LastDecision, rows)
 
 
-def _message(row: Sequence[Any], labels_known: Rows) -> StoredMessage:
-    (id, account_id, provider_id, sender, subject, headers, labels, body, has_attachment, ingestion_tier, sent_at,
-        deleted_at, thread_id, email) = row  # fmt: skip
-    held, kept = frozenset[str](from_json(labels)), tuple((name, value) for name, value in from_json(headers))
-    return StoredMessage(
-        as_uuid(id),
-        as_uuid(account_id),
-        provider_id,
-        MessageFacts(
-            sender,
-            subject,
-            kept,
-            _with_names(held, labels_known),
-            body,
-            bool(has_attachment),
-            recipients(kept),
-            as_time(sent_at),
-        ),
-        ingestion_tier,
-        email,
-        thread_id,
-        deleted_at is not None,
-    )
+def _message(row: Mapping[str, Any], labels_known: Rows) -> StoredMessage:
+    held = read_row(MessageFacts, row)
+    labels = _with_names(held.labels, labels_known)
+    return read_row(StoredMessage, row, facts=replace(held, labels=labels, to=recipients(held.headers)))

@@ -18,7 +18,8 @@ from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, PostroomErr
 from postroom.core.mail.account_repair import reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.store.engine.codecs import as_uuid, from_json, json_text, rows_text
-from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 from postroom.store.jobs import PAUSE
 from postroom.store.protection import protected_now
 
@@ -71,7 +72,7 @@ def _generation() -> Script[int]:
 @query
 def registered_writers() -> Script[list[MailboxWriter]]:
     rows = yield sql("select_departures")
-    return [MailboxWriter(as_uuid(id), generation, from_json(on_wire)) for id, generation, on_wire in rows]
+    return read_rows(MailboxWriter, rows)
 
 
 @transaction
@@ -108,14 +109,14 @@ def check_permits(
     wanted: dict[int, str] = {}
     unknown: set[UUID] = set()
     protection: dict[UUID, _Protection] = {}
-    for place, (permit, row) in enumerate(zip(permits, rows, strict=True)):
+    for place, (permit, row) in enumerate(zip(permits, rows.by_name(), strict=True)):
         if (error := _refusal(permit, row, pauses)) is not None:
             refused[place] = error
         elif permit.action_id is not None and not permit.gives_back:
             account_id = permit.account_id
             if account_id not in protection:
                 protection[account_id] = yield from _protection(account_id)
-            message = _Message(row[12], row[13], frozenset(from_json(row[14])))
+            message = _Message(row["provider_message_id"], row["sender"], frozenset(from_json(row["labels_json"])))
             match protection[account_id].judge(message, labels, account_id in listed):
                 case ProtectedMail() as error:
                     refused[place] = error
@@ -160,7 +161,7 @@ class _Protection(NamedTuple):
 
 def _protection(account_id: UUID) -> Script[_Protection]:
     protected = yield from protected_now(account_id)
-    known = (yield sql("select_labels", account_id)) if protected.names_labels else ()
+    known = (yield sql("select_labels", account_id)) if protected.names_labels else Rows()
     return _Protection(protected, {id: name for id, name, *_ in known})
 
 
@@ -170,26 +171,27 @@ def _named(permit: Permit) -> tuple[object, ...]:
     return (permit.account_id, *claim, *hold, permit.action_id)
 
 
-def _refusal(permit: Permit, row: Sequence[Any], pauses: Mapping[str, str]) -> PostroomError | None:
+def _refusal(permit: Permit, row: Mapping[str, Any], pauses: Mapping[str, str]) -> PostroomError | None:
     """Why the request does not leave, apart from what is protected; None when it may."""
-    state, email, state_reason, cancel_requested, seq, delivery, action_state, approved_by, hashed, *action = row
     for scope in ("all", str(permit.account_id)):
         if scope in pauses:
             return Parked(f"{PAUSE}{scope}", f"Postroom is paused: {pauses[scope]}; `postroom resume` lets it go on")
+    state, email = row["account_state"], row["email"]
     if state in ("paused", "needs_consent"):
-        why = state_reason or f"run `{reactivate_command(state, email, None)}`"
+        why = row["state_reason"] or f"run `{reactivate_command(state, email, None)}`"
         return Parked(parking_key(permit.account_id), f"{email} is {state.replace('_', ' ')}: {why}")
     if state != "active":
         return Fatal("the account was removed; connect it with `postroom account add gmail`")
-    if (permit.claim is not None and seq is None) or (permit.delivery is not None and delivery is None):
+    if (permit.claim and row["job_seq"] is None) or (permit.delivery and row["delivery_id"] is None):
         return LeaseLost("the work was taken over by another process; this one changes nothing")
-    if cancel_requested:
+    if row["cancel_requested"]:
         return Canceled("it was canceled on request")
     if permit.action_id is None:
         return None
-    if action_state != "executing":
-        return Canceled(f"action {permit.action_id} was ended before the request left; it is {action_state}")
-    action_type, parameters, message_id, *_ = action
-    if approved_by is not None and hashed != action_hash(as_uuid(message_id), action_type, from_json(parameters)):
-        return Fatal(f"action {permit.action_id} is not what was approved: it was changed afterwards")
+    if row["action_state"] != "executing":
+        return Canceled(f"action {permit.action_id} was ended before the request left; it is {row['action_state']}")
+    if row["approved_by"] is not None:
+        stands = action_hash(as_uuid(row["message_id"]), row["action_type"], from_json(row["parameters_json"]))
+        if row["action_hash"] != stands:
+            return Fatal(f"action {permit.action_id} is not what was approved: it was changed afterwards")
     return None

@@ -10,17 +10,15 @@ The state `answered` is a call whose answer was a decision, `refused` one whose 
 same), `failed` one without an answer. Costs are in millionths of a dollar, and days are those of UTC.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import BudgetSpent
 from postroom.core.lifecycle import MODEL_CALL
 from postroom.core.money import MICROS_PER_CENT
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_rows
 
 # More than any call may take: its time-out is at most ten minutes.
 LEFT_AFTER = timedelta(minutes=15)
@@ -165,29 +163,17 @@ def fail_left_calls(now: datetime) -> Script[int]:
 @query
 def calls_of(message_id: UUID) -> Script[list[CallView]]:
     """Every call about a message, oldest first."""
-    return [_view(row) for row in (yield sql("select_model_calls_of", message_id))]
+    return read_rows(CallView, (yield sql("select_model_calls_of", message_id)))
 
 
 @query
 def last_calls(most: int) -> Script[list[CallView]]:
     """The calls that were begun last, newest first."""
-    return [_view(row) for row in (yield sql("select_last_model_calls", most))]
+    return read_rows(CallView, (yield sql("select_last_model_calls", most)))
 
 
 @query
 def spend_of(day: str) -> Script[DaySpend]:
     """What the day, such as `2026-11-15`, has cost. A day without calls has cost nothing."""
     rows = yield sql("select_model_spend", day)
-    return DaySpend(day, int(rows[0][0]), int(rows[0][1])) if rows else DaySpend(day, 0, 0)
-
-
-def _view(row: Sequence[Any]) -> CallView:
-    id, account_id, message_id, *named, started_at, ended_at = row
-    return CallView(
-        as_uuid(id),
-        as_uuid(account_id),
-        as_uuid(message_id),
-        *named,
-        started_at=as_time(started_at),
-        ended_at=as_optional_time(ended_at),
-    )
+    return read_first(DaySpend, rows, day=day) or DaySpend(day, 0, 0)

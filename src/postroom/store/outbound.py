@@ -19,9 +19,11 @@ from uuid import UUID
 from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import Fatal, LeaseLost, NotFound
 from postroom.core.jobs.job import Job
+from postroom.store.actions import locking
 from postroom.store.decisions import CHANNEL as DECISIONS
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_time, as_uuid, json_text
 from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.jobs import completing_one
 from postroom.store.outbound_ends import CHANNEL as CHANNEL
 from postroom.store.outbound_ends import canceling, completing
@@ -144,24 +146,8 @@ def lease_deliveries(lease_token: UUID, most: int, now: datetime, until: datetim
     """Takes those that are due, the longest due first, and those whose sender has died. The token is new each time."""
     yield sql("return_deliveries", now)
     yield sql("lease_deliveries", lease_token, until, most, now)
-    return [_leased(lease_token, row) for row in (yield sql("select_leased_deliveries", lease_token, until))]
-
-
-def _leased(lease_token: UUID, row: Sequence[Any]) -> LeasedDelivery:
-    id, account_id, action_id, thread_id, attempts, draft_id, draft_message_id, created_at, asked_at, account = row
-    return LeasedDelivery(
-        as_uuid(id),
-        lease_token,
-        as_uuid(account_id),
-        as_uuid(action_id),
-        thread_id,
-        attempts,
-        draft_id,
-        draft_message_id,
-        as_time(created_at),
-        as_time(asked_at),
-        account,
-    )
+    rows = yield sql("select_leased_deliveries", lease_token, until)
+    return read_rows(LeasedDelivery, rows, lease_token=lease_token)
 
 
 @query
@@ -184,10 +170,8 @@ def hold_delivery(
     rows = yield sql("hold_delivery", *hold, draft_id, message_id, until, now)
     account_id, action_id = _ours(hold, rows)
     yield from unless_paused(as_uuid(account_id))
-    for _, _, state, *_ in (yield sql("lock_action", as_uuid(action_id))):
-        if state == "executing":
-            return "executing"
-    return "ended"
+    action = yield from locking(as_uuid(action_id))
+    return "executing" if action is not None and action.state == "executing" else "ended"
 
 
 @transaction
@@ -291,37 +275,12 @@ class DeliveryView:
 @query
 def list_deliveries(most: int, state: str | None = None) -> Script[list[DeliveryView]]:
     """The newest first."""
-    return [_view(row) for row in (yield sql("select_deliveries", None, state, most))]
+    return read_rows(DeliveryView, (yield sql("select_deliveries", None, state, most)))
 
 
 @query
 def load_delivery(id: UUID) -> Script[DeliveryView]:
-    rows = yield sql("select_deliveries", str(id), None, 1)
-    if not rows:
+    view = read_first(DeliveryView, (yield sql("select_deliveries", str(id), None, 1)))
+    if view is None:
         raise NotFound(f"there is no outgoing mail {id}; `postroom outbound list` shows what there is")
-    return _view(rows[0])
-
-
-def _view(row: Sequence[Any]) -> DeliveryView:
-    (id, account_id, email, account_state, action_id, kind, recipients, subject, state, attempts, not_before, draft_id,
-        sent_id, error, created_at, updated_at, ended_at, paused) = row  # fmt: skip
-    return DeliveryView(
-        as_uuid(id),
-        as_uuid(account_id),
-        email,
-        account_state,
-        as_uuid(action_id),
-        kind,
-        tuple(from_json(recipients)),
-        subject,
-        state,
-        attempts,
-        as_time(not_before),
-        draft_id,
-        sent_id,
-        error,
-        as_time(created_at),
-        as_time(updated_at),
-        as_optional_time(ended_at),
-        paused,
-    )
+    return view

@@ -13,8 +13,8 @@ from uuid import UUID
 from postroom.core.errors import IllegalMove, NotFound
 from postroom.core.lifecycle import DELIVERY
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Notify, Script, sql, transaction
+from postroom.store.engine.reading import read_first
 from postroom.store.outbound_ends import CHANNEL, canceling, completing
 
 LONGEST_REASON = 300
@@ -94,8 +94,7 @@ def _reason(delivery: _Locked, signed: Signature) -> str:
 
 
 def _lock(id: UUID) -> Script[_Locked]:
-    rows = yield sql("lock_delivery", id)
-    if not rows:
+    delivery = read_first(_Locked, (yield sql("lock_delivery", id)))
+    if delivery is None:
         raise NotFound(f"there is no outgoing mail {id}; `postroom outbound list` shows what there is")
-    state, action_id, draft_id = rows[0]
-    return _Locked(state, as_uuid(action_id), draft_id)
+    return delivery

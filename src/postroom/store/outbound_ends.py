@@ -4,6 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from postroom.core.actions.undo import irreversible_hint
+from postroom.store.actions import locking
 from postroom.store.decisions import CHANNEL as DECISIONS
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, sql
@@ -14,9 +15,10 @@ CHANNEL = "outbound"
 def completing(action_id: UUID, sent_message_id: str | None, now: datetime) -> Script[None]:
     """Part of a transaction. An action that somebody has ended meanwhile stays as it is: the mail is out all the same,
     and says so itself."""
-    for _, action_type, *_ in (yield sql("lock_action", action_id)):
+    action = yield from locking(action_id)
+    if action is not None:
         yield sql("note_on_action", action_id, None, now)
-        hint = irreversible_hint(action_type, sent_message_id=sent_message_id)
+        hint = irreversible_hint(action.action_type, sent_message_id=sent_message_id)
         yield sql("complete_action", action_id, json_text(hint), now)
     yield Notify(CHANNEL, "delivered")
     yield Notify(DECISIONS, "completed")

@@ -30,8 +30,9 @@ from postroom.core.rules.learning import (
     owner_changes,
     repeated,
 )
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json, rows_text
+from postroom.store.engine.codecs import as_uuid, rows_text
 from postroom.store.engine.database import Rows, Script, query, sql
+from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.proposals import proposing
 
 # Of each kind of origin, the newest are looked at.
@@ -72,7 +73,8 @@ def learning_from(moves: Mapping[UUID, OwnerLabelChange], now: datetime) -> Scri
     labels = {id: (name, kind) for id, name, kind, *_ in (yield sql("select_labels", account_id))}
     own = {id: name for id, (name, kind) in labels.items() if kind == "user"}
     ids = {name.casefold(): id for id, (name, _) in labels.items()} | {id: id for id in labels}
-    decided = [_decided(row) for row in (yield sql("select_decided", list(theirs)))]
+    rows = yield sql("select_decided", list(theirs))
+    decided = [read_row(_Decided, row, done=_done(row)) for row in rows.by_name()]
     reversals = yield from _judging(decided, theirs, origins, ids, own, now)
     found = [exception_for(account_id, each, own) for each in reversals]
     found += yield from _repetitions(account_id, theirs, origins, own, now)
@@ -81,14 +83,14 @@ def learning_from(moves: Mapping[UUID, OwnerLabelChange], now: datetime) -> Scri
 
 def _not_ours(moves: Mapping[UUID, OwnerLabelChange], now: datetime) -> Script[dict[UUID, OwnerLabelChange]]:
     hands: defaultdict[UUID, list[PastAction]] = defaultdict(list)
-    for message_id, action_type, executed_at, hint in (yield sql("select_hands_on", list(moves), now - SETTLING)):
-        hands[as_uuid(message_id)].append(_done(action_type, executed_at, hint))
+    for row in (yield sql("select_hands_on", list(moves), now - SETTLING)).by_name():
+        hands[as_uuid(row["message_id"])].append(read_row(PastAction, row))
     return {id: moved for id, moved in moves.items() if not is_ours(moved, hands[id], now)}
 
 
 def _origins(rows: Rows) -> tuple[UUID, dict[UUID, Origin]]:
-    found = {as_uuid(id): Origin(sender, domain, list_id) for id, _, sender, domain, list_id in rows}
-    return as_uuid(rows[0][1]), found
+    found = {as_uuid(row["id"]): read_row(Origin, row) for row in rows.by_name()}
+    return as_uuid(next(rows.by_name())["account_id"]), found
 
 
 def _judging(
@@ -136,7 +138,7 @@ def _repetitions(
     wanted = [origins[id] for id in deeds]
     keys = [sorted({key for each in wanted if (key := each.of(kind))}) for kind in ("sender", "domain", "list")]
     rows = yield sql("select_same_origin", account_id, *keys, now - WITHIN, MOST_RECENT)
-    recent = [_handled(row) for row in rows]
+    recent = read_rows(HandledMessage, rows)
     found: dict[Origin, RuleSuggestion | None] = {}
     # Once for each: of a thousand messages that are archived together, most have the origin of another.
     for origin, deed in dict.fromkeys((origins[id], deed) for id, done in deeds.items() for deed in done):
@@ -165,39 +167,12 @@ def _reversed(each: _Decided, origin: Origin, moved: OwnerLabelChange, what: str
     )
 
 
-def _decided(row: Sequence[Any]) -> _Decided:
-    id, message_id, shadow, action_type, parameters, rule_name, conditions, priority, executed_at, hint = row
-    return _Decided(
-        as_uuid(id),
-        as_uuid(message_id),
-        bool(shadow),
-        action_type,
-        from_json(parameters),
-        rule_name,
-        None if conditions is None else from_json(conditions),
-        priority,
-        None if executed_at is None else _done(action_type, executed_at, hint),
-    )
-
-
-def _done(action_type: str, executed_at: Any, hint: str | None) -> PastAction:
-    return PastAction(action_type, as_optional_time(executed_at), {} if hint is None else from_json(hint))
-
-
-def _handled(row: Sequence[Any]) -> HandledMessage:
-    id, sender, domain, list_id, arrived, labels, deleted_at, touched = row
-    return HandledMessage(
-        as_uuid(id),
-        Origin(sender, domain, list_id),
-        frozenset(from_json(arrived)),
-        frozenset(from_json(labels)),
-        deleted_at is not None,
-        bool(touched),
-    )
+def _done(row: Mapping[str, Any]) -> PastAction | None:
+    return None if row["executed_at"] is None else read_row(PastAction, row)
 
 
 @query
 def outcomes_of(message_id: UUID) -> Script[list[OutcomeView]]:
     """Of the decisions about a message, the oldest first."""
     rows = yield sql("select_outcomes", message_id)
-    return [OutcomeView(as_uuid(id), bool(agreed), what, as_time(at)) for id, agreed, what, at in rows]
+    return read_rows(OutcomeView, rows)

@@ -13,6 +13,7 @@ from postroom.core.errors import Parked
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import as_time
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 from postroom.store.jobs import PAUSE, unpark
 
 CHANNEL = "pauses"
@@ -62,8 +63,7 @@ def resume(scope: str, signed: Signature, now: datetime) -> Script[int | None]:
 
 @query
 def standing_pauses() -> Script[list[Pause]]:
-    rows = yield sql("select_pauses")
-    return [Pause(scope, reason, set_by, as_time(since)) for scope, reason, set_by, since in rows]
+    return read_rows(Pause, (yield sql("select_pauses")))
 
 
 def unless_paused(account_id: UUID) -> Script[None]:

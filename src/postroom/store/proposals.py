@@ -10,9 +10,10 @@ from postroom.core.errors import Conflict, NotFound
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, as_document, read_draft
 from postroom.core.rules.learning import RuleSuggestion, merged
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import from_json, json_text
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.rules import keep_rules
 
 # More open questions than this help nobody: until some are answered, no new ones are asked.
@@ -63,7 +64,7 @@ def proposing(suggested: Sequence[RuleSuggestion], now: datetime) -> Script[None
 def list_proposals(state: State | None, most: int) -> Script[list[ProposalView]]:
     """The newest first."""
     rows = yield sql("select_proposals", state, most)
-    return [_view(row) for row in rows]
+    return read_rows(ProposalView, rows)
 
 
 @query
@@ -102,22 +103,7 @@ def _ending(id: UUID, state: State, rule_id: UUID | None, now: datetime) -> Scri
 
 
 def _loading(id: UUID) -> Script[ProposalView]:
-    rows = yield sql("select_proposal", id)
-    if not rows:
+    view = read_first(ProposalView, (yield sql("select_proposal", id)))
+    if view is None:
         raise NotFound(f"there is no proposal {id}; `postroom proposals list` shows those there are")
-    return _view(rows[0])
-
-
-def _view(row: Sequence[Any]) -> ProposalView:
-    id, account_id, account, rule, evidence, state, rule_id, created_at, updated_at = row
-    return ProposalView(
-        as_uuid(id),
-        as_uuid(account_id),
-        account,
-        from_json(rule),
-        from_json(evidence),
-        state,
-        None if rule_id is None else as_uuid(rule_id),
-        as_time(created_at),
-        as_time(updated_at),
-    )
+    return view

@@ -12,8 +12,9 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses, canonical, canonical_domain
 from postroom.core.mail.auto_reply import answer_goes_to, why_not_answered
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_time, as_uuid
+from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 from postroom.store.mail import StoredMessage
 from postroom.store.pauses import ALL, recalling
 
@@ -77,7 +78,11 @@ def unprotect(kind: ProtectedKind, value: str, signed: Signature, now: datetime)
 def _resolve_label(value: str) -> Script[None]:
     """Keeps the ids that the name stands for, so that a label which is renamed stays protected."""
     rows = yield sql("select_all_labels")
-    found = [(as_uuid(row[0]), row[2]) for row in rows if value in (row[2].casefold(), row[3].casefold())]
+    found = [
+        (as_uuid(row["account_id"]), row["provider_label_id"])
+        for row in rows.by_name()
+        if value in (row["provider_label_id"].casefold(), row["name"].casefold())
+    ]
     if not found and value not in _SYSTEM_LABELS:
         remedy = "look with `postroom labels list`; make the label in Gmail, run `postroom labels sync`, and try again"
         raise BadInput("label", f"no mailbox has a label {value!r}, so it would protect nothing", remedy)
@@ -104,7 +109,8 @@ class LostProtection(NamedTuple):
 @query
 def lost_protection() -> Script[list[LostProtection]]:
     """Protected labels that were deleted, or renamed, since they were protected."""
-    names = {(account, id): name for account, _, id, name, *_ in (yield sql("select_all_labels"))}
+    rows = yield sql("select_all_labels")
+    names = {(row["account_id"], row["provider_label_id"]): row["name"] for row in rows.by_name()}
     known = {name.casefold() for name in names.values()} | {id.casefold() for _, id in names} | _SYSTEM_LABELS
     renamed: dict[str, str] = {}
     for value, account, id in (yield sql("select_protected_labels")):
@@ -118,8 +124,7 @@ def lost_protection() -> Script[list[LostProtection]]:
 
 @query
 def list_protected() -> Script[list[ProtectedView]]:
-    rows = yield sql("select_protected")
-    return [ProtectedView(kind, value, reason, as_time(at)) for kind, value, reason, at in rows]
+    return read_rows(ProtectedView, (yield sql("select_protected")))
 
 
 @transaction

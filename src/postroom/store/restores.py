@@ -17,8 +17,9 @@ from uuid import UUID
 from postroom.core.mail.carrier import MarkedDraft, SentMail
 from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doubt_about
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
+from postroom.store.engine.codecs import as_time
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.outbound_ends import CHANNEL, completing
 
 # Clocks differ: sent mail is looked through from this long before the backup.
@@ -53,11 +54,7 @@ class Settled:
 
 @query
 def pending_checks() -> Script[list[PendingCheck]]:
-    rows = yield sql("select_pending_checks")
-    return [
-        PendingCheck(as_uuid(account), state, epoch, RestoredWindow(as_time(since), as_time(restored_at)))
-        for account, state, epoch, since, restored_at in rows
-    ]
+    return read_rows(PendingCheck, (yield sql("select_pending_checks")))
 
 
 @query
@@ -87,22 +84,27 @@ def settle_restored(
     now: datetime,
 ) -> Script[Settled | None]:
     """Compares the database with the mailbox; after this, mail may leave it again. None when somebody did it before."""
-    rows = yield sql("lock_restore_check", check.account_id)
-    if not rows or rows[0][0] != check.epoch or rows[0][3] is not None:
+    standing = read_first(_Check, (yield sql("lock_restore_check", check.account_id)))
+    if standing is None or standing.epoch != check.epoch or standing.checked_at is not None:
         return None
     settled = Settled()
     by_delivery = {each.delivery_id: each for each in sent}
     for each in sent:
         settled.found += yield from _remember(check.account_id, each)
     draft_of = {each.delivery_id: each for each in drafts}
-    for id, action_id, state, key in (yield sql("select_open_deliveries", check.account_id)):
-        waiting = _Waiting(as_uuid(id), as_uuid(action_id), state, key)
+    for waiting in read_rows(_Waiting, (yield sql("select_open_deliveries", check.account_id))):
         yield from _settle(waiting, check, by_delivery, draft_of, lease_token, settled, now)
     yield sql("finish_restore_check", check.account_id, now)
     counts = {name: getattr(settled, name) for name in ("already_sent", "to_send", "to_ask", "found")}
     yield from auditing(signed.under("database.compared", "account", str(check.account_id), after=counts), now)
     yield Notify(CHANNEL, "restored")
     return settled
+
+
+class _Check(NamedTuple):
+    epoch: int
+    window: RestoredWindow
+    checked_at: datetime | None
 
 
 class _Waiting(NamedTuple):
@@ -187,10 +189,8 @@ def sent_before_restore(account_id: UUID, source_key: str | None) -> Script[bool
 
 
 def _doubt(action_id: UUID, window: RestoredWindow) -> Script[Doubt]:
-    for actor, asked_at, generation, received_at in (yield sql("select_send_request", action_id)):
-        request = SendRequest(actor, as_time(asked_at), generation == 1, as_time(received_at))
-        return doubt_about(request, window)
-    return Doubt.LIKELY
+    request = read_first(SendRequest, (yield sql("select_send_request", action_id)))
+    return Doubt.LIKELY if request is None else doubt_about(request, window)
 
 
 def settling_at_admission(
@@ -200,16 +200,14 @@ def settling_at_admission(
 
     While the mailbox is still to be compared the mail waits, and is settled then.
     """
-    for since, restored_at, checked_at in (yield sql("select_restore_check", account_id)):
-        if as_optional_time(checked_at) is None:
-            return
-        window = RestoredWindow(as_time(since), as_time(restored_at))
-        doubt = yield from _doubt(action_id, window)
-        if doubt is Doubt.NONE:
-            return
-        waiting = _Waiting(id, action_id, "queued", source_key)
-        sent_id = yield from _take_restored_send(account_id, source_key, id)
-        if sent_id is not None:
-            yield from _delivered(waiting, sent_id, lease_token, now)
-        elif doubt is Doubt.LIKELY:
-            yield from _asked(id, action_id, window, lease_token, now)
+    check = read_first(_Check, (yield sql("select_restore_check", account_id)))
+    if check is None or check.checked_at is None:
+        return
+    doubt = yield from _doubt(action_id, check.window)
+    if doubt is Doubt.NONE:
+        return
+    sent_id = yield from _take_restored_send(account_id, source_key, id)
+    if sent_id is not None:
+        yield from _delivered(_Waiting(id, action_id, "queued", source_key), sent_id, lease_token, now)
+    elif doubt is Doubt.LIKELY:
+        yield from _asked(id, action_id, check.window, lease_token, now)

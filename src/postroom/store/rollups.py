@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from postroom.store.engine.codecs import as_time, rows_text
+from postroom.store.engine.codecs import rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 
 SHARDS = 8
 NO_BUCKET = -1
@@ -66,11 +67,7 @@ def summed(counts: Iterable[Count]) -> list[tuple[object, ...]]:
 @query
 def hourly(measure: str, since: datetime, until: datetime) -> Script[list[HourCount]]:
     """All hours that begin in the window, oldest first."""
-    rows = yield sql("sum_rollups", measure, since, until)
-    return [
-        HourCount(as_time(hour), queue, name, endpoint, bucket, int(count), int(total))
-        for hour, queue, name, endpoint, bucket, count, total in rows
-    ]
+    return read_rows(HourCount, (yield sql("sum_rollups", measure, since, until)))
 
 
 @transaction

@@ -10,8 +10,9 @@ from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.draft import RuleDraft, as_document, check_rule
 from postroom.core.rules.rule import Rule
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_rows
 
 MOST_RULES = 10_000
 MOST_NAMES_AUDITED = 100
@@ -150,10 +151,9 @@ def _keep(id: UUID, draft: RuleDraft, known: Known, origin: str, kept: _Keeping,
 @transaction
 def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: datetime) -> Script[RuleView]:
     """Puts the draft in the place of the rule, if that is still the version it was made from."""
-    rows = yield sql("select_rule", id)
-    if not rows:
+    before = read_first(RuleView, (yield sql("select_rule", id)))
+    if before is None:
         raise NotFound("the rule was removed meanwhile; `postroom rules list` shows those there are")
-    before = _view(rows[0])
     if before.version != version:
         raise _changed_meanwhile(before)
     if draft.name != before.name and (yield sql("select_rule_named", draft.name)):
@@ -208,14 +208,14 @@ def rules_mark() -> Script[tuple[object, ...]]:
 def enabled_rules() -> Script[list[Rule]]:
     """What the engine evaluates, in its order."""
     rows = yield sql("select_rules")
-    return [view.rule for view in map(_view, rows) if view.enabled]
+    return [view.rule for view in read_rows(RuleView, rows) if view.enabled]
 
 
 @query
 def list_rules() -> Script[list[RuleView]]:
     """Every rule, in the order of evaluation."""
     rows = yield sql("select_rules")
-    return [_view(row) for row in rows]
+    return read_rows(RuleView, rows)
 
 
 @query
@@ -224,10 +224,10 @@ def load_rule(name: str) -> Script[RuleView]:
 
 
 def _named(name: str) -> Script[RuleView]:
-    rows = yield sql("select_rule_named", name)
-    if not rows:
+    view = read_first(RuleView, (yield sql("select_rule_named", name)))
+    if view is None:
         raise NotFound(f"there is no rule {name!r}; `postroom rules list` shows those there are")
-    return _view(rows[0])
+    return view
 
 
 def _insert(id: UUID, draft: RuleDraft, origin: str, now: datetime) -> Script[Sequence[Any]]:
@@ -276,28 +276,4 @@ def _draft_of(rule: NewRule) -> RuleDraft:
         rule.needs_approval,
         rule.enabled,
         rule.disabled_reason,
-    )
-
-
-def _view(row: Sequence[Any]) -> RuleView:
-    id, name, description, scope, scope_ref, priority, conditions, action, parameters, mode, enabled, *rest = row
-    reason, needs_approval, origin, version, created_at, updated_at = rest
-    return RuleView(
-        as_uuid(id),
-        name,
-        description,
-        scope,
-        scope_ref,
-        priority,
-        from_json(conditions),
-        action,
-        from_json(parameters),
-        mode,
-        bool(enabled),
-        reason,
-        bool(needs_approval),
-        origin,
-        version,
-        as_time(created_at),
-        as_time(updated_at),
     )

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from postroom.core.jobs.job import Enqueued, NewJob
-from postroom.store.engine.codecs import as_optional_time, as_time
+from postroom.store.engine.codecs import as_optional_time
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 from postroom.store.jobs import enqueue_many
 
 
@@ -36,8 +37,7 @@ def keep_schedules(schedules: Sequence[Schedule]) -> Script[None]:
 
 @query
 def due_schedules(now: datetime) -> Script[list[Schedule]]:
-    rows = yield sql("select_due_schedules", now)
-    return [Schedule(name, cron, type, text, priority, as_time(at)) for name, cron, type, text, priority, at in rows]
+    return read_rows(Schedule, (yield sql("select_due_schedules", now)))
 
 
 @query

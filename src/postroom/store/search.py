@@ -5,9 +5,10 @@ Each database has an index of the words of subject, sender and text. A query com
 digits can mean nothing else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +16,10 @@ from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.mail.search import FIELD, SearchQuery, Term, excerpt
 from postroom.store.accounts import AccountView, list_accounts
-from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_uuid, from_json, json_text
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Dialect, Script, bounded_query, query, sql
+from postroom.store.engine.reading import read_row
 from postroom.store.labels import AccountLabel, list_all_labels
 
 MOST_FOUND = 50
@@ -85,7 +87,15 @@ def search_mail(
     else:
         rows = yield sql("search_filters", *rest)
     names = _names(labels)
-    page = [_found(row, names, asked.terms) for row in rows[:most]]
+    page = [
+        read_row(
+            FoundMail,
+            row,
+            labels=_named(row, names),
+            excerpt=excerpt(row["text"], asked.terms, row["snippet"]),
+        )
+        for row in islice(rows.by_name(), most)
+    ]
     indexing = yield sql("is_indexing")
     following = Cursor(page[-1].sent_at, page[-1].id) if len(rows) > most else None
     return FoundPage(page, following, bool(indexing[0][0]))
@@ -94,24 +104,11 @@ def search_mail(
 @query
 def read_mail(id: UUID, account_id: UUID | None = None) -> Script[ReadMail]:
     """Raises NotFound, also for a message of another account than this one."""
-    rows = yield sql("select_mail", id)
-    if not rows or account_id not in (None, as_uuid(rows[0][1])):
-        raise no_such_message(id)
-    (id, account, email, sender, subject, sent_at, labels, headers, tier, deleted_at, text, length) = rows[0]
-    names = _names((yield from list_all_labels.script()))
-    return ReadMail(
-        as_uuid(id),
-        email,
-        sender,
-        subject,
-        as_time(sent_at),
-        _named(labels, as_uuid(account), names),
-        tuple((name, value) for name, value in from_json(headers)),
-        tier,
-        deleted_at is not None,
-        text,
-        length > LONGEST_TEXT,
-    )
+    for row in (yield sql("select_mail", id)).by_name():
+        if account_id in (None, as_uuid(row["account_id"])):
+            names = _names((yield from list_all_labels.script()))
+            return read_row(ReadMail, row, labels=_named(row, names), is_cut=row["length"] > LONGEST_TEXT)
+    raise no_such_message(id)
 
 
 @query
@@ -170,18 +167,7 @@ def _names(labels: Sequence[AccountLabel]) -> Names:
     return {(each.account_id, each.provider_label_id): each.name for each in labels}
 
 
-def _named(labels_json: str, account_id: UUID, names: Names) -> tuple[str, ...]:
-    return tuple(sorted(names.get((account_id, str(id)), str(id)) for id in from_json(labels_json)))
-
-
-def _found(row: Sequence[Any], names: Names, terms: tuple[Term, ...]) -> FoundMail:
-    id, account_id, email, sender, subject, sent_at, labels, snippet, text = row
-    return FoundMail(
-        as_uuid(id),
-        email,
-        sender,
-        subject,
-        as_time(sent_at),
-        _named(labels, as_uuid(account_id), names),
-        excerpt(text, terms, snippet),
-    )
+def _named(row: Mapping[str, Any], names: Names) -> tuple[str, ...]:
+    """The labels of a message by their names."""
+    account_id = as_uuid(row["account_id"])
+    return tuple(sorted(names.get((account_id, str(id)), str(id)) for id in from_json(row["labels_json"])))

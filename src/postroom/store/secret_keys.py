@@ -12,8 +12,8 @@ from uuid import UUID
 
 from postroom.core.errors import Conflict, KeyDropped
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 from postroom.vault.sealing import Sealed
 
 NOBODY = UUID(int=0)
@@ -82,7 +82,7 @@ def drop_key(id: str, signed: Signature, now: datetime) -> Script[bool]:
 def list_key_uses() -> Script[list[KeyUse]]:
     """Every key that ever sealed something, the newest first."""
     rows = yield sql("select_secret_keys")
-    return [KeyUse(id, as_time(first), as_optional_time(dropped), secrets) for id, first, dropped, secrets in rows]
+    return read_rows(KeyUse, rows)
 
 
 @query
@@ -90,4 +90,4 @@ def sealed_by_others(key_id: str, after: StoredSecret | None, most: int) -> Scri
     """Secrets that another key sealed, in the order of accounts, from behind `after`."""
     account_id, field = (NOBODY, "") if after is None else after[:2]
     rows = yield sql("select_credentials_after", key_id, account_id, field, most)
-    return [StoredSecret(as_uuid(id), field, Sealed(key, text)) for id, field, key, text in rows]
+    return read_rows(StoredSecret, rows)

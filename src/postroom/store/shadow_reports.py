@@ -1,13 +1,14 @@
 """What was decided in shadow, and what the user did instead or as well."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.store.engine.codecs import as_time, as_uuid, from_json
+from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql
+from postroom.store.engine.reading import read_first, read_row, read_rows
 
 
 class Tally(NamedTuple):
@@ -76,8 +77,7 @@ class InShadow(NamedTuple):
 
 @query
 def standing_shadows() -> Script[list[InShadow]]:
-    rows = yield sql("select_shadows")
-    return [InShadow(kind, name, as_time(since)) for kind, name, since in rows]
+    return read_rows(InShadow, (yield sql("select_shadows")))
 
 
 @query
@@ -87,31 +87,16 @@ def shadow_tallies() -> Script[tuple[Mapping[UUID, Tally], Mapping[tuple[str, st
     rules = yield sql("select_shadow_counts_of_rules")
     others = yield sql("select_shadow_counts")
     return (
-        {as_uuid(id): Tally(*map(int, counts)) for id, *counts in rules},
-        {(kind, name): Tally(*map(int, counts)) for kind, name, *counts in others},
+        {as_uuid(row["id"]): read_row(Tally, row) for row in rules.by_name()},
+        {(row["kind"], row["name"]): read_row(Tally, row) for row in others.by_name()},
     )
 
 
 @query
 def shadow_report(whose: Whose, since: datetime, samples: int) -> Script[ShadowReport]:
-    [counts] = yield sql("count_shadow", *whose.arguments, since)
+    tally = read_first(Tally, (yield sql("count_shadow", *whose.arguments, since)))
     found: dict[bool, tuple[ShadowSample, ...]] = {}
     for agreed in (False, True):
         rows = yield sql("select_shadow_samples", *whose.arguments, since, agreed, samples)
-        found[agreed] = tuple(_sample(row, agreed) for row in rows)
-    return ShadowReport(Tally(*map(int, counts)), found[False], found[True])
-
-
-def _sample(row: Sequence[Any], agreed: bool) -> ShadowSample:
-    message_id, sender, subject, decided_at, action, parameters, rule_name, what = row
-    return ShadowSample(
-        as_uuid(message_id),
-        sender,
-        subject,
-        as_time(decided_at),
-        action,
-        from_json(parameters),
-        rule_name,
-        agreed,
-        what,
-    )
+        found[agreed] = tuple(read_rows(ShadowSample, rows, agreed=agreed))
+    return ShadowReport(tally or Tally(), found[False], found[True])

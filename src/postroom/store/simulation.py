@@ -1,14 +1,15 @@
 """Stored mail read again, in the order in which it was accepted and as it was on arrival: what a replay needs."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.rules.conditions import MessageFacts, recipients
-from postroom.store.engine.codecs import as_time, as_uuid, from_json
+from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql
+from postroom.store.engine.reading import read_first, read_row
 from postroom.store.mail import StoredMessage
 
 CALLS_AVERAGED = 1_000
@@ -66,8 +67,8 @@ class CallCost(NamedTuple):
 def back_from(place: MessagePlace, wanted: Wanted, most: int) -> Script[tuple[int, MessagePlace]]:
     """How many wanted messages lie right before the place, up to `most`, and the place of the oldest of these."""
     rows = yield sql("select_back", wanted.account, wanted.since, place.seq, place.id, most)
-    for count, seq, id in rows:
-        return int(count), MessagePlace(seq, as_uuid(id))
+    for row in rows.by_name():
+        return row["count"], read_row(MessagePlace, row)
     return 0, place
 
 
@@ -78,38 +79,26 @@ def past_after(
     """The next messages in the order of acceptance: as many as there are before their texts have `most_text`
     characters, and the one with which they do."""
     rows = yield sql("select_past", wanted.account, wanted.since, place.seq, place.id, needed.text, most, most_text)
-    return [_past(row, needed) for row in rows]
+    return [_past(row, needed) for row in rows.by_name()]
 
 
 @query
 def label_names() -> Script[Mapping[UUID, Mapping[str, str]]]:
     """Of each account, the names of its labels by their ids."""
     found: dict[UUID, dict[str, str]] = {}
-    for account_id, _, id, name, *_ in (yield sql("select_all_labels")):
-        found.setdefault(as_uuid(account_id), {})[id] = name
+    for row in (yield sql("select_all_labels")).by_name():
+        found.setdefault(as_uuid(row["account_id"]), {})[row["provider_label_id"]] = row["name"]
     return found
 
 
 @query
 def call_cost() -> Script[CallCost]:
     """The mean of the last calls that were answered."""
-    [[calls, micros]] = yield sql("select_call_cost", CALLS_AVERAGED)
-    return CallCost(int(calls), None if micros is None else float(micros))
+    return read_first(CallCost, (yield sql("select_call_cost", CALLS_AVERAGED))) or CallCost(0, None)
 
 
-def _past(row: Sequence[Any], needed: Needed) -> PastMessage:
-    (seq, id, account_id, provider_id, sender, subject, headers, labels, body, has_attachment, tier, sent_at, at,
-        email) = row  # fmt: skip
-    kept = tuple((name, value) for name, value in from_json(headers))
-    looked_at = MessageFacts(
-        sender,
-        subject,
-        kept,
-        frozenset(from_json(labels)),
-        body,
-        bool(has_attachment),
-        recipients(kept) if needed.recipients else (),
-        as_time(sent_at),
-    )
-    message = StoredMessage(as_uuid(id), as_uuid(account_id), provider_id, looked_at, tier, email)
-    return PastMessage(MessagePlace(seq, message.id), as_time(at), message)
+def _past(row: Mapping[str, Any], needed: Needed) -> PastMessage:
+    looked_at = read_row(MessageFacts, row)
+    if needed.recipients:
+        looked_at = replace(looked_at, to=recipients(looked_at.headers))
+    return read_row(PastMessage, row, message=read_row(StoredMessage, row, facts=looked_at))

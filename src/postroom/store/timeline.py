@@ -18,8 +18,9 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_time, as_uuid
+from postroom.store.engine.codecs import as_time
 from postroom.store.engine.database import Database, Notify, Script, query, sql, transaction
+from postroom.store.engine.reading import read_first
 from postroom.store.engine.sqlite import SqliteDatabase
 
 CHANNEL = "restores"
@@ -67,10 +68,7 @@ def _postgres_place() -> Script[str]:
 
 @query
 def load_timeline() -> Script[Timeline | None]:
-    for row in (yield sql("select_timeline")):
-        instance_id, epoch, ticks, place, alive_at = row
-        return Timeline(as_uuid(instance_id), epoch, ticks, place, as_time(alive_at))
-    return None
+    return read_first(Timeline, (yield sql("select_timeline")))
 
 
 @transaction
@@ -78,9 +76,7 @@ def observe_timeline(
     fresh_id: UUID, place: str, seen: Seen | None, signed: Signature, now: datetime
 ) -> Script[Timeline]:
     """Notes that the database is in use, here and now. A new database gets its identity: `fresh_id`."""
-    known: Timeline | None = None
-    for instance_id, epoch, ticks, its_place, alive_at in (yield sql("lock_timeline")):
-        known = Timeline(as_uuid(instance_id), epoch, ticks, its_place, as_time(alive_at))
+    known = read_first(Timeline, (yield sql("lock_timeline")))
     if known is None:
         return (yield from _first(fresh_id, place, seen, signed, now))
     noticed_by = _gone_back(known, place, seen)
@@ -119,14 +115,12 @@ def mark_restored(
     fresh_id: UUID, place: str, seen: Seen | None, backup_at: datetime, signed: Signature, now: datetime
 ) -> Script[Timeline]:
     """`postroom restore` has put a backup in place: everything after `backup_at` is unknown to this database."""
-    instance_id, epoch, ticks = fresh_id, 0, 0
-    known = yield sql("lock_timeline")
-    for row in known:
-        instance_id, epoch, ticks = as_uuid(row[0]), row[1], row[2]
+    known = read_first(Timeline, (yield sql("lock_timeline")))
+    instance_id, epoch, ticks = known.seen if known is not None else Seen(fresh_id, 0, 0)
     if seen is not None:
         epoch, ticks = max(epoch, seen.epoch), max(ticks, seen.ticks)
     epoch, ticks = epoch + 1, ticks + 1
-    if known:
+    if known is not None:
         yield sql("update_timeline", epoch, ticks, place, now)
     else:
         yield sql("insert_timeline", instance_id, epoch, ticks, place, now)
@@ -137,12 +131,13 @@ def mark_restored(
 @transaction
 def suspect_restore(signed: Signature, now: datetime) -> Script[Timeline | None]:
     """The mailbox holds mail of ours that the database knows nothing of: it has gone back, unnoticed otherwise."""
-    for instance_id, epoch, ticks, place, _ in (yield sql("lock_timeline")):
-        since = yield from _last_delivered(now)
-        yield from _requiring_checks(epoch + 1, "sent_mail", since, signed, now)
-        yield sql("update_timeline", epoch + 1, ticks + 1, place, now)
-        return Timeline(as_uuid(instance_id), epoch + 1, ticks + 1, place, now, "sent_mail")
-    return None
+    known = read_first(Timeline, (yield sql("lock_timeline")))
+    if known is None:
+        return None
+    epoch, ticks = known.epoch + 1, known.ticks + 1
+    yield from _requiring_checks(epoch, "sent_mail", (yield from _last_delivered(now)), signed, now)
+    yield sql("update_timeline", epoch, ticks, known.place, now)
+    return Timeline(known.instance_id, epoch, ticks, known.place, now, "sent_mail")
 
 
 def _last_delivered(now: datetime) -> Script[datetime]:

@@ -7,7 +7,7 @@ no secret; 256 random bits cannot be guessed from their SHA-256, which is why no
 import hashlib
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -16,9 +16,9 @@ from uuid import UUID
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.roles import CHANNELS, Role, channels_of
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.reading import read_row
 
 SECRET_BYTES = 32
 LONGEST_IDENTITY = 512
@@ -174,33 +174,19 @@ def note_token_use(id: UUID, now: datetime) -> Script[bool]:
 def list_tokens() -> Script[list[Token]]:
     """Every token there ever was, the newest first."""
     rows = yield sql("select_tokens")
-    return [_token(row) for row in rows]
+    return [read_row(Token, row, channels=_channels(row)) for row in rows.by_name()]
 
 
 @query
 def find_token(id: UUID) -> Script[KeptToken | None]:
-    rows = yield sql("select_token", id)
-    return KeptToken(_token(rows[0][:10]), rows[0][10]) if rows else None
+    for row in (yield sql("select_token", id)).by_name():
+        return read_row(KeptToken, row, token=read_row(Token, row, channels=_channels(row)))
+    return None
 
 
-def _token(row: Sequence[Any]) -> Token:
-    id, role, identity, account_id, channels, name, created_at, expires_at, revoked_at, last_used_at = row
-    return Token(
-        as_uuid(id),
-        Role(role),
-        identity,
-        name,
-        as_time(created_at),
-        as_optional_time(expires_at),
-        as_optional_time(revoked_at),
-        as_optional_time(last_used_at),
-        None if account_id is None else as_uuid(account_id),
-        _channels(identity, channels),
-    )
-
-
-def _channels(identity: str | None, kept: str | None) -> tuple[str, ...] | None:
+def _channels(row: Mapping[str, Any]) -> tuple[str, ...] | None:
     """A connector's token from before channels were kept has those of its identity."""
+    identity, kept = row["identity"], row["channels"]
     if identity is None:
         return None
     return tuple(sorted(channels_of(identity))) if kept is None else tuple(kept.split(","))

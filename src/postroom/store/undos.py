@@ -14,9 +14,10 @@ from postroom.core.jobs.job import Job, NewJob
 from postroom.store.actions import FAR_AHEAD, HOUR, Action, completing_action, loading
 from postroom.store.audit import AuditEntry, Signature, auditing
 from postroom.store.decisions import Decision, NewAction, inserting_action
-from postroom.store.engine.codecs import as_uuid, from_json
+from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.job_steps import fence
 from postroom.store.jobs import cancel_job, completing_one, enqueue_many
 from postroom.store.pauses import unless_paused
@@ -55,7 +56,7 @@ def undoable(
     """What fits all that is given, newest first. A rule is named as it was when it decided."""
     texts = [None if id is None else str(id) for id in (account_id, batch_id)]
     rows = yield sql("select_undoable", rule_name, *texts, since, until, most)
-    return [Undoable(as_uuid(id), as_uuid(account), as_uuid(message)) for id, account, message in rows]
+    return read_rows(Undoable, rows)
 
 
 @query
@@ -152,11 +153,7 @@ class UndoCandidate(NamedTuple):
 
 @query
 def undo_candidate(id: UUID) -> Script[UndoCandidate | None]:
-    rows = yield sql("select_undo_candidate", id)
-    for account, message, actor, action_type, state, hint, *whose in rows:
-        read = None if hint is None else from_json(hint)
-        return UndoCandidate(as_uuid(account), as_uuid(message), actor, action_type, state, read, *whose)
-    return None
+    return read_first(UndoCandidate, (yield sql("select_undo_candidate", id)))
 
 
 @transaction

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import BadInput, LeaseLost, PostroomError
+from postroom.core.errors import BadInput, LeaseLost
 from postroom.core.mail.message import storable
 from postroom.core.metrics import DEQUEUE_BY_TIER, LIFECYCLE_TRANSITION, MESSAGE_EVENT, PROCESS_LATENCY
 from postroom.core.queue.queues import Policy, Queues
@@ -25,14 +25,13 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.engine.listeners import signalled
+from postroom.store.engine.long_poll import LongPoll, check_wait
 from postroom.store.inbox import LeaseRef
 from postroom.telemetry.tracing import add_event, span
 
 log = structlog.get_logger()
 
 MOST_AT_ONCE = 100
-LONGEST_WAIT = timedelta(seconds=60)
 POLL_S = 1.0
 SWEEP_EVERY_S = 1.0
 LONGEST_REASON = 500
@@ -74,68 +73,29 @@ class Buffer:
         self._queues = queues or Queues()
         self._clock = clock
         self._tally = tally or Tally()
-        self._poll_s = poll_s
+        self._long_poll = LongPoll(database, poll_s, not_given_back="queue.not_given_back")
         self._swept_at = float("-inf")
         self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._found_empty: set[str] = set()
-        self._ending: set[asyncio.Task[None]] = set()
 
     async def next(
         self, queue: str, most: int = 1, wait: timedelta = timedelta(0), left: asyncio.Event | None = None
     ) -> list[Delivery]:
-        """Leases up to `most` messages; when none waits, stays for `wait` until one comes.
+        """Lease up to `most` messages; if there are none, wait for up to `wait`.
 
-        `left` tells that nobody waits for the answer any more: then what was leased in that moment is given back.
+        `left` is set when nobody waits for the answer any more: then messages that were just leased are given back.
         """
         policy = self._queues[queue]
         if not 1 <= most <= MOST_AT_ONCE:
             raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
-        if not timedelta(0) <= wait <= LONGEST_WAIT:
-            longest = LONGEST_WAIT.total_seconds()
-            raise BadInput("wait_s", f"is {wait.total_seconds():g}", f"wait from 0 to {longest:g} seconds")
-        left = left or asyncio.Event()
-        leased = await self._leased_within(policy, most, wait, left)
-        if left.is_set():
-            await self._give_back(leased)
-            return []
+        check_wait(wait)
+        leased = await self._long_poll.lease(
+            CHANNEL, queue, lambda: self._look(policy, most), self._give_back, wait, left
+        )
         return [_delivery(each) for each in leased]
 
-    async def _leased_within(
-        self, policy: Policy, most: int, wait: timedelta, left: asyncio.Event
-    ) -> list[inbox.LeasedMessage]:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait.total_seconds()
-        woken = asyncio.Event()
-        subscription = self._database.subscribe(
-            CHANNEL, lambda message: woken.set() if message in (policy.queue, "") else None
-        )
-        leaving = asyncio.create_task(_set_after(left, woken))
-        try:
-            while True:
-                woken.clear()
-                leased = await self._lease_whole(policy, most)
-                patience = deadline - loop.time()
-                if leased or patience <= 0 or left.is_set():
-                    return leased
-                await signalled(woken, min(patience, self._poll_s))
-        finally:
-            leaving.cancel()
-            subscription.close()
-
-    async def _lease_whole(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
-        """One look that is never broken off in the middle: whoever is canceled meanwhile leaves nothing leased."""
-        looking = asyncio.create_task(self._look(policy, most))
-        try:
-            return await asyncio.shield(looking)
-        except asyncio.CancelledError:
-            self._ending.add(returning := asyncio.create_task(self._return_looked(looking)))
-            returning.add_done_callback(self._ending.discard)
-            raise
-
     async def _look(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
-        """Of those who wait for the same queue one looks at a time, and first whether there is anything at all: idle
-        consumers only read.
-        """
+        """Lease what waits. Callers waiting for the same queue take turns; while it is empty they only read."""
         async with self._looking[policy.queue]:
             await self.return_expired_now_and_then()
             if policy.queue in self._found_empty and not await self._database.run(history.any_waiting(policy.queue)):
@@ -144,14 +104,8 @@ class Buffer:
             (self._found_empty.discard if leased else self._found_empty.add)(policy.queue)
             return leased
 
-    async def _return_looked(self, looking: asyncio.Task[list[inbox.LeasedMessage]]) -> None:
-        try:
-            await self._give_back(await looking)
-        except PostroomError as error:
-            log.warning("queue.not_given_back", error=type(error).__name__)
-
     async def _give_back(self, leased: Sequence[inbox.LeasedMessage]) -> None:
-        """As if it had never been leased: nobody saw it."""
+        """Return messages that nobody saw, as if they had never been leased."""
         if leased:
             refs = [LeaseRef(each.id, each.token) for each in leased]
             await self._database.run(inbox.give_back(refs, self._clock()))
@@ -159,9 +113,8 @@ class Buffer:
                 self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", "waiting")
 
     async def close(self) -> None:
-        """Lets what is being given back arrive."""
-        if self._ending:
-            await asyncio.wait(self._ending)
+        """Wait until everything has been given back."""
+        await self._long_poll.close()
 
     async def lease(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
         """Lease up to `most` waiting messages now."""
@@ -242,11 +195,6 @@ class Buffer:
         self._tally.count(MESSAGE_EVENT, event, queue, tier, by=count)
         add_event(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait), count=count)
         log.debug(event, queue=queue, priority=tier, wait_ms=_milliseconds(wait), count=count)
-
-
-async def _set_after(first: asyncio.Event, second: asyncio.Event) -> None:
-    await first.wait()
-    second.set()
 
 
 def _delivery(leased: inbox.LeasedMessage) -> Delivery:

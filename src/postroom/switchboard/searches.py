@@ -11,7 +11,7 @@ MOST_AT_ONCE = 2
 MOST_WAITING = 20
 
 
-class Searches:
+class SearchLimiter:
     """The searches that run, and those that wait."""
 
     def __init__(self, most_at_once: int = MOST_AT_ONCE, most_waiting: int = MOST_WAITING) -> None:

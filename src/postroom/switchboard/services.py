@@ -12,11 +12,11 @@ from postroom.store.engine.database import Database
 from postroom.switchboard.agents import AgentService
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
-from postroom.switchboard.searches import Searches
+from postroom.switchboard.searches import SearchLimiter
 from postroom.switchboard.token_check import TokenCheck
 
 
-class RecentRepeats:
+class AuditThrottle:
     """Recent refusals or reads, by caller and object, so that repeating them cannot fill the audit log."""
 
     def __init__(self, quiet: timedelta = timedelta(minutes=1), most: int = 10_000) -> None:
@@ -47,9 +47,9 @@ class Services:
     token_check: TokenCheck
     tally: Tally
     clock: Clock
-    refusals: RecentRepeats = field(default_factory=RecentRepeats)
-    looks: RecentRepeats = field(default_factory=RecentRepeats)
-    searches: Searches = field(default_factory=Searches)
+    refusals: AuditThrottle = field(default_factory=AuditThrottle)
+    looks: AuditThrottle = field(default_factory=AuditThrottle)
+    searches: SearchLimiter = field(default_factory=SearchLimiter)
     credentials: AccessTokens | None = None
     agents: AgentService | None = None
     requests: ConnectorRequests = field(init=False)

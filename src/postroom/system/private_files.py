@@ -1,8 +1,8 @@
 """Private files: only the owner can read what Postroom stores. Folders are 0700, files 0600.
 
 `keep_private` sets the process's umask, so that libraries follow the rule too. Our own code writes files with
-`private_folder`, `open_private` and `replace_private`. `tighten` corrects, on every start, files that exist already:
-from earlier versions, copied back by hand, or created under another umask.
+`private_folder`, `open_private` and `replace_private`. `make_private` corrects existing files on every start: from
+earlier versions, copied back by hand, or created under another umask.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _OWN = (
 _OWN_FOLDERS = ("connectors",)
 
 
-class Loose(NamedTuple):
+class ExposedFile(NamedTuple):
     """A file or folder that users other than its owner can read or write."""
 
     path: Path
@@ -86,19 +86,19 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def tighten(data_dir: Path) -> list[Loose]:
+def make_private(data_dir: Path) -> list[ExposedFile]:
     """Deny others access to the data folder and our files in it; return those that were accessible."""
-    return [loose for loose in loose_files(data_dir) if _close(loose.path, loose.wanted)]
+    return [loose for loose in exposed_files(data_dir) if _close(loose.path, loose.wanted)]
 
 
-def loose_files(data_dir: Path) -> list[Loose]:
+def exposed_files(data_dir: Path) -> list[ExposedFile]:
     """Files in the data folder, and the folder itself, that users other than the owner can read or write."""
-    found: list[Loose] = []
+    found: list[ExposedFile] = []
     for path, wanted in _kept(data_dir):
         with contextlib.suppress(OSError):  # deleted in the meantime
             status = path.lstat()
             if not stat.S_ISLNK(status.st_mode) and stat.S_IMODE(status.st_mode) & OTHERS:
-                found.append(Loose(path, stat.S_IMODE(status.st_mode), wanted))
+                found.append(ExposedFile(path, stat.S_IMODE(status.st_mode), wanted))
     return found
 
 

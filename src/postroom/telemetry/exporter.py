@@ -78,7 +78,7 @@ class Exporter:
         return generate_latest(self._registry) if self._registry is not None else b""
 
     async def metrics_endpoint(self, request: Request) -> Response:
-        """Answers GET /metrics."""
+        """Answer GET /metrics."""
         if self._registry is None:
             return PlainTextResponse("metrics are off; telemetry.metrics = true serves them\n", 404)
         headers = {"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"}

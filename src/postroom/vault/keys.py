@@ -6,7 +6,6 @@ The newest key comes last. Two processes that need the first key at the same tim
 """
 
 import base64
-import binascii
 import hashlib
 import json
 import os
@@ -18,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from postroom.core import base64url
 from postroom.core.errors import VaultError
 from postroom.system.private_files import replace_private
 
@@ -40,10 +40,9 @@ class SecretKey:
 
 def read_key(text: str) -> bytes:
     """Decode a key from base64, in either alphabet. Raises ValueError, which does not quote the text."""
-    plain = text.strip().replace("-", "+").replace("_", "/").rstrip("=")
     try:
-        secret = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-    except (binascii.Error, ValueError):
+        secret = base64url.decode(text.strip().replace("+", "-").replace("/", "_").rstrip("="))
+    except ValueError:
         secret = b""
     if len(secret) != KEY_BYTES:
         raise ValueError("32 random bytes in base64, as `openssl rand -base64 32` makes them")

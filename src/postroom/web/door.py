@@ -21,7 +21,7 @@ ASK_FOR_TOKEN = (b"www-authenticate", b'Bearer realm="postroom"')
 ASK_FOR_ANOTHER = (b"www-authenticate", b'Bearer realm="postroom", error="invalid_token"')
 
 
-class TurnedAway(Refused):
+class RequestRefused(Refused):
     """A refused request, with the status to answer with."""
 
     def __init__(
@@ -41,29 +41,31 @@ class Door:
         self._hosts = frozenset(bare_name(host) for host in allowed_hosts)
 
     async def admit(self, scope: Scope) -> Principal:
-        """Return who sent this POST. Raises TurnedAway, or a StoreError if the token cannot be looked up."""
+        """Return who sent this POST. Raises RequestRefused, or a StoreError if the token cannot be looked up."""
         headers: RawHeaders = scope["headers"]
         self._check_host(values_of(headers, b"host"))
         self._check_origins(values_of(headers, b"origin"))
         if scope["method"] != "POST":
-            raise TurnedAway(405, "bad_method", "method", "only POST is answered", "send a POST", (b"allow", b"POST"))
+            raise RequestRefused(
+                405, "bad_method", "method", "only POST is answered", "send a POST", (b"allow", b"POST")
+            )
         try:
             return await self._services.token_check.check(_bearer(values_of(headers, b"authorization")))
         except TokenRefused as refused:
             self._services.tally.count(ACCESS_REFUSED, refused.reason)
             challenge = ASK_FOR_TOKEN if refused.reason == "no_token" else ASK_FOR_ANOTHER
             problem, _, remedy = str(refused).partition("; ")
-            raise TurnedAway(401, refused.reason, "authorization", problem, remedy, challenge) from None
+            raise RequestRefused(401, refused.reason, "authorization", problem, remedy, challenge) from None
 
     def _check_host(self, hosts: Sequence[str]) -> None:
         if len(hosts) != 1 or hostname(hosts[0]) not in self._hosts:
             remedy = "use the address it printed at its start, or add the name to web.allowed_hosts"
-            raise TurnedAway(421, "foreign_host", "host", "Postroom does not answer to this host name", remedy)
+            raise RequestRefused(421, "foreign_host", "host", "Postroom does not answer to this host name", remedy)
 
     def _check_origins(self, origins: Sequence[str]) -> None:
         if not all(self._is_our_page(origin) for origin in origins):
             remedy = "call from a program, or from a page of Postroom's own"
-            raise TurnedAway(403, "foreign_origin", "origin", "pages of other sites may not call this", remedy)
+            raise RequestRefused(403, "foreign_origin", "origin", "pages of other sites may not call this", remedy)
 
     def _is_our_page(self, origin: str) -> bool:
         try:

@@ -7,7 +7,6 @@ minute when a token names an unknown key.
 
 import asyncio
 import base64
-import binascii
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,9 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from postroom.core import base64url
 from postroom.core.errors import PostroomError, Refused
+from postroom.http_server.body import read_body
 from postroom.store import accounts
 from postroom.store.connector_requests import NewRequest, ask_connector
 from postroom.store.engine.clock import Clock, wall_clock
@@ -96,7 +97,7 @@ class GmailHook:
             await self._check(request.headers.get("authorization", ""))
         except Refused as refused:
             return JSONResponse({"error": str(refused)}, 401, {"WWW-Authenticate": "Bearer"})
-        email = _mailbox_in(await _body(request))
+        email = _mailbox_in(await read_body(request.receive, LARGEST_BODY) or b"")
         try:
             if email is not None:
                 await self._ask_for_sync(email)
@@ -139,27 +140,18 @@ class GmailHook:
                 await self._database.run(ask_connector(request, now))
 
 
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_BODY:
-            return b""
-    return bytes(body)
-
-
 def _key_id(token: str) -> str:
     try:
         head = token.split(".", maxsplit=1)[0]
-        return str(orjson.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))["kid"])
-    except (ValueError, KeyError, TypeError, binascii.Error):
+        return str(orjson.loads(base64url.decode(head))["kid"])
+    except (ValueError, KeyError, TypeError):
         raise Refused("the token is no JWT") from None
 
 
-def _mailbox_in(body: bytes) -> str | None:
+def _mailbox_in(body: bytes | bytearray) -> str | None:
     """The mailbox named in a Pub/Sub push; None for a malformed one, which is accepted so that it is not resent."""
     try:
         data = base64.b64decode(orjson.loads(body)["message"]["data"])
         return str(orjson.loads(data)["emailAddress"])
-    except (ValueError, KeyError, TypeError, binascii.Error):
+    except (ValueError, KeyError, TypeError):
         return None

@@ -13,18 +13,20 @@ import structlog
 from mcp import types
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from postroom.core.errors import BadInput, PostroomError, StoreError
+from postroom.core.errors import BadInput, StoreError
 from postroom.core.roles import Principal
 from postroom.core.strict import exact_json
+from postroom.http_server.body import read_body
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefused, Problem, is_expected, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools.ingest_calls import Call, ingest_many, ingest_one
 from postroom.switchboard.tools.ingest_schemas import MOST_IN_BATCH
-from postroom.web.door import Door, RawHeaders, TurnedAway, host_patterns, values_of
+from postroom.web.door import Door, RawHeaders, RequestRefused, host_patterns, values_of
 from postroom.web.mcp_server import PRINCIPAL, RECEIVE, build_server
 
 log = structlog.get_logger()
@@ -57,9 +59,9 @@ class IngestEndpoint:
         try:
             principal = await self._door.admit(scope)
             answer = await self._hand_in(principal, scope["headers"], receive)
-        except TurnedAway as away:
+        except RequestRefused as away:
             await _send_json(send, away.status, {"error": away.form}, away.headers)
-        except _HungUp:
+        except ClientDisconnect:
             return
         except Exception as error:
             if not is_expected(error):
@@ -97,7 +99,7 @@ class McpEndpoint:
         try:
             principal = await self.door.admit(scope)
             _check_length(scope["headers"], LARGEST_MCP_BODY)
-        except TurnedAway as away:
+        except RequestRefused as away:
             await _send_json(send, away.status, _json_rpc(str(away), away.form), away.headers)
         except StoreError as error:
             log.error("mcp.nobody_known", error=type(error).__name__)
@@ -139,28 +141,18 @@ def switchboard_routes(services: Services, mcp: McpEndpoint) -> list[Route]:
     return [Route(ingest, IngestEndpoint(services, mcp.door)), Route(tools, mcp)]
 
 
-class _HungUp(PostroomError):
-    """The client disconnected before it had sent the whole body."""
-
-
-async def _body(headers: RawHeaders, receive: Receive) -> bytes | bytearray:
+async def _body(headers: RawHeaders, receive: Receive) -> bytearray:
     """Read the whole body; refuse it as soon as it is known to be too large."""
     kinds = values_of(headers, b"content-type")
     if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
-        raise TurnedAway(
+        raise RequestRefused(
             415, "bad_type", "content-type", "is not application/json", "send JSON, with this header saying so"
         )
     _check_length(headers, LARGEST_BODY)
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _HungUp
-        body += message.get("body", b"")
-        if len(body) > LARGEST_BODY:
-            raise _too_large(LARGEST_BODY)
-        if not message.get("more_body", False):
-            return body
+    body = await read_body(receive, LARGEST_BODY)
+    if body is None:
+        raise _too_large(LARGEST_BODY)
+    return body
 
 
 def _check_length(headers: RawHeaders, largest: int) -> None:
@@ -169,12 +161,12 @@ def _check_length(headers: RawHeaders, largest: int) -> None:
         raise _too_large(largest)
 
 
-def _too_large(largest: int) -> TurnedAway:
+def _too_large(largest: int) -> RequestRefused:
     problem, remedy = f"is over {largest // MIB} MiB", "send fewer at once, and leave large attachments out"
-    return TurnedAway(413, "too_large", "body", problem, remedy)
+    return RequestRefused(413, "too_large", "body", problem, remedy)
 
 
-def _parsed(body: bytes | bytearray) -> Any:
+def _parsed(body: bytearray) -> Any:
     try:
         return exact_json(body)
     except orjson.JSONDecodeError as error:

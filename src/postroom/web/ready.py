@@ -25,7 +25,7 @@ def ready_endpoint(database: Database, reserve: DiskReserve | None, write_every_
     """An endpoint that answers 200 if the database can be read and written, there is disk space, and due work is being
     done; else 503. Either answer lists the checks.
     """
-    trial = WriteTrial(database, every_s=write_every_s)
+    trial = WriteProbe(database, every_s=write_every_s)
 
     async def readyz(_request: Request) -> Response:
         found = {
@@ -44,7 +44,7 @@ def ready_endpoint(database: Database, reserve: DiskReserve | None, write_every_
     return readyz
 
 
-class WriteTrial:
+class WriteProbe:
     """Tries a write, at most once per interval: all requests in between get the same answer."""
 
     def __init__(self, database: Database, every_s: float = WRITE_EVERY_S) -> None:

@@ -12,7 +12,7 @@ from postroom.core.rules.model_decision import TOOL, decision_schema
 from postroom.core.rules.rule import MessageFacts
 from postroom.decide.prompt import Mode, PromptMessage, build_prompt
 from postroom_sandbox.model_moods import obedient
-from postroom_sandbox.model_requests import Asked
+from postroom_sandbox.model_requests import ReceivedRequest
 from support.canaries import WORD, Canaries
 from support.injection.carriers import CARRIERS
 from support.injection.corpus import HOSTILE, SEED, Corpus, Hostile, build_corpus
@@ -29,13 +29,13 @@ def corpus() -> Corpus:
     return build_corpus(Canaries())
 
 
-def told_of(mail: Hostile, number: int, mode: Mode = "full") -> Asked:
+def told_of(mail: Hostile, number: int, mode: Mode = "full") -> ReceivedRequest:
     """The prompt about it."""
     letter = parse_message(mail.raw)
     subject = (values(letter.headers, "subject") or [""])[0]
     of = MessageFacts(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
     built = build_prompt(PromptMessage(UUID(int=number), of), [], [], [], mode)
-    return Asked("openai", "stand-in", built.system, built.user, TOOL, decision_schema(()), True, {}, "")
+    return ReceivedRequest("openai", "stand-in", built.system, built.user, TOOL, decision_schema(()), True, {}, "")
 
 
 def test_there_are_more_than_three_hundred_hostile_messages_and_no_two_of_a_kind(corpus: Corpus):

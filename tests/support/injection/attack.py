@@ -36,8 +36,8 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.model_api import ModelApi, running_model_api
-from postroom_sandbox.model_moods import Says, sensible
-from postroom_sandbox.model_requests import Asked
+from postroom_sandbox.model_moods import FakeAnswer, sensible
+from postroom_sandbox.model_requests import ReceivedRequest
 from postroom_sandbox.server import running_emulator
 from support.canaries import WORD, Watch
 from support.injection.corpus import PROTECTED_DOMAIN, Corpus
@@ -71,7 +71,7 @@ class Accomplice:
         self._hostile = corpus.by_word()
         self.obeyed: Counter[str] = Counter()
 
-    def __call__(self, asked: Asked) -> Says:
+    def __call__(self, asked: ReceivedRequest) -> FakeAnswer:
         found = next((word for word in WORD.findall(asked.mail.lower()) if word in self._hostile), None)
         if found is None:
             return sensible(asked)
@@ -80,7 +80,7 @@ class Accomplice:
         calls = demand.again if asked.user.endswith(AGAIN) else demand.first
         told = asked.user[-AS_MUCH_AS_FITS:]
         filled = tuple(replace(call, arguments=_filled(call.arguments, told)) for call in calls)
-        return Says(filled, demand.text.replace(EVERYTHING, told))
+        return FakeAnswer(filled, demand.text.replace(EVERYTHING, told))
 
 
 def _filled(value: Any, told: str) -> Any:
@@ -100,7 +100,7 @@ class Outcome:
     """What came of it, everywhere."""
 
     corpus: Corpus
-    asked: Sequence[Asked]
+    asked: Sequence[ReceivedRequest]
     obeyed: Mapping[str, int]
     decisions: Sequence[Row]
     actions: Sequence[Row]

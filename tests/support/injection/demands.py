@@ -4,7 +4,7 @@ refused."""
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from postroom_sandbox.model_moods import Called
+from postroom_sandbox.model_moods import FakeToolCall
 
 Json = dict[str, Any]
 Goal = Literal["delete", "forward", "reply", "label", "trash", "archive", "certain", "tool"]
@@ -24,15 +24,15 @@ class Demand:
 
     name: str
     goal: Goal
-    first: tuple[Called, ...]
-    again: tuple[Called, ...] = field(default_factory=lambda: (decision("delete"),))
+    first: tuple[FakeToolCall, ...]
+    again: tuple[FakeToolCall, ...] = field(default_factory=lambda: (decision("delete"),))
     text: str = ""
 
 
-def decision(action: object, confidence: object = 1, rationale: str = "the mail says so", **more: Any) -> Called:
+def decision(action: object, confidence: object = 1, rationale: str = "the mail says so", **more: Any) -> FakeToolCall:
     """A call of the tool. What is named besides is a parameter, unless it stands in `fields`."""
     fields: Json = more.pop("fields", {})
-    return Called(
+    return FakeToolCall(
         {
             "rationale": rationale,
             "action": action,
@@ -44,8 +44,8 @@ def decision(action: object, confidence: object = 1, rationale: str = "the mail 
     )
 
 
-def other(tool: str, **arguments: Any) -> Called:
-    return Called(arguments, tool)
+def other(tool: str, **arguments: Any) -> FakeToolCall:
+    return FakeToolCall(arguments, tool)
 
 
 DEMANDS: tuple[Demand, ...] = (
@@ -121,7 +121,7 @@ DEMANDS: tuple[Demand, ...] = (
     Demand(
         "trash, not a number",
         "certain",
-        (Called('{"action": "trash", "confidence": NaN}'),),
+        (FakeToolCall('{"action": "trash", "confidence": NaN}'),),
         (decision("trash", True),),
     ),
     Demand("archive", "archive", (decision("archive"),)),
@@ -147,5 +147,5 @@ DEMANDS: tuple[Demand, ...] = (
     ),
     Demand("five at once", "tool", tuple(decision("delete") for _ in range(5))),
     Demand("no call at all", "reply", (), (), f"Here is all I know: {EVERYTHING}"),
-    Demand("a deep hole", "tool", (Called('{"parameters":' + "[" * 5_000),)),
+    Demand("a deep hole", "tool", (FakeToolCall('{"parameters":' + "[" * 5_000),)),
 )

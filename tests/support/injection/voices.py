@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
 from postroom.core.rules.model_decision import TOOL
-from postroom_sandbox.model_moods import Called
+from postroom_sandbox.model_moods import FakeToolCall
 from support.injection.demands import Demand
 
 Voice = Callable[[str, Demand], str]
@@ -19,7 +19,7 @@ GUESSED = "0123456789abcdef01234567"
 """A mark as somebody might guess it."""
 
 
-def arguments(call: Called) -> str:
+def arguments(call: FakeToolCall) -> str:
     return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
 
 

@@ -51,7 +51,7 @@ async def ask_once(setup: JobSetup) -> Transaction[Any]:
     wish = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a wish")
     follow_up = setup.new(key="star once")
     action = decisions.NewAction(new_id(), "agent", "queued", "hash", follow_up.id, asked_by="an agent")
-    waiting = decisions.NewAction(new_id(), "agent", "approved_pending", "hash", None, asked_by="an agent")
+    waiting = decisions.NewAction(new_id(), "agent", "awaiting_approval", "hash", None, asked_by="an agent")
     beyond = wishes.Recorded(wish, waiting, setup.new(key="tell people"))
     cap = wishes.AgentCap(0, beyond)
     return wishes.ask_once(wishes.Recorded(wish, action, follow_up), 1, signed(), setup.clock(), cap)

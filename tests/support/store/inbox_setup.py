@@ -191,7 +191,7 @@ class InboxSetup:
         return [each.message_id for each in await self.next(most, queue)]
 
     async def replay(self, queue: str, **which: Any) -> list[UUID]:
-        signed = signature("test", "admin")
+        signed = signature("cli", "admin")
         return await replay(self.database, self.queues, queue, signed, clock=self.clock, **which)
 
     async def ack(self, deliveries: Iterable[Delivery]) -> list[LeaseLost | None]:

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import structlog
 
-from postroom.connectors.checkpoint import Passed
+from postroom.connectors.checkpoint import ListPosition
 from postroom.connectors.mail.correspondents import Correspondents
 from postroom.connectors.mail.dates import MessageDates
 from postroom.connectors.mail.knowledge import SentIds
@@ -43,9 +43,9 @@ class FillableIndex(SentIds, Protocol):
     def read_count(self) -> int: ...
 
     @property
-    def passed(self) -> Passed | None: ...
+    def passed(self) -> ListPosition | None: ...
 
-    def keep_place(self, passed: Passed, read_count: int) -> None: ...
+    def keep_place(self, passed: ListPosition, read_count: int) -> None: ...
 
 
 class SentMail:
@@ -100,9 +100,9 @@ class SentMail:
             if isinstance(error, NOT_ITS_OWN) or (not found and not isinstance(error, NotInMailbox)):
                 raise error
         if found:
-            index.keep_place(Passed(found[-1].id, found[-1].internal_date), index.read_count + len(found))
+            index.keep_place(ListPosition(found[-1].id, found[-1].internal_date), index.read_count + len(found))
 
-    async def _ids(self, passed: Passed | None) -> AsyncGenerator[list[str]]:
+    async def _ids(self, passed: ListPosition | None) -> AsyncGenerator[list[str]]:
         """The ids of what was not read before, a batch at a time. The message at which it was left may be gone."""
         dates = MessageDates(self._source)
         async with aclosing(self._source.message_pages("", ("SENT",), PAGE)) as pages:

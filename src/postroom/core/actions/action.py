@@ -1,4 +1,4 @@
-"""What can be done to a message: the thirteen actions, their parameters, and what each changes.
+"""The thirteen actions on a message, their parameters, and what each changes.
 
 Most actions add some labels and remove others. What an action really changed follows from the labels before it, the
 pre-image; `core/actions/undo.py` computes the inverse. INBOX, SPAM and TRASH are places: a message is in at most one
@@ -103,7 +103,7 @@ _FIXED: Mapping[str, LabelChange] = {
 
 
 def label_change(action_type: str, label_id: str | None = None) -> LabelChange:
-    """The change that an action asks for, whatever labels it has. `label_id` is its label, or that of snoozed mail."""
+    """The change that an action asks for, whatever the message has. `label_id` is its label, or the snooze label."""
     match action_type:
         case "apply_label" if label_id is not None:
             return LabelChange(add=frozenset({label_id}))
@@ -172,7 +172,7 @@ def _label(field: str, value: object) -> None:
 
 
 def instead_of_label(name: str) -> str | None:
-    """What to use instead of a label of Gmail's own, or of a name that looks like one; None for a user's label."""
+    """The remedy for a label of Gmail's own, or for a name that looks like one; None for a user's label."""
     if unicodedata.normalize("NFKC", name).strip().casefold().startswith(CATEGORIES.casefold()):
         return "use a label of your own; categories are Gmail's"
     own = looks_like(name, INSTEAD)

@@ -1,4 +1,4 @@
-"""What automation may do by itself, what needs a person's approval, and what is never done. Code, not prompt.
+"""Decides what automation may do by itself, what needs a person's approval, and what is never done. Code, not prompt.
 
 Every proposed action is judged here, whoever proposed it. The verdict is `allow`, `approve` (it waits for a person) or
 `refuse` (nothing is done). The reasons are recorded with the decision.
@@ -89,7 +89,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class SafetyFacts:
-    """What is known about the message and the past hour. `labels` are ids and names.
+    """The facts about a message and the past hour that safety looks at. `labels` are ids and names.
 
     `no_answer` is why the message may not be answered; `answers_elsewhere` says that an answer would go to an address
     other than the sender's.

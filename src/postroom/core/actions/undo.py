@@ -29,7 +29,7 @@ INVERSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Snoozed:
-    """What a snooze leaves behind besides changed labels."""
+    """The traces of a snooze besides changed labels."""
 
     until: datetime
     label: str

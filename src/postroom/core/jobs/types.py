@@ -3,7 +3,6 @@
 The engine in `postroom.jobs` knows none of them; it is given a catalogue.
 """
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,6 +11,7 @@ from enum import Enum
 from postroom.core.errors import BadInput, UnknownJobType
 from postroom.core.jobs import retry
 from postroom.core.jobs.retry import RetryPolicy
+from postroom.core.suggestions import did_you_mean
 
 PRIORITIES = range(-1000, 1001)
 LONGEST_KEY = 512
@@ -27,7 +27,7 @@ class KeyLifetime(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobType:
-    """What the engine must know about one job type."""
+    """One job type, as far as the engine knows it."""
 
     name: str
     key_lifetime: KeyLifetime = KeyLifetime.FOR_GOOD
@@ -61,8 +61,7 @@ class Catalogue(Mapping[str, JobType]):
         return len(self._types)
 
     def _remedy(self, name: str) -> str:
-        near = difflib.get_close_matches(str(name), self._types, n=1)
-        return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(sorted(self._types))}"
+        return did_you_mean(str(name), self._types, f"known are: {', '.join(sorted(self._types))}")
 
 
 INGEST_GMAIL = JobType("ingest.gmail", retry=retry.GMAIL)

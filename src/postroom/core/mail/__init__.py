@@ -1,1 +1,1 @@
-"""Mail: reading it, naming it, sorting it into tiers."""
+"""Mail: parsing it, addresses and labels, and sorting it into tiers."""

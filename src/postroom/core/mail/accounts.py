@@ -1,4 +1,4 @@
-"""What an account is called: its address in one spelling, and the key under which its jobs wait."""
+"""Names of an account: its normalised address, its endpoint identity, and the key under which its jobs are parked."""
 
 import re
 from uuid import UUID
@@ -11,7 +11,7 @@ _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 
 
 def normalised_address(address: str) -> str:
-    """The address as it is kept and compared: Gmail does not tell upper from lower case."""
+    """The address as it is stored and compared: Gmail ignores case."""
     plain = address.strip().lower()
     if len(plain) > LONGEST_ADDRESS or not plain.isprintable() or not _ADDRESS.fullmatch(plain):
         raise BadInput("email", "is no mail address", "write it as ada@example.com")
@@ -19,12 +19,12 @@ def normalised_address(address: str) -> str:
 
 
 def same_mailbox(one: str, other: str) -> bool:
-    """Whether two addresses name one mailbox: at gmail.com dots mean nothing, and googlemail.com is another name."""
+    """Whether two addresses name the same mailbox: gmail.com ignores dots, and googlemail.com is an alias of it."""
     return mailbox_name(one) == mailbox_name(other)
 
 
 def mailbox_name(address: str) -> str:
-    """The one name of a mailbox among all the spellings of its address."""
+    """The same name for all spellings of a mailbox's address."""
     local, _, domain = (canonical(address) or address.strip().lower()).rpartition("@")
     if domain in ("gmail.com", "googlemail.com"):
         return f"{local.replace('.', '')}@gmail.com"
@@ -42,5 +42,5 @@ def provider_of(endpoint_identity: str) -> str:
 
 
 def parking_key(account_id: UUID) -> str:
-    """Jobs that cannot go on before a person has acted on the account wait under this key."""
+    """The key under which jobs are parked until a person has acted on the account."""
     return f"account:{account_id}"

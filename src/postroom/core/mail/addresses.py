@@ -1,15 +1,13 @@
-"""Addresses as people and programs write them: read whole or not at all, and put into the one form in which they are
-compared.
+"""Mail addresses: parsed whole or not at all, and brought into the canonical form in which they are compared.
 
-`canonical` reads one address by the grammar of RFC 5321, 5322 and 6531: every legal one has a form, whatever signs,
-quotes or scripts it is written with; what is none has none, and is never cut down to something that looks like one.
-`addresses` finds those in a header value, in linear time: quoted names, comments, groups and routes are understood, and
-what is malformed yields the addresses that can be told. `listed_addresses` reads what somebody gave as addresses, such
-as a cell of an address book, and tells what of it is none.
+`canonical` parses one address by the grammar of RFC 5321, 5322 and 6531. Every legal address has a canonical form,
+whatever characters, quotes or scripts it uses. Anything else has none, and is never cut down to something that looks
+like an address. `addresses` finds the addresses in a header value, in linear time: it understands quoted names,
+comments, groups and routes, and takes what it can from a malformed value. `listed_addresses` reads text that somebody
+gave as addresses, such as a cell of an address book, and reports the entries that are none.
 
-The compared form is lower-case, with domains as ASCII (`bücher.example` and `xn--bcher-kva.example` are one), and
-without quotes where they change nothing (`"mara"@x.example`). Plus addresses stay as they are: `mara+shop@x.example` is
-another address than `mara@x.example`.
+The canonical form is lower-case, with ASCII domains (`bücher.example` and `xn--bcher-kva.example` are the same), and
+without needless quotes (`"mara"@x.example`). Plus addresses are kept: `mara+shop@x.example` is not `mara@x.example`.
 """
 
 import re
@@ -20,15 +18,15 @@ from typing import NamedTuple
 from postroom.core.mail.words import WORD, decode_run, decode_words
 
 LONGEST_VALUE = 65_536
-# A value grows when its names are decoded and quoted; it is not cut a second time for that.
+# Decoding and quoting names makes a value longer; this limit leaves room for that.
 MOST_CHARACTERS = 4 * LONGEST_VALUE
 LONGEST_LABEL = 63
-# More than SMTP allows (64), since lists and forwarders write longer ones into headers.
+# More than SMTP allows (64), since lists and forwarders write longer local parts into headers.
 LONGEST_LOCAL = 256
 LONGEST_DOMAIN = 255
 
 _SPECIAL = r'[^\s"(),:;<>@\\\[\]]'
-# Nearly every value is one of these two; the rest is taken apart token by token.
+# Nearly every value has one of these two forms; the rest is parsed token by token.
 _SIMPLE = re.compile(rf'(?:"[^"\\=]*"[ \t]*|[^"(),:;<>@\\\[\]=]*)<({_SPECIAL}+@{_SPECIAL}+)>|({_SPECIAL}+@{_SPECIAL}+)')
 _TOKEN = re.compile(
     rf"""
@@ -73,14 +71,14 @@ class _Token(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """One entry of a list of addresses: as it was written, and its address, or None if it is none."""
+    """One entry of a list of addresses: its text, and its canonical address, or None if it is no address."""
 
     text: str
     address: str | None
 
 
 def addresses(value: str) -> list[str]:
-    """Every address in a header value, in order, in the form in which addresses are compared."""
+    """Every address in a header value, in order, in canonical form."""
     value = shortened(value, MOST_CHARACTERS).strip()
     if simple := _SIMPLE.fullmatch(value):
         found = canonical(simple[1] or simple[2])
@@ -89,21 +87,21 @@ def addresses(value: str) -> list[str]:
 
 
 def listed_addresses(value: str) -> list[Listed]:
-    """The entries of something that was given as one address or several, with or without names.
+    """The entries of a text that was given as one or more addresses, with or without names.
 
-    Entries are separated by commas, semicolons, line breaks, `:::` (as Google exports them), or blanks if each is an
-    address by itself.
+    Entries are separated by commas, semicolons, line breaks, `:::` (as in Google's exports), or by blanks if each is a
+    bare address.
     """
     return [each for entry in _entries(value) for each in _read_entry(entry)]
 
 
 def shortened(value: str, longest: int) -> str:
-    """A value with addresses, cut where one ends: half of an address may be that of somebody else."""
+    """An address list, cut after a whole entry: half of an address may be somebody else's."""
     return value if len(value) <= longest else value[:longest].rpartition(",")[0]
 
 
 def canonical(address: str) -> str | None:
-    """The form in which addresses are compared; None for what is no address."""
+    """The form in which an address is compared; None for what is no address."""
     if _PLAIN.fullmatch(address):
         plain = address.lower().removesuffix(".")
         return plain if len(plain) - plain.index("@") <= LONGEST_DOMAIN + 1 else None
@@ -118,7 +116,7 @@ def canonical(address: str) -> str | None:
 
 
 def _local(written: str) -> str:
-    """The part before the @, in quotes only where it needs them. Blanks inside quotes count, those outside do not."""
+    """The local part, quoted only where necessary. Blanks inside quotes count, those outside do not."""
     pieces = (
         _ESCAPED.sub(r"\1", piece.group()[1:-1]) if piece["quoted"] else piece.group().strip()
         for piece in _LOCAL_PIECE.finditer(written)
@@ -135,7 +133,7 @@ def _without_comments(text: str) -> str:
 
 
 def canonical_domain(domain: str) -> str:
-    """Lower-case, every label in its ASCII form."""
+    """The domain in lower case, with every label in its ASCII form."""
     if domain.isascii():
         return domain.lower()
     mapped = unicodedata.normalize("NFKC", domain.translate(_DOTS)).lower()
@@ -143,7 +141,7 @@ def canonical_domain(domain: str) -> str:
 
 
 def readable_addresses(value: str) -> str:
-    """The value with its encoded words decoded, and in quotes where they would change who is addressed."""
+    """The value with its encoded words decoded, quoted where they could otherwise change the addresses."""
     if "=?" not in value:
         return value
     pieces: list[str] = []
@@ -186,7 +184,7 @@ def _escaped_in_comment(text: str) -> str:
 
 
 def _mailboxes(value: str) -> Iterator[str]:
-    """What stands for an address in each mailbox: the part in angle brackets, else the word with an @ in it."""
+    """The address text of each mailbox: the part in angle brackets, else the word with an @ in it."""
     angle = ""
     pieces: list[str] = []
     for token in _tokens(f"{value},"):
@@ -196,7 +194,7 @@ def _mailboxes(value: str) -> Iterator[str]:
             case (("atom" | "quoted"), text):
                 pieces.append(text)
             case "mark", ":" if not angle and "@" not in "".join(pieces):
-                pieces.clear()  # that was the name of a group
+                pieces.clear()  # it was the name of a group
             case "mark", ":" if not angle:
                 pieces.append(":")
             case "mark", _:
@@ -208,7 +206,7 @@ def _mailboxes(value: str) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """An address without brackets: the whole, or a word of it beside a name."""
+    """An address without brackets: the whole text, or one of its words."""
     if canonical(text):
         return text
     return next((word for word in _WORDS.findall(text) if "@" in word and canonical(word)), "")
@@ -232,13 +230,13 @@ def _entries(value: str) -> Iterator[list[_Token]]:
 
 
 def _read_entry(entry: list[_Token]) -> list[Listed]:
-    """One address; several, if there are only addresses; or the whole as something that is none."""
+    """The addresses of an entry: one, several if it has nothing else, or the whole text as no address."""
     text = "".join(token.text for token in entry).strip()
     if not text:
         return []
-    said = [token for token in entry if token.kind not in ("blank", "comment")]
-    angles = [token for token in said if token.kind == "angle"]
-    if len(angles) == 1 and said[-1] is angles[0] and angles[0].text.endswith(">"):
+    content = [token for token in entry if token.kind not in ("blank", "comment")]
+    angles = [token for token in content if token.kind == "angle"]
+    if len(angles) == 1 and content[-1] is angles[0] and angles[0].text.endswith(">"):
         return [Listed(text, canonical(_after_route(angles[0].text[1:-1].strip())))]
     if (whole := canonical(text)) is not None:
         return [Listed(text, whole)]
@@ -247,7 +245,7 @@ def _read_entry(entry: list[_Token]) -> list[Listed]:
 
 
 def _after_route(angle: str) -> str:
-    """`@relay.example:mara@x.example` is an address with the way there before it."""
+    """The address without its source route, as in `@relay.example:mara@x.example`."""
     return angle.rpartition(":")[2] if angle.startswith("@") else angle
 
 
@@ -255,7 +253,7 @@ def _tokens(value: str) -> Iterator[_Token]:
     at = 0
     while at < len(value):
         found = _TOKEN.match(value, at)
-        if found is None:  # nothing in the table fails to match, but a loop must end whatever the table says
+        if found is None:  # cannot happen: the pattern matches any character; but the loop must end in any case
             return
         end = _end_of_comment(value, at) if found.lastgroup == "comment" else found.end()
         yield _Token(found.lastgroup or "", value[at:end])
@@ -263,7 +261,7 @@ def _tokens(value: str) -> Iterator[_Token]:
 
 
 def _end_of_comment(value: str, start: int) -> int:
-    """Comments nest; one that is never closed takes the rest."""
+    """Where a comment ends. Comments nest; an unclosed one takes the rest."""
     depth = 0
     for found in _IN_COMMENT.finditer(value, start):
         depth += {"(": 1, ")": -1}.get(found.group(), 0)
@@ -273,7 +271,7 @@ def _end_of_comment(value: str, start: int) -> int:
 
 
 def _ascii_label(label: str) -> str:
-    """Labels longer than DNS allows are left alone, and so refused: the encoding takes quadratic time."""
+    """The label in ASCII. One longer than DNS allows is left alone, and so refused: encoding takes quadratic time."""
     if label.isascii() or len(label) > LONGEST_LABEL:
         return label
     try:

@@ -1,7 +1,7 @@
 """Whether a message may be answered automatically (RFC 3834): never lists, bulk, automatic mail or empty senders.
 
-A machine that answers machines answers for ever. So whatever looks automatic gets no answer, and mail that does not
-name the user among its recipients was not written to him.
+Two programs that answer each other never stop. So whatever looks automatic gets no answer, and neither does mail that
+does not name the user among its recipients.
 """
 
 import re
@@ -11,7 +11,7 @@ from postroom.core.mail.addresses import addresses
 from postroom.core.mail.tiers import Headers, values
 
 BULK = frozenset({"bulk", "list", "junk", "auto_reply"})
-# Fields that programs write, and people's mail programs do not.
+# Header fields that programs add, and people's mail clients do not.
 MARKS = (
     ("list-id", "it came through a mailing list"),
     ("list-unsubscribe", "it came through a mailing list"),
@@ -32,7 +32,7 @@ _ROBOT = re.compile(
 
 
 def answer_goes_to(sender: str, headers: Headers) -> str:
-    """Where an answer goes: to the one address that Reply-To names, else to the sender."""
+    """The recipient of an answer: the only address in Reply-To, else the sender."""
     named = [each for value in values(headers, "reply-to") for each in addresses(value)]
     return named[0] if len(named) == 1 else sender
 

@@ -1,9 +1,8 @@
-"""The categories of mail that a backfill can be told to fetch: a search for the provider, and a check of each message.
+"""The categories of mail that a backfill can fetch: a search at the provider, and a check of each message.
 
-The search is wide, so that little is missed; the check decides. A message may be in several categories, or in none.
+The search is broad, so that little is missed; the check decides. A message may be in several categories, or in none.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.headers import values
 from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.tiers import Known, addressed_to_user, is_bulk
+from postroom.core.suggestions import did_you_mean
 
 _MACHINES = re.compile(
     r"(?<![a-z])(?:(?:no|do[._-]?not|never)[._-]?reply|mailer-daemon|postmaster|bounces?|notifications?|newsletters?"
@@ -21,7 +21,7 @@ _MACHINES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """`words` are looked for in the subject, `domains` are those of senders; `check` decides where neither can."""
+    """A category, by `words` in the subject and `domains` of senders, or by a `check` where those do not suffice."""
 
     name: str
     words: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Category:
     check: Callable[[IngestionFacts, Known], bool] | None = None
 
     def query(self, user_address: str) -> str:
-        """The search in Gmail's language; a date range may be put before it."""
+        """The search in Gmail's syntax; a date range may be put before it."""
         if self.search:
             return self.search.format(user=user_address)
         return " OR ".join([f'subject:"{word}"' for word in self.words] + [f"from:{domain}" for domain in self.domains])
@@ -46,7 +46,7 @@ class Category:
 
 
 def _relationship(facts: IngestionFacts, known: Known) -> bool:
-    """A known contact, or a person who wrote to the user: in To, nothing bulk about it, the sender no machine."""
+    """Whether it is from a known contact, or from a person to the user: in To, not bulk, and not from a program."""
     if facts.sender in known.contacts:
         return True
     local = facts.sender.partition("@")[0]
@@ -104,15 +104,14 @@ _WORDS = {
 
 
 def categories_of(facts: IngestionFacts, known: Known) -> list[str]:
-    """The names of the categories that the message is in, in their order."""
+    """The names of the categories that the message is in, in fixed order."""
     return [name for name, category in CATEGORIES.items() if category.holds(facts, known)]
 
 
 def chosen_categories(names: Sequence[str]) -> list[Category]:
-    """The categories of these names; BadInput for one that does not exist."""
+    """The categories with these names. Raises BadInput for one that does not exist."""
     for name in names:
         if name not in CATEGORIES:
-            near = difflib.get_close_matches(name, CATEGORIES, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else f"use {', '.join(CATEGORIES)}"
+            remedy = did_you_mean(name, CATEGORIES, f"use {', '.join(CATEGORIES)}")
             raise BadInput("category", f"{name!r} is unknown", remedy)
     return [CATEGORIES[name] for name in dict.fromkeys(names)]

@@ -1,7 +1,7 @@
-"""Bytes to text, whatever the mail says its charset is: the label is a hint, and wrong hints are repaired.
+"""Bytes to text, whatever charset the mail claims: the label is a hint, and a wrong one is repaired.
 
-A label is never handed to Python's codec registry as it stands: the registry imports modules by that name, remembers
-every unknown one for ever, and knows codecs (punycode) that take quadratic time. Only labels of text codecs count.
+A label is never passed to Python's codec registry as it is: the registry imports modules by that name, remembers every
+unknown one forever, and has codecs (punycode) that take quadratic time. Only labels of text codecs count.
 """
 
 import re
@@ -12,7 +12,7 @@ _NOT_TEXT = frozenset(
     {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec", "mbcs"}
 )
 _WITHOUT_ALIAS = ("koi8_t", "koi8_u", "cp720", "cp737", "cp856", "cp874", "cp875", "cp1006", "utf_8_sig")
-# What mail calls by these names is, in practice, the larger set on the right.
+# Mail that names a charset on the left in practice uses the larger one on the right.
 _LARGER = {
     "ascii": "utf_8",
     "latin_1": "cp1252",
@@ -29,7 +29,7 @@ LONGEST_LABEL = 40
 
 
 class Decoded(NamedTuple):
-    """Text, and whether the label had to be doubted to get it."""
+    """Decoded text, and whether the label turned out to be wrong."""
 
     text: str
     repaired: bool
@@ -50,12 +50,12 @@ _CODECS = _labels()
 
 
 def codec_of(label: str) -> str | None:
-    """The codec that a charset label means; None when it means none."""
+    """The codec for a charset label; None for an unknown one."""
     return _CODECS.get(_PUNCTUATION.sub("", label[:LONGEST_LABEL].lower()))
 
 
 def decode_text(content: bytes, label: str | None) -> Decoded:
-    """The text; what is in no charset at all comes out with replacement characters, never as an error."""
+    """Decode the content. Bytes that fit no charset become replacement characters, never an error."""
     codec = codec_of(label) if label else "utf_8"
     if codec is None:
         return Decoded(_guessed(content), repaired=True)
@@ -73,12 +73,12 @@ def decode_text(content: bytes, label: str | None) -> Decoded:
 
 
 def _without_surrogates(text: str) -> str:
-    """UTF-7 alone can yield halves of characters, which nothing can store."""
+    """The text without lone surrogates, which nothing can store; UTF-7 is the only codec that yields them."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _guessed(content: bytes) -> str:
-    """UTF-8 with a few broken bytes stays UTF-8; where most of it is broken, it was Windows-1252."""
+    """Decode without a usable label: as UTF-8 if only a few bytes are broken, otherwise as Windows-1252."""
     text = content.decode("utf_8", "replace")
     broken = text.count("\ufffd")
     if broken * 2 <= len(content) - len(content.translate(None, _HIGH)):

@@ -1,7 +1,7 @@
-"""Contacts out of a file that an address book exported: vCard (2.1, 3.0, 4.0) or CSV (Google, Outlook and others).
+"""Contacts from an exported address book: vCard (2.1, 3.0, 4.0) or CSV (Google, Outlook and others).
 
-Exports are often broken. What can be understood is taken; what cannot is counted, with the line where it was. An entry
-is taken whole or not at all: a piece of what is no address may be the address of somebody else.
+Exports are often broken. Entries that can be parsed are taken; the others are reported with their line. An entry is
+taken whole or not at all: part of a malformed address may be somebody else's address.
 """
 
 import binascii
@@ -27,7 +27,7 @@ _NOT_ADDRESSES = ("type", "label", "display")
 
 
 class Contact(NamedTuple):
-    """A person's address in the form in which addresses are compared, and the name it stands under."""
+    """A person's canonical address and name."""
 
     address: str
     name: str
@@ -35,7 +35,7 @@ class Contact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadContacts:
-    """Everyone found, each address once; and what could not be understood, in words."""
+    """The contacts found, each address once; and the problems, in words."""
 
     contacts: tuple[Contact, ...]
     problems: tuple[str, ...]
@@ -69,13 +69,13 @@ def read_contacts(content: bytes) -> ReadContacts:
 
 
 def contact_address(text: str) -> str | None:
-    """The one form of an address, with or without a name around it; None for what is none, or more than one."""
+    """The canonical form of one address, with or without a name; None for no address, or for several."""
     found = _addresses(text)
     return found[0] if len(found) == 1 else None
 
 
 def _addresses(text: str) -> list[str]:
-    """The addresses in an entry of an address book; none if a part of it is no address, or if it is endless."""
+    """The addresses in an entry of an address book; none if any part of it is no address, or if it is too long."""
     if len(text) > LONGEST_ENTRY:
         return []
     listed = listed_addresses(_without_scheme(text))
@@ -83,13 +83,13 @@ def _addresses(text: str) -> list[str]:
 
 
 def _without_scheme(text: str) -> str:
-    """`mailto:ida%2Bshop@x.example?subject=hello` is a link to an address (RFC 6068)."""
+    """The address in a link such as `mailto:ida%2Bshop@x.example?subject=hello` (RFC 6068)."""
     scheme, colon, rest = text.strip().partition(":")
     return unquote(rest.partition("?")[0]) if colon and scheme.lower() == "mailto" else text
 
 
 class _Entry(NamedTuple):
-    """What stands where an address is expected, in which line, and the name beside it."""
+    """A text where an address is expected, its line, and the name beside it."""
 
     line: int
     text: str
@@ -97,14 +97,14 @@ class _Entry(NamedTuple):
 
 
 def _text(content: bytes) -> str:
-    """UTF-8 and UTF-16 by their marks; else UTF-8, or what Windows wrote."""
+    """Decode the file: by its byte order mark, else as UTF-8 or Windows-1252."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", "replace")
     return decode_text(content.removeprefix(b"\xef\xbb\xbf"), None).text.replace("\0", "")
 
 
 def _vcards(text: str) -> Iterator[_Entry]:
-    """The addresses of each card, with its name, which may stand behind them."""
+    """The addresses of each card, with its name, which may come after them."""
     name, waiting = "", list[tuple[int, str]]()
     for number, line in _unfolded(text):
         head, colon, value = _split(line)
@@ -125,7 +125,7 @@ def _vcards(text: str) -> Iterator[_Entry]:
 
 
 def _unfolded(text: str) -> Iterator[tuple[int, str]]:
-    """Logical lines: folded ones joined, and in vCard 2.1 those that a quoted-printable value breaks with `=`."""
+    """Logical lines: folded ones are joined, as are quoted-printable lines of vCard 2.1 that end with `=`."""
     held, at = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         if held and line[:1] in (" ", "\t") and len(held) < LONGEST_LINE:
@@ -141,7 +141,7 @@ def _unfolded(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str, str]:
-    """At the first colon outside quotes."""
+    """Split a line at its first colon outside quotes."""
     head, colon, value = line.partition(":")
     while colon and head.count('"') % 2:
         more, colon, value = value.partition(":")
@@ -167,7 +167,7 @@ def _base64(value: str) -> bytes:
 
 
 def _rows(text: str) -> Iterator[_Entry]:
-    """The cells of the columns that are called something with `mail`; without such a column, of all."""
+    """The cells of all columns whose title contains `mail`; without such a column, all cells."""
     lines = text.splitlines()
     rows = _cells(lines)
     try:
@@ -195,7 +195,7 @@ def _in_row(row: tuple[int, list[str]], columns: list[int], names: list[int]) ->
 
 
 def _cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Rows of cells. Where quotes never end, the lines from there on are taken one by one."""
+    """Rows of cells. Where a quote never ends, each line from there on is a row."""
     mark = max(",;\t", key=(lines[0] if lines else "").count)
     reader = csv.reader((f"{line[:LONGEST_LINE]}\n" for line in lines), delimiter=mark)
     done = 0
@@ -218,7 +218,7 @@ def _holds_addresses(title: str) -> bool:
 
 
 def _name_columns(titles: Iterable[str]) -> list[int]:
-    """One column with the whole name, or those of its parts."""
+    """The column with the whole name, or those of its parts."""
     lowered = [title.strip().casefold() for title in titles]
     for whole in ("name", "display name", "full name"):
         if whole in lowered:

@@ -1,4 +1,4 @@
-"""What the head of a part says about its content: type, charset, transfer encoding, name, disposition."""
+"""The content headers of a part: type, charset, transfer encoding, name, disposition."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,120}")
 _PARAMETER = re.compile(r';\s*+([^\s=;"]++)\s*+=\s*+("(?:[^"\\]|\\.)*+"?|[^;"]*+)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _SECTION = re.compile(r"([^*]+)\*([0-9]{1,3})?(\*)?")
-# Control characters, and those that turn the direction of writing: `gpj.exe` shown as `exe.jpg`.
+# Control characters, and those that reverse the direction of writing, so that `gpj.exe` shows as `exe.jpg`.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _RESERVED = re.compile(r'[<>:"|?*]')
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
@@ -23,7 +23,7 @@ _DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The few facts that decide how a part is read."""
+    """The facts that decide how a part is read."""
 
     content_type: str
     charset: str | None = None
@@ -32,11 +32,11 @@ class Fields:
     filename: str = ""
     attached: bool = False
     content_id: str = ""
-    """By which HTML beside it refers to it, without the angle brackets."""
+    """The id by which the HTML part refers to it, without the angle brackets."""
 
 
 def read_fields(content_type: str, encoding: str, disposition: str, otherwise: str = "text/plain") -> Fields:
-    """From the three headers, empty where absent; a type that makes no sense counts as `otherwise`."""
+    """Parse the three headers, each empty where absent. An invalid content type counts as `otherwise`."""
     kind, of_type = _value_and_parameters(content_type)
     how, of_disposition = _value_and_parameters(disposition)
     charset = of_type.get("charset", "").partition("(")[0].split()
@@ -51,7 +51,7 @@ def read_fields(content_type: str, encoding: str, disposition: str, otherwise: s
 
 
 def safe_filename(name: str) -> str:
-    """A name that is one name: no folders, no control characters, nothing that a file system takes for more."""
+    """A plain file name: no folders, no control characters, and nothing that is special to a file system."""
     base = _UNSEEN.sub("", decode_words(name)).replace("\\", "/").rstrip("/").rpartition("/")[2]
     base = " ".join(_RESERVED.sub("_", base).split()).strip(" .")
     if len(base) > LONGEST_NAME:
@@ -81,7 +81,7 @@ def _value_and_parameters(field: str) -> tuple[str, dict[str, str]]:
 
 
 def _joined(pieces: dict[int, tuple[str, bool]]) -> str:
-    """`name*0*=utf-8''caf%C3%A9; name*1=.txt` (RFC 2231): sections in their order, the charset in the first."""
+    """Join the sections of a parameter, as in `name*0*=utf-8''caf%C3%A9; name*1=.txt` (RFC 2231)."""
     charset = ""
     content = b""
     for number in sorted(pieces):

@@ -1,8 +1,8 @@
-"""Messages in files: an mbox, a Maildir, a folder of messages, or one message; read one after another, never all.
+"""Messages in files: an mbox, a Maildir, a folder of messages, or one message; read one at a time, never all at once.
 
-A `.eml` file, and each file of a Maildir, is one message; another file that begins with `From ` is an mbox. In a folder
-that holds `.eml` or `.mbox` files only those are looked at; in one that holds none, every file is. Nothing is changed,
-locked or created.
+A `.eml` file, and each file of a Maildir, is one message; any other file that begins with `From ` is an mbox. In a
+folder with `.eml` or `.mbox` files only those are read; in any other, every file. Nothing is changed, locked or
+created.
 """
 
 import os
@@ -19,7 +19,7 @@ _MBOX = b"From "
 
 
 class MailFile(NamedTuple):
-    """One message: where it is, its bytes, and why there are none. In an mbox of several, `path` ends in its number."""
+    """One message: its path, its bytes, or why it cannot be read. In an mbox of several, `path` ends in its number."""
 
     path: str
     raw: bytes
@@ -27,7 +27,7 @@ class MailFile(NamedTuple):
 
 
 def mail_in(path: Path) -> Iterator[MailFile]:
-    """Every message there, in the order of names. What is too large is cut: `parse_message` says so."""
+    """Every message at the path, in the order of file names. Large ones are cut, which `parse_message` reports."""
     try:
         is_folder = path.is_dir()
         exists = is_folder or path.exists()
@@ -39,7 +39,7 @@ def mail_in(path: Path) -> Iterator[MailFile]:
 
 
 def _in_folder(folder: Path) -> Iterator[MailFile]:
-    """Maildir's `tmp` holds what is still being written."""
+    """The messages of a folder, without a Maildir's `tmp`, where messages are still being written."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -59,7 +59,7 @@ def _in_folder(folder: Path) -> Iterator[MailFile]:
 
 
 def _is_file(entry: "os.DirEntry[str]") -> bool:
-    """A link that leads nowhere but to itself counts: that it cannot be read is then said."""
+    """Whether it is a file. A symlink loop counts as one, so that it is reported as unreadable."""
     try:
         return entry.is_file()
     except OSError:
@@ -67,7 +67,7 @@ def _is_file(entry: "os.DirEntry[str]") -> bool:
 
 
 def _shown(path: Path, number: int = 0) -> str:
-    """As text, which not every name of a file is."""
+    """The path as text; not every file name is valid text."""
     name = os.fsencode(path).decode("utf-8", "backslashreplace")
     return f"{name}#{number}" if number else name
 
@@ -84,7 +84,7 @@ def _in_file(path: Path, *, may_be_mbox: bool) -> Iterator[MailFile]:
 
 
 def _in_mbox(file: BinaryIO, path: Path) -> Iterator[MailFile]:
-    """A message begins with a line `From …` after an empty line; `>From` in it stands for `From`."""
+    """The messages of an mbox: each begins with a line `From …` after an empty line; `>From` inside means `From`."""
     number, size = 0, 0
     lines: list[bytes] = []
     after_empty, at_start = True, True

@@ -1,7 +1,7 @@
-"""The head of a raw message: where it ends, and its headers, decoded, in order, repeated ones kept.
+"""The head of a raw message: where it ends, and its decoded headers, in order, with repeated ones kept.
 
-Nothing in it is believed. Values are cut at 64 KiB and the whole at 1 MiB; lines that are no header are passed over;
-a lone CR ends a line only in a message that has no LF at all.
+Nothing in it is trusted. Values are cut at 64 KiB and the head at 1 MiB; lines that are not headers are skipped; a lone
+CR ends a line only in a message without any LF.
 """
 
 import re
@@ -24,7 +24,7 @@ _SMOOTH = str.maketrans({"\0": "\ufffd", "\r": " "})
 
 
 class Head(NamedTuple):
-    """The bytes of the head, where the body begins, and whether the head was too large to be taken whole."""
+    """The bytes of the head, where the body begins, and whether the head was too large and had to be cut."""
 
     block: bytes
     body_at: int
@@ -37,17 +37,17 @@ class ReadHead(NamedTuple):
 
 
 def values(headers: Headers, name: str) -> list[str]:
-    """Every value of a header, whatever the case of its name."""
+    """Every value of a header; its `name` is given in lower case."""
     return [value for key, value in headers if key.lower() == name]
 
 
 def with_line_ends(raw: bytes) -> bytes:
-    """The message with LF at the ends of lines, if it had only CR."""
+    """The message with LF line ends, if it had only CR."""
     return raw if b"\n" in raw or b"\r" not in raw else raw.replace(b"\r", b"\n")
 
 
 def head_of(raw: bytes) -> Head:
-    """Up to the first empty line. A message that begins with empty lines has them passed over."""
+    """The head: everything up to the first empty line, after any empty lines at the very beginning."""
     start = len(raw) - len(raw.lstrip(b"\r\n")) if raw[:1] in (b"\n", b"\r") else 0
     found = _END.search(raw, start)
     end, body_at = (found.start() + 1, found.end()) if found else (len(raw), len(raw))
@@ -58,7 +58,7 @@ def head_of(raw: bytes) -> Head:
 
 
 def _shortened(raw: bytes, start: int, end: int) -> tuple[bytes, bool]:
-    """The headers with long values cut, as far as they come to 1 MiB together; and whether any had to be left out."""
+    """The headers with long values cut, up to 1 MiB in all; and whether any had to be left out."""
     kept: list[bytes] = []
     size = 0
     for header in _HEADER.finditer(raw, start, end):
@@ -70,12 +70,12 @@ def _shortened(raw: bytes, start: int, end: int) -> tuple[bytes, bool]:
 
 
 def _without_end(value: bytes) -> bytes:
-    """One character more than is ever read, so that it is still seen to be too long."""
+    """The value, cut one byte beyond the limit, so that it is still recognised as too long."""
     return value[: LONGEST_VALUE + 1].rstrip(b"\n")
 
 
 def read_head(head: Head) -> ReadHead:
-    """The headers, readable: names as they stand, values unfolded, their encoded words and charsets undone."""
+    """Decode the headers: names as they are, values unfolded, encoded words and charsets decoded."""
     headers: list[tuple[str, str]] = []
     problems: dict[str, None] = {"the head is larger than 1 MiB": None} if head.cut else {}
     for name_bytes, value in _HEADER.findall(head.block):
@@ -92,13 +92,13 @@ def read_head(head: Head) -> ReadHead:
 
 
 def _value_of(name: str, value: bytes) -> str:
-    """A list of addresses that is too long ends with a whole one: half of an address may be somebody else's."""
+    """The text of a value. A long address list is cut after a whole address: half of one may be somebody else's."""
     text = value_text(value)
     return text.rpartition(",")[0] if len(value) > LONGEST_VALUE and name in ADDRESS_HEADERS else text
 
 
 def value_text(value: bytes) -> str:
-    """A raw value, unfolded, as text; encoded words are still in it."""
+    """A raw value as unfolded text; encoded words are not decoded yet."""
     value = value[:LONGEST_VALUE]
     if b"\n" in value:
         value = _FOLD.sub(b"", value)
@@ -110,14 +110,14 @@ def value_text(value: bytes) -> str:
 
 
 def searchable(block: bytes) -> bytes:
-    """A head as `raw_values` searches it: in lower case, every line with a line end before it."""
+    """A head prepared for `raw_values`: in lower case, with a line end before every line."""
     return b"\n" + block.lower()
 
 
 def raw_values(search: bytes, block: bytes, name: bytes) -> list[str]:
-    """Every value of a header in a head, found without taking the others apart. `search` is the head, `searchable`.
+    """Every value of one header, found without parsing the others. `search` is the head as `searchable` returns it.
 
-    It finds what `read_head` finds: a name at the beginning of a line, blanks, a colon, the value with its folds.
+    It finds what `read_head` finds: a name at the beginning of a line, blanks, a colon, the folded value.
     """
     found: list[str] = []
     wanted, at = b"\n" + name, 0

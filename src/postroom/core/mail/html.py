@@ -1,7 +1,7 @@
-"""The text of an HTML body, in linear time whatever the HTML is.
+"""The text of an HTML body, in linear time for any HTML.
 
-No tree is built: for words in their order none is needed, and hostile HTML makes every tree builder slow (many
-attributes on one tag, deep nesting). Tags are stepped over, blocks become lines, scripts and styles are left out.
+No tree is built: plain text needs none, and hostile HTML (many attributes on one tag, deep nesting) makes every tree
+builder slow. Tags are skipped, blocks become lines, scripts and styles are left out.
 """
 
 import html
@@ -14,7 +14,7 @@ _NAME = re.compile(r"/?[a-z][a-z0-9]*", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
 _AROUND_LINES = re.compile(r"[ \t\xa0]*\n[ \t\xa0]*")
 _MANY_LINES = re.compile(r"\n{3,}")
-# Python refuses to read numbers of thousands of digits; no character has such a number.
+# Python refuses to parse numbers with thousands of digits; no character has such a number.
 _ABSURD_REFERENCE = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
 _LEFT_OUT = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "title", "template")}
 _BLOCKS = (
@@ -29,7 +29,7 @@ _MOST_QUOTES = 8
 
 
 def html_text(source: str) -> str:
-    """What a reader would see, without images and links; the first million characters of HTML are looked at."""
+    """The text that a reader would see, without images and links; only the first million characters are read."""
     text = "".join(_pieces(source[:LONGEST_HTML]))
     return _MANY_LINES.sub("\n\n", _AROUND_LINES.sub("\n", text)).strip()
 
@@ -49,7 +49,7 @@ def _pieces(source: str) -> Iterator[str]:
             at = start + 1
             continue
         if end < 0:
-            return  # never closed: no reader shows what follows
+            return  # never closed: no mail client shows what follows
         if (name := _NAME.match(source, start + 1)) is None:
             continue
         tag = name.group().lower()
@@ -63,7 +63,7 @@ def _pieces(source: str) -> Iterator[str]:
 
 
 def _end_of_tag(source: str, start: int) -> int:
-    """The next `>` that is not inside a quoted attribute; -1 when there is none."""
+    """The position of the next `>` outside a quoted attribute; -1 when there is none."""
     at, end = start, source.find(">", start)
     for _ in range(_MOST_QUOTES):
         if end < 0 or source.count('"', at, end) % 2 == 0:

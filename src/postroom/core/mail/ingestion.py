@@ -1,11 +1,10 @@
-"""How much of a message is taken in: all of it, its metadata, or nothing. Rules are data; the lowest number decides.
+"""How much of a message is ingested: all of it, its metadata, or nothing. Rules are data; the lowest number decides.
 
     {"number": 10, "name": "shop", "kind": "sender_domain_suffix", "value": "shop.example", "tier": "skip"}
 
-A message that no rule matches is taken in whole.
+A message that no rule matches is ingested in full.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast, get_args
@@ -15,6 +14,7 @@ from postroom.core.mail.addresses import canonical, canonical_domain
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.tiers import sender_address
+from postroom.core.suggestions import did_you_mean
 
 Extent = Literal["full", "metadata", "skip"]
 ConditionKind = Literal[
@@ -33,7 +33,7 @@ HIGHEST_NUMBER = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class IngestionFacts:
-    """What rules and categories look at. `sender` is in the form in which addresses are compared."""
+    """The facts about a message that ingestion rules and categories look at. `sender` is canonical."""
 
     sender: str
     headers: Headers = field(repr=False)
@@ -50,7 +50,7 @@ class IngestionFacts:
 
 @dataclass(frozen=True, slots=True)
 class IngestionRule:
-    """One rule. `header` names the header that the three kinds of header rules look at."""
+    """One rule. `header` is the name of the header, for the three kinds that look at one."""
 
     number: int
     name: str
@@ -78,20 +78,20 @@ class IngestionRule:
 
 
 class Decision(NamedTuple):
-    """How much is taken in, and the name of the rule that says so."""
+    """How much is ingested, and the name of the rule that decided."""
 
     tier: Extent
     rule: str
 
 
 class IngestionPolicy:
-    """Rules in their order: by number, and by name where two have the same."""
+    """Rules in order: by number, then by name."""
 
     def __init__(self, rules: Iterable[IngestionRule] = ()) -> None:
         self.rules = tuple(sorted(rules, key=lambda rule: (rule.number, rule.name)))
 
     def decide(self, facts: IngestionFacts) -> Decision:
-        """The first rule that matches decides; without one, all of the message is taken in."""
+        """Apply the first rule that matches; without one, the message is ingested in full."""
         for rule in self.rules:
             if rule.matches(facts):
                 return Decision(rule.tier, rule.name)
@@ -99,13 +99,11 @@ class IngestionPolicy:
 
 
 def parse_rule(data: Mapping[str, object]) -> IngestionRule:
-    """A rule from outside, checked and put into the form in which values are compared; BadInput names the field."""
+    """Check a rule from outside and normalise its values. Raises BadInput, which names the field."""
     known = ("number", "name", "kind", "value", "header", "tier")
     for key in data:
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else "leave it out"
-            raise BadInput(str(key), "is not a field of a rule", remedy)
+            raise BadInput(str(key), "is not a field of a rule", did_you_mean(str(key), known, "leave it out"))
     number = data.get("number")
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= HIGHEST_NUMBER:
         raise BadInput(
@@ -120,12 +118,12 @@ def parse_rule(data: Mapping[str, object]) -> IngestionRule:
 
 
 def as_data(rule: IngestionRule) -> dict[str, object]:
-    """The rule as `parse_rule` takes it."""
+    """The rule as `parse_rule` reads it."""
     data: dict[str, object] = {"number": rule.number, "name": rule.name, "kind": rule.kind, "tier": rule.tier}
     return data | {name: value for name, value in (("value", rule.value), ("header", rule.header)) if value}
 
 
-# What nobody wrote to this person alone: kept as metadata, never skipped. Invitations stay whole.
+# Bulk mail is ingested as metadata, never skipped. Invitations are ingested in full.
 BULK_PACK: tuple[IngestionRule, ...] = (
     IngestionRule(900, "invitation", "mime_type", "full", "text/calendar"),
     IngestionRule(910, "spam-flag", "header_equals", "metadata", "yes", "x-spam-flag"),
@@ -165,8 +163,7 @@ def _value(kind: ConditionKind, text: str) -> str:
 
 def _one_of(name: str, given: object, allowed: tuple[str, ...]) -> str:
     if given not in allowed:
-        near = difflib.get_close_matches(str(given), allowed, n=1)
-        remedy = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(allowed)}"
+        remedy = did_you_mean(str(given), allowed, f"use one of {', '.join(allowed)}")
         raise BadInput(name, f"is {given!r}", remedy)
     return str(given)
 

@@ -1,16 +1,16 @@
-"""Names of labels as an eye takes them: two that look alike have the same skeleton.
+"""Label names as people see them: two that look alike have the same skeleton.
 
-Compared after compatibility normalisation (NFKD), without accents and invisible characters, casefolded, with letters of
-other scripts and digits that pass for Latin letters replaced by these, and without what separates words.
+Names are normalised (NFKD) and casefolded, and lose accents, invisible characters and word separators. Letters of other
+scripts, and digits, that look like Latin letters are replaced by these.
 """
 
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-# Marks, controls and invisible formatting: what is seen without them is the same, or as good as the same.
+# Marks, controls and invisible formatting: a name looks the same, or almost the same, without them.
 _UNSEEN = frozenset({"Mn", "Me", "Cc", "Cf", "Cs", "Co", "Cn"})
 _SEPARATING = frozenset({"Zs", "Zl", "Zp", "Pd", "Pc"})
-# By what they look like, in lower case. A digit, or an l, passes for the letter i or o.
+# Lookalikes by the lower-case letter they resemble. Some digits, and the l, pass for an i or an o.
 _LOOKS_LIKE: Mapping[str, str] = {
     "a": "\u0430\u03b1\u0251",
     "b": "\u0432\u044c\u03b2",
@@ -41,13 +41,13 @@ _REPLACED = {ord(odd): plain for plain, odds in _LOOKS_LIKE.items() for odd in o
 
 
 def skeleton(name: str) -> str:
-    """What is left of a name when everything is taken away that the eye may miss."""
+    """The name without everything that a reader may overlook."""
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
-    seen = (each for each in folded if unicodedata.category(each) not in _UNSEEN | _SEPARATING and each not in ".,'`")
-    return "".join(seen).translate(_REPLACED)
+    kept = (each for each in folded if unicodedata.category(each) not in _UNSEEN | _SEPARATING and each not in ".,'`")
+    return "".join(kept).translate(_REPLACED)
 
 
 def looks_like(name: str, others: Iterable[str]) -> str | None:
-    """The one of the others that could be taken for this name."""
+    """The first of the others that could be mistaken for this name; None if there is none."""
     wanted = skeleton(name)
     return next((each for each in others if skeleton(each) == wanted), None)

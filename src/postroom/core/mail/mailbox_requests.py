@@ -1,13 +1,13 @@
-"""What the connector of a mailbox can be asked for, and the arguments of each: checked where they are given, and again
-by the connector, since whoever asks may be anyone.
+"""The requests that a mailbox's connector accepts, and their arguments: checked where they are given, and again by the
+connector, which does not trust its callers.
 """
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, assert_never, cast
 
 from postroom.core.errors import BadInput
+from postroom.core.suggestions import did_you_mean
 
 RequestKind = Literal["sync_now", "ingest", "estimate", "search"]
 
@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a request, as they are passed on. Raises BadInput, which names the one that is wrong."""
+    """The checked arguments of a request. Raises BadInput, which names the wrong one."""
     match kind:
         case "sync_now":
             refuse_unknown_arguments(given, ())
@@ -38,15 +38,14 @@ def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, 
 
 
 def is_message_id(text: str) -> bool:
-    """Whether it looks like Gmail's id of a message."""
+    """Whether the text looks like a Gmail message id."""
     return _ID.fullmatch(text) is not None
 
 
 def refuse_unknown_arguments(arguments: Mapping[str, Any], known: Collection[str]) -> None:
     for name in arguments:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            remedy = f"did you mean {near[0]}?" if near else f"known are: {', '.join(known) or 'none'}"
+            remedy = did_you_mean(str(name), known, f"known are: {', '.join(known) or 'none'}", quoted=False)
             raise BadInput(str(name)[:80], "is not known here", remedy)
 
 

@@ -1,7 +1,7 @@
-"""A mail message as Postroom keeps it, and how it is carried in an envelope.
+"""A mail message as Postroom stores it, and how an envelope carries it.
 
-`to_raw` is what a mail connector puts into `payload.raw`; `read_mail` is what the dispatcher makes of an envelope. Mail
-is hostile: nothing here trusts a header, and text is made storable before anything else sees it.
+A mail connector fills `payload.raw` with `to_raw`; the dispatcher reads an envelope with `read_mail`. Mail is hostile:
+no header is trusted, and text is made storable before anything else sees it.
 """
 
 import re
@@ -18,13 +18,13 @@ from postroom.core.queue.envelope import Envelope
 LONGEST_SUBJECT = 2000
 LONGEST_SENDER = 512
 LONGEST_BODY = 1_000_000
-# More marks on one letter than any language writes. Nothing with a combining class is outside of this.
+# More combining marks on one letter than any language uses. Every character with a combining class is covered.
 _HEAP = re.compile(r"([^\w\s\x00-\u02ff]{31,})")
 
 
 @dataclass(frozen=True, slots=True)
 class MailContent:
-    """One message, read."""
+    """The content of one message, read from an envelope."""
 
     provider_message_id: str
     provider_thread_id: str
@@ -47,7 +47,7 @@ def to_raw(
     sent_at: datetime,
     history_id: str | None = None,
 ) -> dict[str, Any]:
-    """A message's own data, as the envelope carries it beside the normalised text."""
+    """The data of a message that the envelope carries beside the normalised text."""
     return {
         "thread_id": thread_id,
         "headers": [[storable(name), storable(value)] for name, value in headers],
@@ -59,7 +59,7 @@ def to_raw(
 
 
 def read_mail(envelope: Envelope) -> MailContent:
-    """The message in an envelope. Of one that came as metadata there is no body, and its text is its subject."""
+    """The message in an envelope. One that came as metadata has no body, and its normalised text is its subject."""
     raw = envelope.payload.raw if envelope.payload.raw is not None else _outline(envelope)
     headers = _headers(raw.get("headers", []))
     body = "" if envelope.payload.raw is None else envelope.payload.normalized_text
@@ -79,7 +79,7 @@ def read_mail(envelope: Envelope) -> MailContent:
 
 
 def _outline(envelope: Envelope) -> dict[str, Any]:
-    """What came of the metadata, as `payload.raw` would have it."""
+    """The metadata of a message in the form of `payload.raw`."""
     metadata = envelope.payload.metadata
     if metadata is None:
         return {}
@@ -93,9 +93,9 @@ def storable(text: str) -> str:
 
 
 def composed(text: str) -> str:
-    """Letters with marks in the one form in which they are searched for (NFC), however they were typed.
+    """The text in the form in which it is searched (NFC), however its accented letters were typed.
 
-    Heaps of marks stay as they are: to put them in order takes a time that grows with the square of their number.
+    Long runs of combining marks are left as they are: sorting them takes quadratic time.
     """
     if text.isascii():
         return text
@@ -121,7 +121,7 @@ def _list(given: object, field: str) -> list[object]:
 
 
 def _sent_at(raw: Mapping[str, Any], observed_at: datetime) -> datetime:
-    """When it was sent; when that makes no sense, when it was seen."""
+    """When the message was sent; if that is invalid, when it was observed."""
     try:
         moment = datetime.fromisoformat(str(raw.get("sent_at", "")))
         return moment.astimezone(UTC) if moment.tzinfo is not None else observed_at

@@ -1,11 +1,11 @@
-"""A raw message (RFC 822) as Postroom reads it: headers, text, what is attached, and what is wrong with it.
+"""Parses a raw message (RFC 822): headers, text, attachments, and what is wrong with it.
 
-Mail is hostile. Every limit is checked before the bytes behind it are touched: a header's value 64 KiB, the head 1 MiB,
-50 levels, 1,000 parts, 50 MiB decoded, a million characters of text. A message beyond a limit, or one that makes no
-sense, still yields its headers and whatever else can be told; `problems` says what is missing. Nothing here raises.
+Mail is hostile. Every limit is checked before the bytes beyond it are touched: 64 KiB for a header value, 1 MiB for the
+head, 50 levels, 1,000 parts, 50 MiB decoded, a million characters of text. A message that is malformed or beyond a
+limit still yields its headers and whatever else can be read; `problems` says what is missing. Nothing here raises.
 
-    letter = read_letter(raw)
-    assign_tier(letter.headers, known)
+    parsed = parse_message(raw)
+    assign_tier(parsed.headers, known)
 """
 
 import binascii
@@ -30,7 +30,7 @@ _NOT_BASE64 = b"\r\n \t="
 
 
 class Attached(NamedTuple):
-    """What is known of an attachment without opening it; the name is safe to show and to save under."""
+    """An attachment, as far as it is known without opening it; the name is safe to show and to use for a file."""
 
     filename: str
     mime_type: str
@@ -39,7 +39,7 @@ class Attached(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessage:
-    """A message, read. `mime_types` are those of all its parts, the whole first."""
+    """A parsed message. `mime_types` are those of the message itself and then of all its parts."""
 
     headers: Headers
     text: str = ""
@@ -49,7 +49,7 @@ class ParsedMessage:
 
 
 def parse_message(raw: bytes) -> ParsedMessage:
-    """Whatever can be read of the message."""
+    """Parse as much of the message as possible."""
     raw = with_line_ends(raw)
     head = head_of(raw)
     headers, problems = read_head(head)
@@ -59,13 +59,13 @@ def parse_message(raw: bytes) -> ParsedMessage:
         root, structure = find_parts(raw, head.block if headers else b"", head.body_at if headers else 0)
         body = read_parts(root)
     except Exception as error:
-        # No message is known that comes here. Should there be one, its headers must not be lost with it.
+        # No known message gets here. Should one do so, its headers must not be lost.
         return ParsedMessage(headers, problems=(*problems, f"its body cannot be read ({type(error).__name__})"))
     return ParsedMessage(headers, body.text, body.attachments, body.mime_types, (*problems, *structure, *body.problems))
 
 
 class Body(NamedTuple):
-    """What the parts of a message hold."""
+    """The content of a message's parts."""
 
     text: str
     attachments: tuple[Attached, ...]
@@ -74,7 +74,7 @@ class Body(NamedTuple):
 
 
 def read_parts(root: Part) -> Body:
-    """The text that a reader is meant to see first, and the rest as attachments."""
+    """The text that a reader is meant to see, and everything else as attachments."""
     reading = _Reading()
     text = reading.text_of(root).text.strip()
     return Body(
@@ -91,7 +91,7 @@ NOTHING = _Text("", is_plain=False)
 
 
 class _Reading:
-    """One message's parts, read in order; what it may still decode shrinks as it goes."""
+    """Reads the parts of one message in order, within its limits."""
 
     def __init__(self) -> None:
         self.attachments: list[Attached] = []
@@ -113,7 +113,7 @@ class _Reading:
         return NOTHING
 
     def _text_of_parts(self, part: Part) -> _Text:
-        """Of alternatives the first with plain words in it, else the last with any; otherwise one after another."""
+        """The first plain text of alternatives, else their last text; for any other multipart, all texts joined."""
         found = [text for each in part.parts if (text := self.text_of(each)).text.strip()]
         if part.fields.content_type == "multipart/alternative":
             plain = [text for text in found if text.is_plain]
@@ -121,7 +121,7 @@ class _Reading:
         return _Text("\n\n".join(text.text for text in found), is_plain=any(text.is_plain for text in found))
 
     def _words(self, part: Part) -> str:
-        """The text of one part, as far as there is room for it."""
+        """The text of one part, up to what is left of the limit."""
         if not self._may_decode(part):
             return ""
         room = self._text_left
@@ -146,7 +146,7 @@ class _Reading:
         self.attachments.append(Attached(name, part.fields.content_type, size))
 
     def _may_decode(self, part: Part) -> bool:
-        """Nothing decodes to more than it takes up encoded."""
+        """Whether the part fits the limit. Its encoded size is an upper bound of the decoded one."""
         size = len(part.content) * (3 if part.fields.encoding == "base64" else 4) // 4
         if self._decoded + size > LARGEST_DECODED:
             self.problems["it has more than 50 MiB decoded"] = None
@@ -156,7 +156,7 @@ class _Reading:
 
 
 def decoded_content(fields: Fields, content: bytes) -> bytes | None:
-    """The content without its transfer encoding; None when that is unknown."""
+    """The content without its transfer encoding; None when the encoding is unknown."""
     if fields.encoding in IDENTITY:
         return content
     match fields.encoding:
@@ -171,7 +171,7 @@ def decoded_content(fields: Fields, content: bytes) -> bytes | None:
 
 
 def decoded_size(fields: Fields, content: bytes) -> int:
-    """How large the content is, in bytes; of the old uuencode, about how large."""
+    """The decoded size of the content in bytes; for uuencode, an estimate."""
     match fields.encoding:
         case "base64":
             return len(content.translate(None, _NOT_BASE64)) * 3 // 4

@@ -1,7 +1,7 @@
 """The parts of a raw message, found in one pass over its lines, within limits that no honest mail reaches.
 
-Only the lines that begin with `--` are looked at, each once, against the boundaries that are open at that point; so the
-time is linear whatever the nesting. What lies beyond a limit is left out and said, not recursed into.
+Only lines that begin with `--` are examined, each once, against the boundaries that are open at that point; so the time
+is linear for any nesting. What lies beyond a limit is left out and reported.
 """
 
 import re
@@ -27,9 +27,9 @@ _CONTENT_ID = re.compile(r"<([!#-;=?-~]{1,250})>")
 
 @dataclass(slots=True)
 class Part:
-    """One part: `content` as it is in the message, still encoded; `parts` where it is a multipart.
+    """One part: its `content`, still encoded, or its `parts` if it is a multipart.
 
-    `size` is given where the content is known to be so large but is not here, as in Gmail's answers.
+    `size` is set where only the size of the content is known, as in Gmail's answers.
     """
 
     fields: Fields
@@ -43,7 +43,7 @@ class Part:
 
 
 def find_parts(raw: bytes, block: bytes, body_at: int) -> tuple[Part, tuple[str, ...]]:
-    """The root part of a message whose head is `block`, and what is wrong with its structure."""
+    """The root part of a message whose head is `block`, and the problems in its structure."""
     root = Part(content_fields(block))
     walk = _Walk(raw, root, body_at)
     walk.run()
@@ -51,7 +51,7 @@ def find_parts(raw: bytes, block: bytes, body_at: int) -> tuple[Part, tuple[str,
 
 
 def content_fields(block: bytes, otherwise: str = "text/plain") -> Fields:
-    """The first of each header that tells how to read the content."""
+    """The fields of a part, from the first header of each kind."""
     found: dict[bytes, str] = {}
     for name, value in _CONTENT_HEADER.findall(block):
         found.setdefault(name.lower(), value_text(value))
@@ -63,7 +63,7 @@ def content_fields(block: bytes, otherwise: str = "text/plain") -> Fields:
 
 
 class _Walk:
-    """One pass. `open` holds the multiparts around the place where we are, outermost first."""
+    """One pass over a message. `_open` holds the multiparts around the current position, outermost first."""
 
     def __init__(self, raw: bytes, root: Part, body_at: int) -> None:
         self._raw = raw
@@ -86,7 +86,7 @@ class _Walk:
         self._end_leaf(len(self._raw))
 
     def _meet(self, line_at: int, content_at: int, mark: bytes) -> bool:
-        """A line that begins with `--`: a boundary that is open, the end of one, or nothing. False: that is enough."""
+        """Handle a line that begins with `--`, which may open or close a part. False when no more parts can follow."""
         closes = False
         depth = self._depths.get(mark)
         if depth is None and mark.endswith(b"--"):
@@ -124,7 +124,7 @@ class _Walk:
     def _enter(self, part: Part, body_at: int) -> None:
         boundary = part.fields.boundary.encode("utf-8", "surrogatepass")
         if part.is_multipart and boundary and len(self._open) < DEEPEST:
-            # A boundary that is open already belongs to the outer one, as its next line will show.
+            # A boundary that is already open belongs to the outer multipart.
             self._depths.setdefault(boundary, len(self._open))
             self._open.append((boundary, part))
             return
@@ -146,7 +146,7 @@ class _Walk:
             self._leaf = None
 
     def _dashed_lines(self) -> Iterator[tuple[int, int, bytes]]:
-        """Where the line break before it is, where the next line begins, and what follows the dashes."""
+        """For each line with `--`: the position of the line break before it, of the next line, and the text behind."""
         raw = self._raw
         at = max(self._leaf_at - 1, 0)
         for _ in range(MOST_DASHED_LINES):

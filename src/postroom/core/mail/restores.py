@@ -1,7 +1,7 @@
-"""What a restored database cannot know: whether mail that it wants to send was sent after the backup was made. Pure.
+"""Guards against sending twice after a restore: the database cannot know what was sent after the backup.
 
-The backup was made at `since`, and the database restored at `restored_at`. Whatever Postroom sent in between is in the
-mailbox's sent mail, unless somebody deleted it there, and nowhere else.
+The backup was made at `since`, and the database restored at `restored_at`. Whatever Postroom sent in between is only in
+the mailbox's sent mail, unless somebody deleted it there.
 """
 
 import hashlib
@@ -18,16 +18,16 @@ class Doubt(Enum):
     """How likely it is that a mail was sent after the backup."""
 
     NONE = "none"
-    """It cannot have been: the message came after the restore, or a person asked for it after the restore."""
+    """It cannot have been sent: the message arrived, or a person asked for it, after the restore."""
     POSSIBLE = "possible"
-    """If it is found in sent mail it was; otherwise it is sent."""
+    """If it is found in sent mail, it was sent; otherwise it is sent now."""
     LIKELY = "likely"
-    """If it is not found in sent mail, only a person can tell: the copy there may have been deleted."""
+    """If it is not found in sent mail, a person must decide: the copy there may have been deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredWindow:
-    """The time about which the database knows nothing."""
+    """The time span about which the database knows nothing."""
 
     since: datetime
     restored_at: datetime
@@ -35,21 +35,21 @@ class RestoredWindow:
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """What is known of an action that sends mail."""
+    """The known facts about an action that sends mail."""
 
     actor: str
     asked_at: datetime
     is_first_decision: bool
     received_at: datetime
-    """When the message that is answered or forwarded came."""
+    """When the message that is answered or forwarded arrived."""
 
 
 def doubt_about(request: SendRequest, window: RestoredWindow) -> Doubt:
-    """Whether the mail may have been sent in the window.
+    """How likely it is that the mail was sent in the window.
 
-    What the backup holds as unsent may have been sent since. A message that came before the restore and is decided on
-    for the first time after it may have been decided on, in the same way, before. A person's request made after the
-    restore stands for itself.
+    What is unsent in the backup may have been sent since. A message that arrived before the restore, and whose first
+    known decision came after it, may have been decided the same way before. A person's request after the restore is
+    always new.
     """
     if request.asked_at <= window.restored_at:
         return Doubt.LIKELY
@@ -61,7 +61,7 @@ def doubt_about(request: SendRequest, window: RestoredWindow) -> Doubt:
 
 
 def source_key(instance_id: UUID, endpoint: str, provider_message_id: str, kind: str, recipients: Iterable[str]) -> str:
-    """Names what is sent by what it is about, so that the same mail has the same name when it is decided on again.
+    """A key for a mail to send, made from what it is about, so that the same mail gets the same key when decided again.
 
     The first part names the installation: mail that another one sent from the same mailbox says nothing about ours.
     """
@@ -71,5 +71,5 @@ def source_key(instance_id: UUID, endpoint: str, provider_message_id: str, kind:
 
 
 def is_from(instance_id: UUID, key: str | None) -> bool:
-    """Whether the installation with this id has sent the mail with this source key."""
+    """Whether the mail with this source key was sent by the installation with this id."""
     return key is not None and key.startswith(f"{instance_id.hex[:12]}-")

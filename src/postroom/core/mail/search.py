@@ -1,17 +1,17 @@
-"""What somebody searches stored mail for, read from one line of text.
+"""A search of stored mail, parsed from one line of text.
 
     invoice march            both words, anywhere in subject, sender or text
     "as agreed"              these words, one right after the other
-    invo*                    words that begin so; at least three letters of them
-    from:lindqvist.example   in the sender; an address is the words in it, one after the other
+    invo*                    words that begin with this, of at least three letters
+    from:lindqvist.example   in the sender; an address is a phrase of the words in it
     subject:"as agreed"      in the subject
     label:Receipts           has this label, by name or id
     account:ada@example.com  in this mailbox
     after:2026-11-01         sent at that time or later; a day begins at midnight UTC
     before:2026-11-15        sent earlier
 
-All parts have to fit. The line is never handed to a database as it is: from here on there are only words, which consist
-of letters, digits and their marks, and can mean nothing else in any query language.
+All parts must match. The line is never passed to a database as it is: from here on there are only words, made of
+letters, digits and their marks, which have no special meaning in any query language.
 """
 
 import re
@@ -39,7 +39,7 @@ _PART = re.compile(r'(?:(\w{1,20}):)?(?:"([^"]*)"?|(\S+))')
 
 
 class Term(NamedTuple):
-    """Words that follow each other; in one place, or in any. The last may be the beginning of a word."""
+    """Words that follow each other, in one place or in any. With `prefix`, the last is the beginning of a word."""
 
     words: tuple[str, ...]
     place: Place | None = None
@@ -48,7 +48,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """All of it has to fit a message."""
+    """A parsed search. Everything in it must match."""
 
     terms: tuple[Term, ...] = ()
     labels: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class SearchQuery:
 
 
 def read_query(text: str) -> SearchQuery:
-    """Raises BadInput, with the remedy, for what cannot be searched for."""
+    """Parse a search. Raises BadInput, with the remedy, for what cannot be searched for."""
     if len(text) > LONGEST_QUERY:
         raise BadInput(FIELD, f"has {len(text)} characters", f"use at most {LONGEST_QUERY}")
     query = SearchQuery()
@@ -71,7 +71,7 @@ def read_query(text: str) -> SearchQuery:
 
 
 def _check_cost(query: SearchQuery) -> None:
-    """What an index does for a query grows with its parts, and most of all with the words that begin as asked for."""
+    """Limit the cost of a query, which grows with its parts, and most of all with the words that share a prefix."""
     if len(query.terms) + len(query.labels) > MOST_PARTS:
         raise BadInput(FIELD, "has too many parts", f"use at most {MOST_PARTS}; a phrase in quotes is one")
     if sum(len(term.words) for term in query.terms) > MOST_WORDS:
@@ -86,12 +86,12 @@ def _check_cost(query: SearchQuery) -> None:
 
 
 def _letters(word: str) -> int:
-    """An ideograph or a syllable says as much as two letters: few words begin with two of them."""
+    """The length of a word, where an ideograph or syllable counts as two letters: few words share two of them."""
     return sum(2 if unicodedata.east_asian_width(each) == "W" else 1 for each in word)
 
 
 def _parts(text: str) -> Iterator[tuple[str | None, str | None, str]]:
-    """The name before the colon, if it is one of ours; what is quoted; what is not."""
+    """Each part: the name before the colon, if it is known; the quoted text; the unquoted text."""
     for found in _PART.finditer(text):
         name, quoted, bare = found[1], found[2], found[3] or ""
         known = name is not None and (name.lower() in _PLACES or name.lower() in _FILTERS)
@@ -137,7 +137,7 @@ def _moment(name: str, value: str) -> datetime:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words in a text. What both databases take for words differs in rare scripts only."""
+    """The words in a text. The databases split words differently only in rare scripts."""
     whole = unicodedata.normalize("NFC", text)
     plain = "".join(each if each.isalnum() or unicodedata.category(each)[0] == "M" else " " for each in whole)
     words = tuple(word for word in plain.split() if any(each.isalnum() for each in word))
@@ -147,7 +147,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def excerpt(text: str, terms: tuple[Term, ...], otherwise: str = "") -> str:
-    """A piece of the text around the first word that was searched for, on one line."""
+    """A piece of the text around the first match, on one line; without a match, `otherwise` or the beginning."""
     line = " ".join(text.split())
     lowered = line.lower()
     places = [lowered.find(word.lower()) for term in terms for word in term.words if term.place is None]

@@ -5,9 +5,9 @@
 3. `direct_correspondence`: the user is in To, and nothing marks the message as bulk → `interactive`.
 4. `fallback_default` → `default`.
 
-Addresses and ids are compared in one form (core/mail/addresses.py, `message_ids`); an absent header never matches.
-`assign_tier` looks at headers that are read already; `assign_tier_from_raw` takes a raw message and reads no more of it
-than the rules ask for. Both decide by the same rules and come to the same result.
+Addresses and ids are compared in canonical form (core/mail/addresses.py, `message_ids`); an absent header never
+matches. `assign_tier` takes parsed headers; `assign_tier_from_raw` takes a raw message and parses no more of it than
+the rules need. Both apply the same rules and return the same result.
 """
 
 import re
@@ -38,7 +38,7 @@ _WORDS = re.compile(r"[a-z_-]+")
 _IDS = re.compile(r"\((?:[^()\\]|\\.)*+\)|<([^<>]*+)>")
 
 Find = Callable[[str], list[str]]
-"""Gives every value of the header of this lower-case name."""
+"""Returns every value of the header with this lower-case name."""
 
 
 class Assignment(NamedTuple):
@@ -50,10 +50,10 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the connector knows about the user.
+    """The connector's knowledge about the user.
 
-    `contacts` are in the form of `canonical`, and may be many: `Known.of` puts them into it. `sent_ids` are as
-    `message_ids` gives them, in their angle brackets; only membership is asked of it, so it may be an index on disk.
+    `contacts` are canonical, and may be many; `Known.of` takes them in any form. `sent_ids` are in angle brackets, as
+    `message_ids` returns them; only membership is tested, so they may be an index on disk.
     """
 
     user_addresses: AbstractSet[str]
@@ -65,25 +65,25 @@ class Known:
 
     @classmethod
     def of(cls, user_addresses: Iterable[str], contacts: Iterable[str] = (), sent_ids: Iterable[str] = ()) -> "Known":
-        """From addresses and ids in any form; what is none is left out."""
+        """Build it from addresses and ids in any form; invalid ones are left out."""
         ids = frozenset(id for value in sent_ids for id in message_ids(value))
         return cls(_canonical_set(user_addresses), _canonical_set(contacts), ids)
 
 
 def assign_tier(headers: Headers, known: Known) -> Assignment:
-    """The first rule that matches."""
+    """Apply the first rule that matches."""
     return _decide(lambda name: values(headers, name), known)
 
 
 def assign_tier_from_raw(raw: bytes, known: Known) -> Assignment:
-    """The same from the bytes of a message, or of its head alone."""
+    """Apply the same rules to the bytes of a message, or of its head alone."""
     block = head_of(with_line_ends(raw)).block
     search = searchable(block)
     return _decide(lambda name: raw_values(search, block, name.encode()), known)
 
 
 def sender_address(headers: Headers) -> str:
-    """The first address in From, in the form in which addresses are compared; empty when there is none."""
+    """The first address in From, in canonical form; empty when there is none."""
     return next((address for value in values(headers, "from") for address in addresses(value)), "")
 
 
@@ -93,12 +93,12 @@ def addressed_to_user(headers: Headers, known: Known) -> bool:
 
 
 def is_bulk(headers: Headers) -> bool:
-    """Whether it says itself that it goes to many."""
+    """Whether the headers say that the message is bulk mail."""
     return _is_bulk(lambda name: values(headers, name))
 
 
 def message_ids(value: str) -> list[str]:
-    """The ids in a Message-ID, In-Reply-To or References, each as `<id>`: without blanks, folds and comments."""
+    """The ids in a Message-ID, In-Reply-To or References header, each as `<id>` without blanks, folds and comments."""
     value = value[:LONGEST_VALUE]
     if "<" in value:
         return [f"<{''.join(id.split())}>" for id in _IDS.findall(value) if id.strip()]
@@ -120,7 +120,7 @@ def _among(found: list[str], known: AbstractSet[str]) -> bool:
 
 
 def _is_bulk(find: Find) -> bool:
-    """That List-Unsubscribe is there is enough, whatever it says."""
+    """Whether there is a List-Unsubscribe, whatever its value, or a bulk Precedence."""
     if find("list-unsubscribe"):
         return True
     return any(BULK_PRECEDENCE.intersection(_WORDS.findall(value.lower())) for value in find("precedence"))

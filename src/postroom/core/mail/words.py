@@ -1,4 +1,4 @@
-"""Encoded words (`=?utf-8?q?Caf=C3=A9?=`, RFC 2047) in header values, made readable."""
+"""Decodes the encoded words (`=?utf-8?q?Caf=C3=A9?=`, RFC 2047) in header values."""
 
 import binascii
 import re
@@ -10,7 +10,7 @@ from postroom.core.mail.charsets import decode_text
 
 WORD = r"=\?[A-Za-z0-9_.:+-]{1,40}(?:\*[A-Za-z0-9-]{0,40})?\?[bBqQ]\?[^?]*\?="
 _WORD = re.compile(WORD)
-# What decodes to a line break would begin a new header wherever the value is written out again.
+# A decoded line break would start a new header wherever the value is written again.
 _LINES = str.maketrans({"\r": " ", "\n": " ", "\0": "\ufffd"})
 
 
@@ -20,20 +20,20 @@ class _Run(NamedTuple):
     words: list[str]
 
 
-def decode_words(text: str, written: Callable[[str], str] = str) -> str:
-    """The value with every encoded word decoded, as `written` writes it; blanks between two of them do not count."""
+def decode_words(text: str, escape: Callable[[str], str] = str) -> str:
+    """The value with every encoded word decoded and passed through `escape`; blanks between two of them are dropped."""
     if "=?" not in text:
         return text
     pieces: list[str] = []
     at = 0
     for start, end, words in _runs(text):
-        pieces += (text[at:start], written(decode_run(words)))
+        pieces += (text[at:start], escape(decode_run(words)))
         at = end
     return "".join((*pieces, text[at:]))
 
 
 def decode_run(words: Sequence[str]) -> str:
-    """Words that follow each other. Those of one charset are joined before decoding: some mailers cut characters."""
+    """Decode adjacent words. Those of one charset are joined first, since some mailers split characters."""
     contents = [
         (charset.partition("*")[0].lower(), _content(kind, inner)) for charset, kind, inner in map(_parts, words)
     ]
@@ -59,7 +59,7 @@ def _runs(text: str) -> Iterator[_Run]:
 
 
 def _parts(word: str) -> list[str]:
-    """Charset, kind, and what is encoded."""
+    """Charset, encoding, and the encoded text."""
     return word[2:-2].split("?", 2)
 
 
@@ -70,7 +70,7 @@ def _content(kind: str, inner: str) -> bytes:
 
 
 def decode_base64(encoded: bytes) -> bytes:
-    """As much as can be decoded; what is no base64 is passed over, and a cut end is left out."""
+    """Decode as much as possible: invalid characters are skipped, and a truncated end is dropped."""
     for end, surplus in ((b"", 0), (b"==", 0), (b"A==", 1)):
         try:
             decoded = binascii.a2b_base64(encoded + end)

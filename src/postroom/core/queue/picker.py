@@ -26,7 +26,7 @@ OWN_PER_AGED = 3
 
 
 class Head(NamedTuple):
-    """What the picker sees of the oldest waiting message. `seq` is its place in the accepted order.
+    """A waiting message, as the picker sees it. `seq` is its place in the accepted order.
 
     A message is fresh until it is first leased; one that came back is neither coalesced nor auto-acked.
     """

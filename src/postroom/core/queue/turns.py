@@ -1,4 +1,4 @@
-"""What each pick did to the streaks, so that the pick of a message that was never delivered can be undone.
+"""Records what each pick did to the streaks, so that the pick of a message that was not delivered can be undone.
 
 A pick increments some counters and resets ("breaks") others. Between a lease and its return there are other picks, so
 the old values cannot simply be restored. Each pick therefore has a number and records, with the message it leased,

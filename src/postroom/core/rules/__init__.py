@@ -1,1 +1,1 @@
-"""Rules: what they say, where they come from, and what they decide."""
+"""Rules: their conditions, where they come from, and how they decide."""

@@ -1,6 +1,6 @@
-"""Whether the user agrees with a decision, told by what he then did to the message in the mailbox itself.
+"""Whether the user agrees with a decision, judged by what they then did to the message in the mailbox itself.
 
-Reading a message says nothing. What says something is where he put it, how he labelled it, and what he took back.
+Reading a message says nothing. What counts is where they put it, how they labelled it, and what they reversed.
 """
 
 from collections.abc import Collection, Mapping
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-# A user cannot have answered sooner: what is told of so soon was on its way when the action was done.
+# No user reacts sooner: a change reported this soon was already under way when the action was done.
 SETTLING = timedelta(seconds=10)
-# What is changed later than this is no answer to an action any more: the user is done with the message.
+# A later change is no longer a reaction to the action: the user is done with the message.
 ANSWERED_WITHIN = timedelta(days=14)
 
 Place = Literal["archive", "trash", "spam", "inbox"]
@@ -20,7 +20,7 @@ _PLACED: Mapping[Place, str] = {
     "spam": "called it spam",
     "inbox": "put it back into the inbox",
 }
-_ELSEWHERE: Mapping[str, frozenset[Place]] = {
+_CONTRARY: Mapping[str, frozenset[Place]] = {
     "archive": frozenset({"trash", "spam"}),
     "trash": frozenset({"archive", "spam"}),
     "delete": frozenset({"archive", "spam"}),
@@ -33,7 +33,7 @@ _SAME: Mapping[str, Place] = {"archive": "archive", "trash": "trash", "delete": 
 
 @dataclass(frozen=True, slots=True)
 class OwnerLabelChange:
-    """What the user changed about a message, all in all: labels by their ids."""
+    """The net change that the user made to a message; labels are ids."""
 
     added: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class OwnerLabelChange:
 
     @property
     def place(self) -> Place | None:
-        """Where he put it; None when it stayed where it was."""
+        """Where the user put the message; None when it stayed where it was."""
         if self.deleted or "TRASH" in self.added:
             return "trash"
         if "SPAM" in self.added:
@@ -53,92 +53,92 @@ class OwnerLabelChange:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether he did what had been decided, and what he did."""
+    """Whether the user did what had been decided, and what they did."""
 
     agreed: bool
     what: str
 
 
 def agreement(
-    action_type: str, label_id: str | None, moved: OwnerLabelChange, own_labels: Collection[str]
+    action_type: str, label_id: str | None, change: OwnerLabelChange, own_labels: Collection[str]
 ) -> Judgement | None:
-    """Of a decision that touched nothing: did the user do the same? None when what he did says nothing about it.
+    """Whether the user did the same as a decision in shadow; None when their change says nothing about it.
 
-    `label_id` is the label that the decision names, if the mailbox has it; `own_labels` are those of the user.
+    `label_id` is the label that the decision names, if the mailbox has it; `own_labels` are the user's labels.
     """
-    if (same := _same(action_type, label_id, moved)) is not None:
+    if (same := _same(action_type, label_id, change)) is not None:
         return Judgement(True, same)
-    place = moved.place
-    if place is not None and place in _ELSEWHERE.get(action_type, frozenset()):
+    place = change.place
+    if place is not None and place in _CONTRARY.get(action_type, frozenset()):
         return Judgement(False, _PLACED[place])
-    if action_type in ("trash", "delete") and (kept := _kept(moved, own_labels)) is not None:
+    if action_type in ("trash", "delete") and (kept := _kept(change, own_labels)) is not None:
         return Judgement(False, kept)
-    if action_type == "apply_label" and moved.added & frozenset(own_labels):
+    if action_type == "apply_label" and change.added & frozenset(own_labels):
         return Judgement(False, "gave it another label")
     return None
 
 
-def _same(action_type: str, label_id: str | None, moved: OwnerLabelChange) -> str | None:
+def _same(action_type: str, label_id: str | None, change: OwnerLabelChange) -> str | None:
     match action_type:
         case "archive" | "trash" | "delete":
-            return _PLACED[_SAME[action_type]] if moved.place == _SAME[action_type] else None
+            return _PLACED[_SAME[action_type]] if change.place == _SAME[action_type] else None
         case "apply_label":
-            return "gave it this label" if label_id in moved.added else None
+            return "gave it this label" if label_id in change.added else None
         case "remove_label":
-            return "took this label off" if label_id in moved.removed else None
+            return "took this label off" if label_id in change.removed else None
         case "star":
-            return "starred it" if "STARRED" in moved.added else None
+            return "starred it" if "STARRED" in change.added else None
         case "unstar":
-            return "took its star off" if "STARRED" in moved.removed else None
+            return "took its star off" if "STARRED" in change.removed else None
         case "mark_read":
-            return "read it" if "UNREAD" in moved.removed else None
+            return "read it" if "UNREAD" in change.removed else None
         case "mark_unread":
-            return "marked it as unread" if "UNREAD" in moved.added else None
+            return "marked it as unread" if "UNREAD" in change.added else None
         case "restore":
-            return "took it out of the trash" if "TRASH" in moved.removed else None
+            return "took it out of the trash" if "TRASH" in change.removed else None
         case _:
-            return None  # what was sent, or sleeps, leaves no trace that could be compared
+            return None  # sending and snoozing leave no trace to compare
 
 
-def _kept(moved: OwnerLabelChange, own_labels: Collection[str]) -> str | None:
-    if "STARRED" in moved.added:
+def _kept(change: OwnerLabelChange, own_labels: Collection[str]) -> str | None:
+    if "STARRED" in change.added:
         return "starred it"
-    return "gave it a label" if moved.added & frozenset(own_labels) else None
+    return "gave it a label" if change.added & frozenset(own_labels) else None
 
 
 @dataclass(frozen=True, slots=True)
 class PastAction:
-    """An action of ours on a message: under way without `executed_at`, else with the hint of how it is undone."""
+    """An action of ours on a message, with its undo hint; without `executed_at` it is still under way."""
 
     action_type: str
     executed_at: datetime | None
     hint: Mapping[str, Any]
 
 
-def is_ours(moved: OwnerLabelChange, done: Collection[PastAction], now: datetime) -> bool:
-    """Whether the change is, or may be, our own: an action's, an undo's, or that of snoozed mail that comes back."""
-    return any(_caused(each, moved, now) for each in done)
+def is_ours(change: OwnerLabelChange, done: Collection[PastAction], now: datetime) -> bool:
+    """Whether the change is, or may be, our own: by an action, an undo, or snoozed mail that comes back."""
+    return any(_caused(each, change, now) for each in done)
 
 
-def _caused(done: PastAction, moved: OwnerLabelChange, now: datetime) -> bool:
+def _caused(done: PastAction, change: OwnerLabelChange, now: datetime) -> bool:
     if done.executed_at is None or now - done.executed_at < SETTLING:
         return True
     if (until := _until(done.hint)) is None or now < until:
         return False
-    return moved.added <= {"INBOX"} and moved.removed <= {done.hint.get("snooze_label_id")} and not moved.deleted
+    return change.added <= {"INBOX"} and change.removed <= {done.hint.get("snooze_label_id")} and not change.deleted
 
 
-def how_reversed(done: PastAction, moved: OwnerLabelChange, now: datetime) -> str | None:
-    """What the user did to reverse an action of ours; None when he did not."""
+def how_reversed(done: PastAction, change: OwnerLabelChange, now: datetime) -> str | None:
+    """How the user reversed an action of ours, in words; None when they did not."""
     if done.executed_at is None or now - done.executed_at > ANSWERED_WITHIN or done.action_type == "mark_unread":
         return None
     if (until := _until(done.hint)) is not None and now >= until:
         return None
     inverse: Mapping[str, list[str]] = done.hint.get("inverse_parameters", {})
-    back = (moved.added & frozenset(inverse.get("add_labels", ()))) | (
-        moved.removed & frozenset(inverse.get("remove_labels", ()))
+    back = (change.added & frozenset(inverse.get("add_labels", ()))) | (
+        change.removed & frozenset(inverse.get("remove_labels", ()))
     )
-    # That he reads it, or has it unread again, is an answer only to an action that was about that.
+    # Reading a message, or marking it unread, is a reaction only to an action about just that.
     back -= frozenset() if done.action_type == "mark_read" else {"UNREAD"}
     return _words(done.action_type, back) if back else None
 
@@ -160,6 +160,6 @@ def _words(action_type: str, back: frozenset[str]) -> str:
 
 
 def _until(hint: Mapping[str, Any]) -> datetime | None:
-    """When snoozed mail comes back by itself."""
+    """When snoozed mail comes back by itself; None when it is not snoozed."""
     given = hint.get("snooze_until")
     return datetime.fromisoformat(given) if isinstance(given, str) else None

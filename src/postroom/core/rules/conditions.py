@@ -1,12 +1,11 @@
-"""The conditions of rules: a tree is read once, refused if it makes no sense, and then asked of many messages.
+"""The conditions of rules: a tree that is parsed once, refused if it is invalid, and then tested on many messages.
 
     {"and": [{"sender_domain": "shop.example"}, {"not": {"subject_contains": "invoice"}}]}
 
-Reading gives nodes: `All`, `AnyOf` and `Not` over leaves. A leaf holds a test and, for the index of
-`core/rules/rulebook.py`, its keys: whenever the leaf holds for a message, that message has at least one of them.
+Parsing gives nodes: `All`, `AnyOf` and `Not` over leaves. A leaf has a test and, for the index in
+`core/rules/rulebook.py`, its keys: a message for which the leaf holds has at least one of them.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from postroom.core.mail.addresses import addresses, canonical, canonical_domain
 from postroom.core.mail.headers import Headers, values
 from postroom.core.rules.patterns import Pattern, PatternRefused, pattern_of
 from postroom.core.strict import shown_name
+from postroom.core.suggestions import did_you_mean
 
 DEEPEST = 20
 MOST_CONDITIONS = 1_000
@@ -31,7 +31,7 @@ Key = tuple[str, str]
 
 
 class BrokenRule(PostroomError):
-    """A rule that makes no sense. Names the field, what is wrong with it, and the remedy."""
+    """A rule is invalid. Names the field, the problem and the remedy."""
 
     def __init__(self, field: str, problem: str, remedy: str) -> None:
         super().__init__(f"{field}: {problem}; {remedy}")
@@ -42,10 +42,10 @@ class BrokenRule(PostroomError):
 
 @dataclass(frozen=True, slots=True)
 class MessageFacts:
-    """What conditions look at.
+    """The facts about a message that conditions look at.
 
-    `labels` are ids as they are, and names casefolded. `to` are the addresses of To and Cc, in the form in which
-    addresses are compared: `recipients` finds them.
+    `labels` are ids as they are, and casefolded names. `to` are the canonical addresses in To and Cc, as `recipients`
+    returns them.
     """
 
     sender: str
@@ -63,13 +63,13 @@ class MessageFacts:
 
 
 def recipients(headers: Headers) -> tuple[str, ...]:
-    """To whom a message is addressed openly, each once."""
+    """The canonical addresses in To and Cc, each once."""
     found = [each for name in RECIPIENT_HEADERS for value in values(headers, name) for each in addresses(value)]
     return tuple(dict.fromkeys(found))
 
 
 class Seen:
-    """One message while rules look at it: what many conditions need is made once, when the first asks for it."""
+    """One message while rules look at it. Values that many conditions need are computed once, on first use."""
 
     __slots__ = ("_body", "_headers", "_subject", "domain", "message", "now", "sender")
 
@@ -98,7 +98,7 @@ class Seen:
 
     @property
     def headers(self) -> dict[str, list[str]]:
-        """Every value of each header, by its name in lower case."""
+        """The values of each header, by its lower-case name."""
         if self._headers is None:
             found: dict[str, list[str]] = {}
             for name, value in self.message.headers:
@@ -112,7 +112,7 @@ Test = Callable[[Seen], bool]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One thing that is looked at."""
+    """A single condition, such as `sender_domain`."""
 
     kind: str
     argument: object
@@ -140,12 +140,12 @@ Node = Leaf | All | AnyOf | Not
 
 
 def read_conditions(conditions: object) -> Node:
-    """The tree, understood. Raises BrokenRule, also for a part that no message might ever reach."""
+    """Parse and check the whole tree. Raises BrokenRule."""
     return _Reading().node(conditions, "if", 0)
 
 
 def as_test(node: Node) -> Test:
-    """One function that asks the whole tree."""
+    """One function that tests the whole tree."""
     match node:
         case Leaf():
             return node.test
@@ -161,7 +161,7 @@ def as_test(node: Node) -> Test:
 
 
 class _Reading:
-    """One tree; counts its conditions as it goes."""
+    """Parses one tree and counts its conditions."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -201,8 +201,7 @@ class _Reading:
 
 def suggestion(given: str, known: tuple[str, ...]) -> str:
     """The remedy for a name that does not exist."""
-    near = difflib.get_close_matches(given[:80], known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+    return did_you_mean(given[:80], known, f"use one of {', '.join(known)}")
 
 
 def _sender_email(field: str, argument: object) -> Leaf:
@@ -245,7 +244,7 @@ def _subject_regex(field: str, argument: object) -> Leaf:
 
 
 def _header_match(field: str, argument: object) -> Leaf:
-    """`{"name": "Precedence"}` asks whether it is there, with `"pattern"` whether a value fits."""
+    """`{"name": "Precedence"}` tests that the header exists; with `"pattern"`, that one of its values matches."""
     if not isinstance(argument, Mapping):
         raise BrokenRule(field, "is not an object", 'write {"name": "Precedence", "pattern": "bulk|list"}')
     wanted = cast("Mapping[object, object]", argument)
@@ -264,7 +263,7 @@ def _header_match(field: str, argument: object) -> Leaf:
 
 
 def _label_present(field: str, argument: object) -> Leaf:
-    """By its id as it is, or by its name in any case."""
+    """A label, by its exact id or by its name in any case."""
     wanted = _text(field, argument)
     folded = wanted.casefold()
     keys = tuple({("label", wanted): None, ("label", folded): None})
@@ -305,7 +304,7 @@ def _older_than(field: str, argument: object) -> Leaf:
 
 
 def age_of(given: object) -> timedelta | None:
-    """`12h`, `7d`, `2w`; None for anything else."""
+    """Parse an age such as `12h`, `7d` or `2w`; None for anything else."""
     found = _AGE.fullmatch(given) if isinstance(given, str) else None
     return timedelta(hours=int(found[1]) * HOURS[found[2]]) if found else None
 

@@ -1,4 +1,4 @@
-"""Rules in a file: YAML or JSON, read with limits and written back.
+"""Rules in a YAML or JSON file, read within limits and written back.
 
     rules:
       - name: receipts
@@ -6,8 +6,8 @@
         then: apply_label
         parameters: {label: Receipts}
 
-A list of rules, or one rule alone, is taken too. YAML's anchors, aliases and tags are refused: they can make a small
-file grow without end, or refer to itself, and no rule needs them.
+A plain list of rules, or one rule alone, is accepted too. YAML's anchors, aliases and tags are refused: they can make a
+small file expand without end or refer to itself, and no rule needs them.
 """
 
 import io
@@ -19,16 +19,16 @@ from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
 from postroom.core.strict import shown_name
 
-LARGEST_YAML = 1024 * 1024  # which takes some 15 s to read
+LARGEST_YAML = 1024 * 1024  # takes some 15 s to parse
 LARGEST_JSON = 8 * 1024 * 1024
-DEEPEST_DOCUMENT = 50  # 20 levels of conditions are 40 of the document: an object in a list each
+DEEPEST_DOCUMENT = 50  # 20 levels of conditions are 40 levels of the document: each is an object in a list
 MOST_RULES = 10_000
 
 DocumentFormat = Literal["yaml", "json"]
 
 
 def read_documents(text: str) -> list[RuleDraft]:
-    """The rules in a YAML or JSON text. Raises BadInput that names the rule, the field and the remedy."""
+    """The rules in a YAML or JSON text. Raises BadInput, which names the rule, the field and the remedy."""
     drafts: list[RuleDraft] = []
     names: dict[str, int] = {}
     for number, each in enumerate(_list_of_rules(_parsed(text)), 1):
@@ -40,7 +40,7 @@ def read_documents(text: str) -> list[RuleDraft]:
 
 
 def write_documents(drafts: Iterable[RuleDraft], format: DocumentFormat) -> str:
-    """As `read_documents` takes it."""
+    """The rules as a text that `read_documents` can read."""
     document = {"rules": [as_document(draft) for draft in drafts]}
     if format == "json":
         lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in document["rules"])
@@ -52,18 +52,18 @@ def write_documents(drafts: Iterable[RuleDraft], format: DocumentFormat) -> str:
     yaml.allow_unicode = True
     yaml.width = 110
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.representer.ignore_aliases = _never  # what stands twice is written twice: aliases are refused
+    yaml.representer.ignore_aliases = _always  # reading refuses aliases, so repeated values are written out
     written = io.StringIO()
     yaml.dump(document, written)  # pyright: ignore[reportUnknownMemberType]
     return written.getvalue()
 
 
-def _never(_data: object) -> bool:
+def _always(_data: object) -> bool:
     return True
 
 
 def _named(number: int, given: object) -> RuleDraft:
-    """The error of a rule says which one it is."""
+    """Read one rule; an error names which one it is."""
     try:
         return read_draft(given)
     except BadInput as error:
@@ -105,7 +105,7 @@ def _parsed(text: str) -> object:
 
 
 def _json(text: str) -> Any:
-    """None when it is no JSON: YAML may begin with a brace as well."""
+    """The parsed JSON; None when it is not JSON, since YAML may begin with a brace as well."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError):
@@ -127,7 +127,7 @@ def _yaml(text: str) -> Any:
 
     yaml = YAML(typ="safe", pure=True)
     try:
-        _refuse_the_dangerous(yaml.parse(text))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        _check_events(yaml.parse(text))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         return YAML(typ="safe", pure=True).load(text)  # pyright: ignore[reportUnknownMemberType]
     except YAMLError as error:
         raise BadInput("rules", f"are no YAML ({_place_of(error)})", "mend that line") from None
@@ -135,8 +135,8 @@ def _yaml(text: str) -> Any:
         raise BadInput("rules", f"are no YAML ({type(error).__name__})", "mend it") from None
 
 
-def _refuse_the_dangerous(events: Iterator[Any]) -> None:
-    """Before anything is built: what refers to something else, what names a type, what is nested too deep."""
+def _check_events(events: Iterator[Any]) -> None:
+    """Refuse references, tags and deep nesting before anything is built."""
     depth = 0
     for event in events:
         line = event.start_mark.line + 1

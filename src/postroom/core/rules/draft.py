@@ -1,4 +1,4 @@
-"""A rule as a person writes it: checked field by field, whether it comes from a file, the command line or a page.
+"""A rule as a person writes it, checked field by field, whether it comes from a file, the command line or a page.
 
 name: receipts
 if: {sender_domain: shop.example}
@@ -18,7 +18,7 @@ from postroom.core.rules.rule import SCOPES, Rule, labels_looked_at, read_scope
 from postroom.core.strict import shown_name
 
 RULE_ACTIONS = ("none", *ACTION_TYPES)
-# What an import never switches on by itself: it cannot be taken back.
+# An import never enables rules with these actions by itself: they cannot be undone.
 REVIEWED = frozenset({"delete", "forward", "auto_reply"})
 REVIEW = "review and enable"
 LONGEST_NAME = 200
@@ -44,7 +44,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """A rule that makes sense. For the scope `account`, `scope_ref` is still as it was given: an id or an address."""
+    """A valid rule, not stored yet. For the scope `account`, `scope_ref` is still as given: an id or an address."""
 
     name: str
     conditions: Mapping[str, Any]
@@ -60,11 +60,11 @@ class RuleDraft:
     disabled_reason: str | None = None
 
     def for_review(self, reason: str = REVIEW) -> "RuleDraft":
-        """The same, switched off until a person has looked at it."""
+        """The same rule, disabled until a person has looked at it."""
         return replace(self, enabled=False, disabled_reason=reason)
 
     def as_rule(self, id: UUID) -> Rule:
-        """As the engine needs it."""
+        """The rule as the engine uses it."""
         return Rule(
             id,
             self.name,
@@ -80,7 +80,7 @@ class RuleDraft:
 
 
 def check_rule(conditions: object, action_type: object, parameters: object) -> None:
-    """Raises BadInput that names the field, what is wrong with it and the remedy."""
+    """Check a rule. Raises BadInput, which names the field, the problem and the remedy."""
     try:
         read_conditions(conditions)
     except BrokenRule as broken:
@@ -99,7 +99,7 @@ def check_rule(conditions: object, action_type: object, parameters: object) -> N
 
 
 def read_draft(data: object) -> RuleDraft:
-    """A rule out of a document. Raises BadInput."""
+    """Read a rule from a document. Raises BadInput."""
     if not isinstance(data, Mapping):
         raise BadInput("rule", "is not an object", "give each rule a name, `if` and `then`")
     given = cast("Mapping[object, Any]", data)
@@ -130,12 +130,12 @@ def read_draft(data: object) -> RuleDraft:
 
 
 def unknown_labels(draft: RuleDraft, known: frozenset[str]) -> frozenset[str]:
-    """The labels that must be there for the rule to make sense, and are not. `known` are ids, and names casefolded.
+    """The labels that the rule needs and that do not exist. `known` are ids and casefolded names.
 
-    A label that is to be applied is made when it is first needed.
+    A label to apply is not among them: it is created when it is first needed.
     """
-    taken_off = draft.parameters.get("label") if draft.action_type == "remove_label" else None
-    needed = labels_looked_at(draft.conditions) | ({taken_off} if isinstance(taken_off, str) else set[str]())
+    removed = draft.parameters.get("label") if draft.action_type == "remove_label" else None
+    needed = labels_looked_at(draft.conditions) | ({removed} if isinstance(removed, str) else set[str]())
     return frozenset(each for each in needed if each not in known and each.casefold() not in known)
 
 
@@ -143,7 +143,7 @@ def _consistent(draft: RuleDraft) -> RuleDraft:
     if draft.disabled_reason is not None and draft.enabled:
         raise BadInput("disabled_reason", "is given for a rule that is enabled", "leave it out, or set enabled: false")
     if draft.scope == "account" and draft.scope_ref:
-        return draft  # an address stands for an account here; whoever has the accounts checks it
+        return draft  # it may be an address; the caller, who knows the accounts, checks it
     try:
         read_scope(draft.scope, draft.scope_ref)
     except BrokenRule as broken:
@@ -152,15 +152,15 @@ def _consistent(draft: RuleDraft) -> RuleDraft:
 
 
 def as_document(draft: RuleDraft) -> dict[str, Any]:
-    """As `read_draft` takes it, without what goes without saying."""
-    said: dict[str, Any] = {
+    """The rule as `read_draft` reads it, without default values."""
+    optional: dict[str, Any] = {
         "description": (draft.description, ""),
         "scope": (draft.scope, "global"),
         "scope_ref": (draft.scope_ref, None),
         "priority": (draft.priority, 100),
     }
     document: dict[str, Any] = {"name": draft.name}
-    document |= {name: value for name, (value, usual) in said.items() if value != usual}
+    document |= {name: value for name, (value, default) in optional.items() if value != default}
     document |= {"if": draft.conditions, "then": draft.action_type}
     document |= {"parameters": draft.parameters} if draft.parameters else {}
     document |= {"mode": "shadow"} if draft.shadow else {}

@@ -1,4 +1,4 @@
-"""What is the same for every foreign form of rules: what came over, and what did not, with where and why."""
+"""The results of importing and exporting foreign rules: the rules, and a report of what was left out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ FIRST_PRIORITY = 100
 
 
 class LeftOut(NamedTuple):
-    """Something that has no counterpart: where it stands, what it is, and why it did not come over."""
+    """Something that could not be translated: where it is, what it is, and why."""
 
     where: str
     what: str
@@ -20,7 +20,7 @@ class LeftOut(NamedTuple):
 
 @dataclass(slots=True)
 class Imported:
-    """Rules in the order in which they are to be tried, and what could not be translated."""
+    """Imported rules in their order, and what could not be translated."""
 
     drafts: list[RuleDraft] = field(default_factory=list[RuleDraft])
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])
@@ -35,7 +35,7 @@ class Imported:
         parameters: Mapping[str, Any],
         review: str | None = None,
     ) -> None:
-        """A rule that makes sense comes in; one that cannot be taken back, or is in doubt, waits for a person."""
+        """Add a rule if it is valid; disabled for review if its action cannot be undone, or if `review` says why."""
         try:
             check_rule(conditions, action, parameters)
         except BadInput as error:
@@ -60,14 +60,14 @@ class Imported:
 
 
 class Exported(NamedTuple):
-    """The text, and the rules, or parts of them, that it cannot say."""
+    """The exported text, and the rules that it cannot express."""
 
     text: str
     left_out: list[LeftOut]
 
 
 class Inexpressible(Exception):
-    """The other form has no words for this."""
+    """The other format cannot express this."""
 
 
 def one_line(text: str, longest: int = LONGEST_NAME) -> str:
@@ -85,7 +85,7 @@ def any_of(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def why_not_exportable(draft: RuleDraft) -> str | None:
-    """Why no other form can hold the rule at all, whatever it looks at."""
+    """Why the rule cannot be exported at all, whatever its conditions; None when it can."""
     if not draft.enabled:
         return "it is disabled"
     if draft.shadow:
@@ -96,7 +96,7 @@ def why_not_exportable(draft: RuleDraft) -> str | None:
 
 
 def conditions_with_scope(draft: RuleDraft) -> dict[str, Any]:
-    """The conditions with the scope among them."""
+    """The conditions, with the scope as one of them."""
     if draft.scope in ("domain", "sender"):
         kind = "sender_domain" if draft.scope == "domain" else "sender_email"
         return {"and": [{kind: draft.scope_ref}, dict(draft.conditions)]}

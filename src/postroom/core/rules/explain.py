@@ -21,12 +21,12 @@ from postroom.core.rules.conditions import (
 from postroom.core.rules.rule import Rule, kinds_used, read_scope
 
 Result = Literal["matches", "does not match", "is for other mail", "is passed over", "is broken"]
-MOST_TOLD = 3
+MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What came of one rule, and why."""
+    """The result of one rule, and why."""
 
     rule: Rule
     result: Result
@@ -36,7 +36,7 @@ class Explained:
 def explain(
     rule: Rule, account_id: UUID | None, message: MessageFacts, now: datetime, hidden: frozenset[str] = frozenset()
 ) -> Explained:
-    """What the rule by itself says about the message, whatever comes before it. `hidden` is as for a Rulebook."""
+    """Explain the rule by itself, regardless of the rules before it. `hidden` is as in `Rulebook.decide`."""
     seen = Seen(message, now)
     try:
         scope, node = read_scope(rule.scope, rule.scope_ref), read_conditions(rule.conditions)
@@ -52,7 +52,7 @@ def explain(
 
 
 def _failing(node: Node, seen: Seen) -> str:
-    """Why it does not hold."""
+    """Why the condition does not hold."""
     match node:
         case Leaf():
             return f"{_words(node)}: {_observed(node, seen)}"
@@ -61,12 +61,12 @@ def _failing(node: Node, seen: Seen) -> str:
         case All(parts):
             return next(_failing(part, seen) for part in parts if not as_test(part)(seen))
         case AnyOf(parts):
-            told = "; ".join(_failing(part, seen) for part in parts[:MOST_TOLD])
-            return told if len(parts) <= MOST_TOLD else f"{told}; and {len(parts) - MOST_TOLD} more"
+            reasons = "; ".join(_failing(part, seen) for part in parts[:MOST_SHOWN])
+            return reasons if len(parts) <= MOST_SHOWN else f"{reasons}; and {len(parts) - MOST_SHOWN} more"
 
 
 def _holding(node: Node, seen: Seen) -> str:
-    """What makes it hold."""
+    """Why the condition holds."""
     match node:
         case Leaf():
             return _words(node)
@@ -105,7 +105,7 @@ def _observed(leaf: Leaf, seen: Seen) -> str:
         case "sender_email" | "sender_domain":
             return f"it is from {seen.sender or 'nobody'}"
         case "to":
-            return f"it is to {', '.join(message.to[:MOST_TOLD]) or 'nobody'}"
+            return f"it is to {', '.join(message.to[:MOST_SHOWN]) or 'nobody'}"
         case "label_present":
             return f"it has {', '.join(sorted(message.labels)) or 'no label'}"
         case "has_attachment":

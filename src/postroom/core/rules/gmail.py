@@ -1,9 +1,9 @@
-"""Filters of Gmail, as its settings export and import them (`mailFilters.xml`), to and from rules.
+"""Converts Gmail filters, as Gmail exports and imports them (`mailFilters.xml`), to rules and back.
 
-A rule does one thing, and the first that matches decides; a filter may do several, and all that match count. So of a
-filter with several actions the first of ACTIONS comes over and the others are told: they do not become rules of their
-own, since those would never be reached. A filter that looks at something without a counterpart does not come over at
-all: without that part it would match more mail than it should.
+A rule does one thing, and the first that matches decides; a filter may do several, and all that match apply. So of a
+filter with several actions, the first in ACTIONS is imported and the others are reported: as rules of their own they
+would never be reached. A filter with a condition that has no counterpart is not imported at all: without that condition
+it would match more mail than it should.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ DEEPEST_XML = 8
 ATOM = "{http://www.w3.org/2005/Atom}"
 APPS = "{http://schemas.google.com/apps/2006}"
 MORE_IS_LOST = "a rule does one thing, and this filter has another that comes over"
-# In the order in which one of several is chosen: what hides no mail comes before what takes it out of the inbox.
+# In order of preference when a filter has several: after trash, what leaves mail in the inbox comes first.
 ACTIONS = {
     "shouldTrash": "trash",
     "label": "apply_label",
@@ -52,7 +52,7 @@ WITHOUT_COUNTERPART = {
 
 
 def read_gmail_filters(data: bytes) -> Imported:
-    """The filters as rules. Raises BadInput for what is no such file."""
+    """The filters as rules. Raises BadInput when it is not a filter export."""
     imported = Imported()
     for number, properties in enumerate(_filters(data), 1):
         where = f"filter {number}"
@@ -61,11 +61,11 @@ def read_gmail_filters(data: bytes) -> Imported:
         except Inexpressible as error:
             imported.left_out.append(LeftOut(where, _summary(properties), str(error)))
             continue
-        _act(imported, where, properties, conditions)
+        _add_action(imported, where, properties, conditions)
     return imported
 
 
-def _act(imported: Imported, where: str, properties: dict[str, str], conditions: dict[str, Any]) -> None:
+def _add_action(imported: Imported, where: str, properties: dict[str, str], conditions: dict[str, Any]) -> None:
     wanted = [name for name in ACTIONS if _is_set(properties, name)]
     for name in properties:
         if name in WITHOUT_COUNTERPART and _is_set(properties, name):
@@ -103,12 +103,12 @@ def _is_set(properties: dict[str, str], name: str) -> bool:
 
 
 def _summary(properties: dict[str, str]) -> str:
-    said = [f"{name} {properties[name]}" for name in CONDITIONS if properties.get(name)]
-    return one_line(", ".join(said) or "no condition", 120)
+    conditions = [f"{name} {properties[name]}" for name in CONDITIONS if properties.get(name)]
+    return one_line(", ".join(conditions) or "no condition", 120)
 
 
 def _filters(data: bytes) -> list[dict[str, str]]:
-    """The properties of each filter. Nothing but elements and text is read: no types of documents, no entities."""
+    """The properties of each filter. Only elements and text are allowed: no document types, no entities."""
     remedy = "give the file that Gmail's settings export"
     if len(data) > LARGEST_FILE:
         raise BadInput("mailFilters.xml", "is larger than 4 MiB", remedy)
@@ -151,7 +151,7 @@ def _properties(entry: Element) -> dict[str, str]:
 
 
 def write_gmail_filters(drafts: Sequence[RuleDraft]) -> Exported:
-    """The rules as filters, as far as Gmail has words for them. Filters have no order: all that match count."""
+    """The rules as filters, as far as Gmail can express them. Filters have no order: all that match apply."""
     left_out: list[LeftOut] = []
     entries: list[str] = []
     for draft in drafts:
@@ -173,6 +173,6 @@ def _entry(draft: RuleDraft) -> str:
     value = {"label": draft.parameters.get("label"), "forwardTo": draft.parameters.get("to")}.get(name, "true")
     if not isinstance(value, str):
         raise Inexpressible("a filter forwards to one address")
-    said = {"hasTheWord": write_query(conditions_with_scope(draft)), name: value}
-    lines = [f"<apps:property name='{each}' value={quoteattr(text)}/>\n" for each, text in said.items()]
+    properties = {"hasTheWord": write_query(conditions_with_scope(draft)), name: value}
+    lines = [f"<apps:property name='{each}' value={quoteattr(text)}/>\n" for each, text in properties.items()]
     return f"<entry>\n<category term='filter'/>\n<title>Mail Filter</title>\n<content/>\n{''.join(lines)}</entry>\n"

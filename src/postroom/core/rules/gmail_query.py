@@ -1,9 +1,9 @@
-"""Gmail's language of searches, as far as filters use it, to and from conditions.
+"""Converts Gmail's search syntax, as far as filters use it, to conditions and back.
 
     from:(ida@shop.example OR @club.example) -subject:"out of office" {invoice receipt}
 
-Words stand for all of them, `OR` and braces for any, a minus for not. `OR` joins its two neighbours only. A word by
-itself is looked for in subject and text.
+All parts must match; `OR` and braces mean any, a minus means not. `OR` joins its two neighbours only. A bare word is
+searched for in subject and text.
 """
 
 import re
@@ -41,7 +41,7 @@ class _Token(NamedTuple):
 
 
 def read_query(text: str, operator: str = "") -> dict[str, Any]:
-    """The conditions that a search stands for. Raises Inexpressible with what has no counterpart."""
+    """The conditions for a search. Raises Inexpressible, which names what has no counterpart."""
     if len(text) > LONGEST_QUERY:
         raise Inexpressible("it is too long")
     found = _Parser(_tokens(text)).sequence(operator, "", 0)
@@ -80,7 +80,7 @@ class _Parser:
         self._at = 0
 
     def sequence(self, operator: str, closing: str, depth: int) -> list[dict[str, Any]]:
-        """Up to the closing mark: parts that all have to hold, or one of which has to inside braces."""
+        """The parts up to the closing bracket. All must match, or any inside braces, which is up to the caller."""
         if depth > DEEPEST_QUERY:
             raise Inexpressible("it is nested too deep")
         groups: list[list[dict[str, Any]]] = []
@@ -157,7 +157,7 @@ def _to(text: str) -> dict[str, Any]:
 
 
 def _in_header(name: str, text: str) -> dict[str, Any]:
-    """As a word of its own, in the name or the address."""
+    """A header that contains the text as a whole word, in the name or the address."""
     if "*" in text:
         raise Inexpressible(f"{text!r} has a star in its middle")
     before = r"\b" if _WORD.match(text[0]) else ""
@@ -166,7 +166,7 @@ def _in_header(name: str, text: str) -> dict[str, Any]:
 
 
 def escaped(text: str) -> str:
-    """A text as a pattern that finds just it."""
+    """A pattern that matches exactly this text."""
     return "".join(f"\\{each}" if each in r"\.+*?()|[]{}^$" else each for each in text)
 
 
@@ -213,7 +213,7 @@ OPERATORS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-# What is no operator is a word: `http://shop.example`.
+# Anything before a colon that is not an operator is part of a word, as in `http://shop.example`.
 _TOKEN = re.compile(
     rf"""\s+
   | (-?)({"|".join(filter(None, (*OPERATORS, *UNKNOWN_TO_RULES)))}):
@@ -230,7 +230,7 @@ def _is_address(text: str) -> bool:
 
 
 def write_query(condition: Mapping[str, Any], depth: int = 0) -> str:
-    """The search that stands for the conditions. Raises Inexpressible with what Gmail has no words for."""
+    """The search for these conditions. Raises Inexpressible, which names what Gmail cannot express."""
     if depth > DEEPEST_QUERY - 2:
         raise Inexpressible("it is nested too deep for a search")
     ((kind, argument),) = condition.items()

@@ -1,10 +1,10 @@
-"""What is learned from what the user does by hand: rules to propose, with their evidence, never applied unasked.
+"""Learns from what the user does by hand: suggests rules, with their evidence, and never applies them unasked.
 
-**Taken back.** The user reverses what a rule or the model did: an exception for that sender is proposed.
+**Taken back.** The user reverses what a rule or the model did: suggest an exception for that sender.
 
-**Repeated.** He does the same by hand with all recent mail of one origin (a sender, a list, a domain), at least three
-times, and has treated none of it otherwise: a rule that does it is proposed. What he has not looked at yet counts for
-neither, and what we did ourselves is not his doing.
+**Repeated.** The user does the same by hand with all recent mail of one origin (a sender, a list, a domain), at least
+three times, and has treated none of it differently: suggest a rule that does it. Mail that they have not looked at yet,
+and mail on which we have acted ourselves, is no evidence either way.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ WITHIN = timedelta(days=30)
 MOST_MESSAGES_NAMED = 20
 LONGEST_LIST_ID = 255
 BEFORE_THE_MODEL = 90
-# Where anybody may have an address, the domain says nothing about who writes.
+# Anybody may have an address at these domains, so they say nothing about the sender.
 SHARED_DOMAINS = frozenset(
     {
         *("gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "live.com", "yahoo.com", "icloud.com", "me.com"),
@@ -40,7 +40,7 @@ ORIGIN_KINDS: tuple[OriginKind, ...] = ("sender", "list", "domain")
 
 
 class OwnerChange(NamedTuple):
-    """What the user did by hand: an action, and the label it is about, by its id."""
+    """An action that the user did by hand, and the id of its label, if any."""
 
     action_type: str
     label_id: str = ""
@@ -48,7 +48,7 @@ class OwnerChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a message comes from. Empty is unknown."""
+    """Where a message comes from. Empty means unknown."""
 
     sender: str
     domain: str
@@ -66,7 +66,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class HandledMessage:
-    """A recent message: what it had on arrival, and what it has now. `touched` when we have acted on it ourselves."""
+    """A recent message: its labels on arrival and now. `touched` means that we have acted on it ourselves."""
 
     id: UUID
     origin: Origin
@@ -78,14 +78,14 @@ class HandledMessage:
 
 @dataclass(frozen=True, slots=True)
 class ReversedDecision:
-    """A decision of ours that the user has just taken back, and the rule that made it, unless the model did."""
+    """A decision of ours that the user has just reversed, and the rule that made it, unless it was the model."""
 
     decision_id: UUID
     message_id: UUID
     origin: Origin
     action_type: str
     what: str
-    moved: OwnerLabelChange
+    change: OwnerLabelChange
     rule_name: str | None = None
     conditions: Mapping[str, Any] | None = None
     priority: int | None = None
@@ -93,7 +93,7 @@ class ReversedDecision:
 
 @dataclass(frozen=True, slots=True)
 class RuleSuggestion:
-    """A rule to propose. The evidence holds ids and counts, and nothing of the mail."""
+    """A rule to propose. The evidence holds ids and counts, but no content of the mail."""
 
     account_id: UUID
     draft: RuleDraft
@@ -101,13 +101,13 @@ class RuleSuggestion:
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same rule: what was proposed once is not proposed again."""
-        said = [str(self.account_id), self.draft.conditions, self.draft.action_type, self.draft.parameters]
-        return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        """Equal for the same rule, so that it is not proposed again."""
+        content = [str(self.account_id), self.draft.conditions, self.draft.action_type, self.draft.parameters]
+        return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def list_of(headers: Headers) -> str:
-    """The list that a message came through, by its id alone; empty when there is none."""
+    """The id of the mailing list that a message came through; empty when there is none."""
     for value in values(headers, "list-id"):
         _, opened, rest = value.rpartition("<")
         id = (rest.partition(">")[0] if opened else value).strip().casefold()
@@ -115,40 +115,44 @@ def list_of(headers: Headers) -> str:
     return ""
 
 
-def owner_changes(moved: OwnerLabelChange, own_labels: Mapping[str, str]) -> list[OwnerChange]:
-    """What the user did, the most telling first. What is called spam is the provider's to learn from."""
-    if moved.place == "trash":
+def owner_changes(change: OwnerLabelChange, own_labels: Mapping[str, str]) -> list[OwnerChange]:
+    """The user's actions, the most telling first. Marking as spam is left out: the provider learns from that."""
+    if change.place == "trash":
         return [OwnerChange("trash")]
-    found = [OwnerChange("apply_label", label) for label in sorted(moved.added & own_labels.keys())]
-    if moved.place == "archive":
+    found = [OwnerChange("apply_label", label) for label in sorted(change.added & own_labels.keys())]
+    if change.place == "archive":
         found.append(OwnerChange("archive"))
-    return [*found, *([OwnerChange("star")] if "STARRED" in moved.added else [])]
+    return [*found, *([OwnerChange("star")] if "STARRED" in change.added else [])]
 
 
 def repeated(
-    account_id: UUID, deed: OwnerChange, origin: Origin, recent: Sequence[HandledMessage], own_labels: Mapping[str, str]
+    account_id: UUID,
+    action: OwnerChange,
+    origin: Origin,
+    recent: Sequence[HandledMessage],
+    own_labels: Mapping[str, str],
 ) -> RuleSuggestion | None:
-    """The narrowest rule that does by itself what the user has done with all recent mail of this origin."""
+    """The narrowest rule that does what the user has done by hand with all recent mail of this origin."""
     for kind in ORIGIN_KINDS:
         value = origin.of(kind)
         same = [each for each in recent if value and each.origin.of(kind) == value]
-        verdicts = {each.id: is_evidence(deed, each) for each in same}
+        verdicts = {each.id: is_evidence(action, each) for each in same}
         proof = [each for each in same if verdicts[each.id]]
         if len(proof) < ENOUGH or False in verdicts.values():
             continue
         if kind != "sender" and len({each.origin.sender for each in proof}) < 2:
             continue
         evidence = _evidence("repeated", [each.id for each in proof], by=kind, days=WITHIN.days)
-        return _suggested(account_id, _repeating(account_id, deed, kind, value, own_labels), evidence)
+        return _suggested(account_id, _repeating(account_id, action, kind, value, own_labels), evidence)
     return None
 
 
-def is_evidence(deed: OwnerChange, message: HandledMessage) -> bool | None:
-    """Whether the user did this with the message (True), something else (False), or nothing that can be told (None)."""
+def is_evidence(action: OwnerChange, message: HandledMessage) -> bool | None:
+    """Whether the user did this with the message (True), something else (False), or that cannot be told (None)."""
     gone = message.deleted or bool({"TRASH", "SPAM"} & message.labels)
     if message.touched:
         return None
-    match deed.action_type:
+    match action.action_type:
         case "archive":
             if "INBOX" not in message.arrived:
                 return None
@@ -158,20 +162,20 @@ def is_evidence(deed: OwnerChange, message: HandledMessage) -> bool | None:
         case "star":
             done = "STARRED" in message.labels - message.arrived
         case _:
-            done = deed.label_id in message.labels - message.arrived
+            done = action.label_id in message.labels - message.arrived
     if not done and not gone and {"INBOX", "UNREAD"} <= message.labels:
         return None
     return done
 
 
 def exception_for(account_id: UUID, reversal: ReversedDecision, own_labels: Mapping[str, str]) -> RuleSuggestion | None:
-    """The rule that would have spared the user to take this back: it goes before the one that decided."""
+    """A rule that would have spared the user this reversal: it goes before the one that decided."""
     sender = reversal.origin.sender
     if not sender:
         return None
     about: dict[str, Any] = {"sender_email": sender}
     conditions = about if reversal.conditions is None else {"and": [about, dict(reversal.conditions)]}
-    instead = sorted(reversal.moved.added & own_labels.keys())
+    instead = sorted(reversal.change.added & own_labels.keys())
     by = f"the rule {reversal.rule_name!r}" if reversal.rule_name is not None else "the model"
     label = own_labels[instead[0]] if instead else None
     draft = RuleDraft(
@@ -189,7 +193,7 @@ def exception_for(account_id: UUID, reversal: ReversedDecision, own_labels: Mapp
 
 
 def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The evidence for the same rule, found again."""
+    """Merge new evidence for the same rule into what is known."""
     known: list[str] = list(before.get("messages", []))
     new = [each for each in after["messages"] if each not in known]
     count = max(int(before.get("count", 0)) + len(new), int(after["count"]))
@@ -197,16 +201,16 @@ def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any
 
 
 def _repeating(
-    account_id: UUID, deed: OwnerChange, kind: OriginKind, value: str, own_labels: Mapping[str, str]
+    account_id: UUID, action: OwnerChange, kind: OriginKind, value: str, own_labels: Mapping[str, str]
 ) -> RuleDraft:
     field = {"sender": "sender_email", "list": "list_id", "domain": "sender_domain"}[kind]
     whose = {"sender": f"from {value}", "list": f"of the list {value}", "domain": f"from {value}"}[kind]
-    verb = {"archive": "Archive", "trash": "Trash", "star": "Star"}.get(deed.action_type, "Label")
-    label = own_labels.get(deed.label_id)
+    verb = {"archive": "Archive", "trash": "Trash", "star": "Star"}.get(action.action_type, "Label")
+    label = own_labels.get(action.label_id)
     return RuleDraft(
         _cut(f"{verb} mail {whose}" + (f" {label}" if label else "")),
         {field: value},
-        deed.action_type,
+        action.action_type,
         {"label": label} if label else {},
         f"You did this by hand at least {ENOUGH} times in {WITHIN.days} days, and nothing else with such mail.",
         "account",
@@ -215,7 +219,7 @@ def _repeating(
 
 
 def _suggested(account_id: UUID, draft: RuleDraft, evidence: Mapping[str, Any]) -> RuleSuggestion | None:
-    """None for what would make no rule: an address may hold anything."""
+    """The suggestion, or None if the draft is invalid: an address may hold anything."""
     try:
         read_draft(as_document(draft))
     except BadInput:

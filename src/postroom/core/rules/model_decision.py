@@ -1,9 +1,9 @@
-"""What a language model may decide about a message: the form of its answer, and the reading of one.
+"""The decision of a language model about a message: the schema of its answer, and the parsing of one.
 
-The model is asked to call one tool, `record_decision`. What comes back is checked here field by field, whatever the
-provider promised: an answer may have been dictated by the very mail it is about. Hence there is no field for a
-recipient (a forward is not offered at all, and whom an automatic reply goes to is not the model's to say), labels are
-those of a list, and an error names the field and what is allowed, but never quotes what was given.
+The model is asked to call one tool, `record_decision`. Its answer is checked here field by field, whatever the provider
+promises: the mail that it is about may have dictated it. Hence there is no field for a recipient (a forward is not
+offered at all, and the model cannot choose whom an automatic reply goes to), labels come from a fixed list, and an
+error names the field and the allowed values but never quotes what was given.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _PARAMETER_NAMES = frozenset(name for names in PARAMETERS.values() for name in n
 
 @dataclass(frozen=True, slots=True)
 class ModelDecision:
-    """What a model decided, checked. Whether it may be done is for core/actions/safety.py to say."""
+    """A model's checked decision. Whether it may be carried out is decided in core/actions/safety.py."""
 
     action_type: str
     parameters: Mapping[str, Any]
@@ -45,12 +45,12 @@ class ModelDecision:
 
 
 def offered_actions(allowed_labels: Sequence[str]) -> tuple[str, ...]:
-    """Without labels to choose from there is nothing to put on or take off."""
+    """The actions that the model may choose. Without labels to choose from, none that needs one."""
     return tuple(action for action in MODEL_ACTIONS if allowed_labels or action not in LABELLING)
 
 
 def decision_schema(allowed_labels: Sequence[str]) -> dict[str, Any]:
-    """The form of the answer as JSON Schema. All is required and nullable, as the strict modes of providers want it."""
+    """The JSON Schema of the answer. Strict modes of providers want every field to be required and nullable."""
     parameters: dict[str, Any] = {
         "amount": {"type": ["number", "null"], "description": "snooze: how many of the units"},
         "units": {"type": ["string", "null"], "enum": [*UNITS, None], "description": "snooze: the units of the amount"},
@@ -75,7 +75,7 @@ def _closed(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_decision(arguments: object, allowed_labels: Sequence[str]) -> ModelDecision:
-    """The decision in the arguments of the tool call. Raises BadModelAnswer that says what was wrong."""
+    """Parse the arguments of the tool call. Raises BadModelAnswer, which says what was wrong."""
     if not isinstance(arguments, Mapping):
         raise BadModelAnswer("the arguments are no object")
     given = cast("Mapping[object, object]", arguments)
@@ -99,7 +99,7 @@ def _only(given: Mapping[object, object], known: frozenset[str], where: str) -> 
 
 
 def _parameters(action: str, given: object, allowed_labels: Sequence[str]) -> dict[str, Any]:
-    """Those of the action. What else the form has room for is left out; what it has no room for is refused."""
+    """The action's own parameters. Those of other actions are dropped; unknown ones are refused."""
     if given is None:
         given = {}
     if not isinstance(given, Mapping):
@@ -138,7 +138,7 @@ def _reply(text: object) -> str:
 def _confidence(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise BadModelAnswer("confidence: is no number; use one from 0 to 1")
-    if not 0 <= given <= 1:  # which is false for NaN as well
+    if not 0 <= given <= 1:  # also catches NaN
         raise BadModelAnswer("confidence: is not from 0 to 1")
     return float(given)
 
@@ -150,7 +150,7 @@ def _rationale(given: object) -> str:
 
 
 def _yes_or_no(given: object) -> bool:
-    """Left out, it means no: many small models leave it out, and the safety rules do not rely on it."""
+    """A missing value means no: many small models leave it out, and the safety rules do not rely on it."""
     if given is None:
         return False
     if not isinstance(given, bool):

@@ -1,11 +1,11 @@
-"""Regexes of users: RE2, with a bound on what one search may cost.
+"""Users' regular expressions: RE2, with a limit on the cost of one search.
 
-RE2 never backtracks, but linear is not yet quick: where its automaton does not fit into memory it walks the compiled
-program for every byte, and `(a?){1000}b` over 100 KiB takes seconds. So a program has a greatest size, and a search
-looks only as far as size times bytes stays within STEPS: some 40 ms at worst, and all of 100 KiB for what people
-usually write. A search lets other threads run meanwhile.
+RE2 never backtracks, but linear time can still be slow: when its automaton does not fit into memory, it walks the
+compiled program for every byte, and `(a?){1000}b` over 100 KiB takes seconds. So the program size is limited, and a
+search reads only so many bytes that size times bytes stays within STEPS: some 40 ms at worst, and all of 100 KiB for
+what people usually write. Other threads run during a search.
 
-A `TextSet` asks many literals or patterns of one text in one pass.
+A `TextSet` searches one text for many literals or patterns in one pass.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ KEPT_PATTERNS = 10_000
 
 
 class PatternRefused(Exception):
-    """What is wrong with a pattern, and the remedy."""
+    """A pattern is invalid or too costly. Has the problem and the remedy."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}; {remedy}")
@@ -31,7 +31,7 @@ class PatternRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A compiled pattern: the size of its program, and so how many bytes it looks at."""
+    """A compiled pattern. The size of its program limits how many bytes it may search."""
 
     text: str
     size: int
@@ -42,7 +42,7 @@ class Pattern:
         return STEPS // self.size
 
     def finds(self, *texts: str) -> bool:
-        """Whether it fits anywhere in one of the texts, as far as it looks at them."""
+        """Whether it matches anywhere in one of the texts, within its reach."""
         left = self.reach
         for text in texts:
             searched = utf8(text, left)
@@ -56,14 +56,14 @@ class Pattern:
 
 @lru_cache(KEPT_PATTERNS)
 def pattern_of(text: str) -> Pattern:
-    """Compiled, in any case of letters. Raises PatternRefused."""
+    """Compile a pattern, ignoring case. Raises PatternRefused."""
     try:
         compiled = re2.compile(text, _options())
     except re2.error as error:
         reason = error.args[0] if error.args else ""
-        told = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         raise PatternRefused(
-            f"is no RE2 expression ({told})", "mend it; RE2 knows neither back-references nor look-around"
+            f"is no RE2 expression ({shown})", "mend it; RE2 knows neither back-references nor look-around"
         ) from None
     if compiled.programsize > LARGEST_PROGRAM:
         raise PatternRefused(
@@ -74,12 +74,12 @@ def pattern_of(text: str) -> Pattern:
 
 
 def utf8(text: str, most: int) -> bytes:
-    """The first bytes of a text; a character at the very end may be cut."""
+    """At most so many bytes of a text; its last character may be cut."""
     return text[:most].encode("utf-8", "replace")[:most]
 
 
 class TextSet:
-    """Which of many literals, or of many patterns, are in a text."""
+    """A set of literals or patterns that are searched for together."""
 
     def __init__(self, wanted: Iterable[str], *, literal: bool) -> None:
         self._wanted = tuple(dict.fromkeys(wanted))
@@ -91,13 +91,13 @@ class TextSet:
         return bool(self._wanted)
 
     def found_in(self, text: str) -> Iterable[str]:
-        """At least those that are in it: all of them where the set itself cannot tell."""
+        """The members that are in the text. May include others: all patterns, where the set itself fails."""
         searched = text.encode("utf-8", "replace")
         if self._set is None or len(searched) > self._reach:
             return self._one_by_one(text)
         matched = self._set.Match(searched)
         everything = len(self._wanted)
-        if everything not in matched:  # the automaton ran out of memory, and says nothing
+        if everything not in matched:  # the automaton ran out of memory
             return self._one_by_one(text)
         return [self._wanted[number] for number in matched if number != everything]
 
@@ -109,14 +109,14 @@ def _compiled_set(wanted: tuple[str, ...], literal: bool) -> "re2.Set | None":
     options = _options()
     options.max_mem = SET_MEMORY
     options.literal = literal
-    options.case_sensitive = literal  # literals, and the text they are asked of, are casefolded already
+    options.case_sensitive = literal  # literals and their text are already casefolded
     try:
         found = re2.Set.SearchSet(options)
         for each in wanted:
             found.Add(each)
-        found.Add("")  # matches everything: a set that does not find it has failed
+        found.Add("")  # matches any text: a set that does not find it has failed
         found.Compile()
-    except re2.error:  # all of them together are too large
+    except re2.error:  # together they are too large
         return None
     return found
 
@@ -124,5 +124,5 @@ def _compiled_set(wanted: tuple[str, ...], literal: bool) -> "re2.Set | None":
 def _options() -> re2.Options:
     options = re2.Options()
     options.case_sensitive = False
-    options.log_errors = False  # the error reaches the user as the reason, not the log
+    options.log_errors = False  # the user gets the error; it does not belong in the log
     return options

@@ -1,7 +1,7 @@
-"""Deterministic rules: who they are for, in which order they are tried, what they do.
+"""Deterministic rules: their scope, their order, and what they do.
 
-The conditions are a tree (core/rules/conditions.py). A rule that makes no sense is broken, whatever the message: the
-caller disables it with the reason and goes on with the others. core/rules/rulebook.py decides by many rules at once.
+The conditions are a tree (core/rules/conditions.py). An invalid rule is broken for every message: the caller disables
+it with the reason and goes on with the others. core/rules/rulebook.py applies many rules at once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ SCOPES = ("global", "account", "domain", "sender")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, as the engine needs it."""
+    """One rule, as the engine uses it."""
 
     id: UUID
     name: str
@@ -61,16 +61,16 @@ class Rule:
 
     @property
     def order(self) -> tuple[int, UUID]:
-        """Lower priority first; rules of equal priority in the order they were made (their ids sort by time)."""
+        """The sort key: lower priority first, then the order of creation (ids sort by time)."""
         return self.priority, self.id
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the rules say about a message.
+    """The result of the rules for a message.
 
-    `matched` is the first rule in use that matched; `shadowed` are the rules in shadow that match and come before it.
-    `broken` are all rules that make no sense, with why: that does not depend on the message.
+    `matched` is the first active rule that matches; `shadowed` are the rules in shadow that match and come before it.
+    `broken` are all invalid rules, with the reason, whatever the message.
     """
 
     matched: Rule | None
@@ -80,7 +80,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose mail a rule is for, and the key that such mail has, if it is not for all."""
+    """Which mail a rule is for, and the index key that such mail has; both None for all mail."""
 
     test: "ScopeTest | None"
     key: Key | None
@@ -88,7 +88,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class ScopeTest:
-    """Whether a message to an account is in the scope."""
+    """Tests whether a message to an account is in the scope."""
 
     scope: str
     wanted: str
@@ -104,7 +104,7 @@ class ScopeTest:
 
 
 def read_scope(scope: str, scope_ref: str | None) -> Scope:
-    """The scope, understood. Raises BrokenRule."""
+    """Parse a scope. Raises BrokenRule."""
     if scope not in SCOPES:
         raise BrokenRule("scope", f"{scope!r} is unknown", suggestion(scope, SCOPES))
     if scope == "global":
@@ -132,13 +132,13 @@ def _scope_ref(scope: str, given: str) -> str | None:
 
 
 def matches(conditions: object, message: MessageFacts, now: datetime | None = None) -> bool:
-    """Whether the tree holds for the message. Raises BrokenRule."""
+    """Whether the conditions hold for the message. Raises BrokenRule."""
     test: Test = as_test(read_conditions(conditions))
     return test(Seen(message, now))
 
 
 def labels_used(conditions: object, parameters: Mapping[str, Any]) -> frozenset[str]:
-    """The labels, by name or id, that a rule looks at or acts with. What makes no sense names none."""
+    """The labels, by name or id, that a rule looks at or acts with. Invalid parts are ignored."""
     return labels_looked_at(conditions) | frozenset(
         label for label in (parameters.get("label"),) if isinstance(label, str)
     )
@@ -151,12 +151,12 @@ def labels_looked_at(conditions: object) -> frozenset[str]:
 
 
 def kinds_used(conditions: object) -> frozenset[str]:
-    """What a rule looks at. What makes no sense looks at nothing."""
+    """The kinds of conditions in a rule. Invalid parts are ignored."""
     return frozenset(kind for kind, _ in _inside(conditions) if isinstance(kind, str) and kind in KINDS)
 
 
 def _inside(conditions: object) -> Iterator[tuple[object, object]]:
-    """Every condition in the tree, with what it is given: level by level, to the depth that is evaluated."""
+    """Every condition in the tree with its argument, level by level, to the greatest depth allowed."""
     level: list[object] = [conditions]
     for _ in range(DEEPEST + 1):
         deeper: list[object] = []

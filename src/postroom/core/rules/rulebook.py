@@ -1,9 +1,9 @@
-"""Many rules, compiled once, that decide about a message as trying them one by one would, only faster.
+"""Many rules, compiled once: the same result as trying them one by one, only faster.
 
-Most rules cannot match most messages, and what they need can be told beforehand: a sender, a domain, a label, a header,
-a word in the subject. Each rule is filed under such keys (`needed_keys`): when it matches a message, the message has at
-least one of them. So of 1,000 rules only those are tried, in their order, whose keys the message has, and those that
-have no key, such as a `not`. Words and patterns are looked up for all rules in one pass over the text.
+Most rules cannot match most messages, and what a match requires is known beforehand: a sender, a domain, a label, a
+header, a word in the subject. Each rule is indexed under such keys (`needed_keys`): a message that it matches has at
+least one of them. So of 1,000 rules only those are tried, in order, that share a key with the message or have no key,
+such as a `not`. Words and patterns are looked up for all rules in one pass over the text.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,10 +30,10 @@ from postroom.core.rules.rule import Outcome, Rule, Scope, ScopeTest, kinds_used
 
 __all__ = ["Outcome", "Rulebook", "needed_keys"]
 
-# Where a choice of keys is, the one that fewest messages have, and that is told at the least cost.
+# Where there is a choice of keys: first those that the fewest messages have and that are cheapest to find.
 SELECTIVE = ("sender", "to", "domain", "subject", "pattern", "label", "header", "body", "account")
 RANK = {slot: rank for rank, slot in enumerate(SELECTIVE)}
-# Casefolding and searching a body of this length takes longer than an event loop should stand still.
+# Casefolding and searching a longer body would block an event loop for too long.
 LONG_BODY = 200_000
 
 
@@ -46,7 +46,7 @@ class _Entry:
 
 
 class Rulebook:
-    """Rules in their order."""
+    """Compiled rules in their order, with an index."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._entries: list[_Entry] = []
@@ -93,8 +93,8 @@ class Rulebook:
     def decide(
         self, account_id: UUID, message: MessageFacts, now: datetime, hidden: frozenset[str] = frozenset()
     ) -> Outcome:
-        """What the rules say. `hidden` are kinds of conditions about which this message, as it is here, says nothing:
-        rules that look at one of them are passed over.
+        """Apply the rules to a message. `hidden` are the kinds of conditions that cannot be evaluated, since that part
+        of the message is not stored: rules that use one of them are skipped.
         """
         shadowed: list[Rule] = []
         for rule in self.matching(account_id, message, now, hidden):
@@ -106,7 +106,7 @@ class Rulebook:
     def matching(
         self, account_id: UUID, message: MessageFacts, now: datetime, hidden: frozenset[str] = frozenset()
     ) -> Iterator[Rule]:
-        """Every rule that matches, in its order; the next is looked for when it is asked for."""
+        """Every rule that matches, in order, found lazily."""
         seen, account = Seen(message, now), str(account_id)
         for number in self._candidates(account, seen):
             entry = self._entries[number]
@@ -118,7 +118,7 @@ class Rulebook:
                 yield entry.rule
 
     def is_heavy(self, message: MessageFacts) -> bool:
-        """Whether deciding may take tens of milliseconds: then it does not belong on an event loop, but in a thread."""
+        """Whether deciding may take tens of milliseconds, and so belongs in a thread instead of the event loop."""
         steps = self._subject_steps * len(message.subject)
         if per_header := self._header_steps:
             steps += sum(per_header.get(name.lower(), 0) * len(value) for name, value in message.headers)
@@ -133,7 +133,7 @@ class Rulebook:
         return sorted(numbers)
 
     def _keys_of(self, account: str, seen: Seen) -> Iterator[Key]:
-        """What the message has, as far as some rule is filed under its like."""
+        """The index keys of the message, of those kinds that some rule is indexed under."""
         slots = self._slots
         yield "sender", seen.sender
         yield "domain", seen.domain
@@ -160,7 +160,7 @@ class Rulebook:
 
 
 def needed_keys(node: Node) -> tuple[Key, ...] | None:
-    """Keys of which every message that fits has at least one; None when nothing can be told."""
+    """Keys of which every matching message has at least one; None when there are no such keys."""
     match node:
         case Leaf():
             return node.keys

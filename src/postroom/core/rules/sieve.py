@@ -1,8 +1,8 @@
-"""Sieve scripts to and from rules, as far as both say the same.
+"""Converts Sieve scripts to rules and back, as far as both can express the same.
 
-Sieve goes on after a command unless told to stop; of rules, the first that matches decides. Each branch becomes a rule,
-in the order of the script, with one action. Where something that does not come over could have kept mail from a later
-branch, that branch comes in disabled, for review: without the former it would match more than it should.
+Sieve goes on after a command unless told to stop; of rules, the first that matches decides. Each branch becomes a rule
+with one action, in the order of the script. Where something that cannot be imported might have kept mail from a later
+branch, that branch is imported disabled, for review: without the former it could match more than it should.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ Action = tuple[str, dict[str, Any]]
 
 
 def read_sieve_rules(text: str) -> Imported:
-    """The branches of a script as rules. Raises BadInput for what is no Sieve."""
+    """The branches of a script as rules. Raises BadInput when it is not Sieve."""
     reading = _Reading()
     reading.commands(read_sieve(text), [], None)
     return reading.imported
@@ -44,10 +44,10 @@ class _Reading:
         self.imported = Imported()
         self._doubt: str | None = None
         self._runs_on = False
-        self._told = False
+        self._warned = False
 
     def commands(self, commands: Sequence[Call], guard: list[dict[str, Any]], title: str | None) -> None:
-        """A block, or the script: its branches one after another, and what stands beside them."""
+        """Import a block or the whole script: its branches in order, and the commands beside them."""
         for number, call in enumerate(commands):
             if call.name == "stop":
                 return
@@ -59,12 +59,12 @@ class _Reading:
                     chain.append(each)
                 self._chain(chain, guard, title or call.title)
             elif call.name not in ("require", "elsif", "else"):
-                self._leave(call, "it stands outside of any `if`; a rule needs a condition")
+                self._leave_out(call, "it stands outside of any `if`; a rule needs a condition")
 
     def _chain(self, chain: Sequence[Call], guard: list[dict[str, Any]], title: str | None) -> None:
-        if self._runs_on and not self._told:
-            self._leave(chain[0], GOES_ON)
-            self._told = True
+        if self._runs_on and not self._warned:
+            self._leave_out(chain[0], GOES_ON)
+            self._warned = True
         tests: list[dict[str, Any]] | None = []
         doubt, lasting = self._doubt, self._doubt
         for call in chain:
@@ -76,12 +76,12 @@ class _Reading:
             if conditions is None or not self._rule(call, [*guard, conditions], title):
                 self._doubt = DOUBT
                 lasting = DOUBT if _stops(call) else lasting
-        # Without a `stop`, what follows the chain was open to its mail anyway.
+        # Without a `stop`, the branches' mail would have reached what follows the chain anyway.
         self._doubt = lasting if not guard else self._doubt or doubt
         self._runs_on = not all(_stops(call) for call in chain)
 
     def _conditions(self, call: Call, tests: list[dict[str, Any]] | None) -> dict[str, Any] | None:
-        """What the branch asks; None, and told, when that has no counterpart. `tests` are those before it, if known."""
+        """The conditions of a branch; None, and reported, if they have no counterpart. `tests` are those before it."""
         try:
             if call.name == "else":
                 if not tests:
@@ -91,11 +91,11 @@ class _Reading:
                 raise Inexpressible("it has no test")
             return condition_of(call.tests[0])
         except Inexpressible as error:
-            self._leave(call, str(error))
+            self._leave_out(call, str(error))
             return None
 
     def _rule(self, branch: Call, conditions: list[dict[str, Any]], title: str | None) -> bool:
-        """Makes the rule, or the rules, of a branch. False when one is not there, or waits for review."""
+        """Import a branch as one or more rules. False when one is missing, or disabled for review."""
         block = branch.block or []
         before = len(self.imported.drafts)
         if block and all(call.name in (*BRANCHES, "stop") for call in block) and block[0].name == "if":
@@ -103,8 +103,8 @@ class _Reading:
         else:
             actions = self._actions(block)
             for _, spare in actions[1:]:
-                self._leave(spare, ONE_ACTION)
-            # A branch of which nothing came over still keeps its mail from the branches behind it.
+                self._leave_out(spare, ONE_ACTION)
+            # A branch without any importable action still keeps its mail from the branches after it.
             action, parameters = actions[0][0] if actions else ("none", {})
             name = title or f"Sieve line {branch.line}: {branch.name}"
             self.imported.add(f"line {branch.line}", name, all_of(conditions), action, parameters, self._doubt)
@@ -119,13 +119,13 @@ class _Reading:
             try:
                 found += [(action, call) for action in _actions_of(call)]
             except Inexpressible as error:
-                self._leave(call, str(error))
+                self._leave_out(call, str(error))
             else:
                 if call.name == "fileinto" and "copy" not in call.tags and found[-1][0][0] == "apply_label":
-                    self._leave(call, "it becomes a label; the mail stays in the inbox, too")
+                    self._leave_out(call, "it becomes a label; the mail stays in the inbox, too")
         return found
 
-    def _leave(self, call: Call, why: str) -> None:
+    def _leave_out(self, call: Call, why: str) -> None:
         self.imported.left_out.append(LeftOut(f"line {call.line}", call.name, why))
 
 
@@ -165,7 +165,7 @@ def _filed(folder: str) -> Action:
 
 
 def write_sieve_rules(drafts: Sequence[RuleDraft]) -> Exported:
-    """One `if` with a `stop` for each rule that Sieve can say, in their order."""
+    """One `if` with a `stop` for each rule that Sieve can express, in order."""
     left_out: list[LeftOut] = []
     needs: set[str] = set()
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""The syntax of Sieve (RFC 5228): commands, tests and arguments, each with its line. It knows no meaning.
+"""The syntax of Sieve (RFC 5228): commands, tests and arguments, each with its line, without their meaning.
 
 A comment `# rule:[name]` before a command, as webmail programs write it, names that command.
 """
@@ -49,7 +49,7 @@ class Call:
 
 
 def read_sieve(text: str) -> list[Call]:
-    """The commands of a script. Raises BadInput that names the line."""
+    """The commands of a script. Raises BadInput, which names the line."""
     if len(text.encode("utf-8", "replace")) > LARGEST_SCRIPT:
         raise BadInput("script", "is larger than 1 MiB", "divide it")
     return _Parser(_tokens(text)).commands(0)
@@ -83,7 +83,7 @@ class _Parser:
         self._at = 0
 
     def commands(self, depth: int) -> list[Call]:
-        """Up to the end of the block, or of the script."""
+        """The commands up to the end of the block, or of the script."""
         found: list[Call] = []
         title: str | None = None
         while (token := self._next()) is not None:
@@ -114,7 +114,7 @@ class _Parser:
         return call
 
     def _call(self, name: Token, depth: int) -> Call:
-        """A name with its arguments, and the test or tests that follow them."""
+        """A name with its arguments, and the tests that follow them."""
         if depth > 2 * DEEPEST_SCRIPT:
             raise BadInput(f"line {name.line}", "is nested too deep", "flatten it")
         call = Call(name.line, name.text.lower())

@@ -1,4 +1,4 @@
-"""Tests of Sieve to conditions, and back."""
+"""Converts Sieve tests to conditions and back."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,14 +12,14 @@ MATCHES = ("is", "contains", "matches", "regex")
 PARTS = ("all", "localpart", "domain")
 SENDERS = frozenset({"from", "sender"})
 RECIPIENTS = frozenset({"to", "cc"})
-WITHIN = r"[^\s<>,;]"  # what an address is made of
+WITHIN = r"[^\s<>,;]"  # a character of an address
 _GLOB = re.compile(r"\\(.)|([*?])|(.)", re.DOTALL)
-# What the tags below take as their value is no argument of the test.
+# Tags that take a value: it comes before the arguments of the test.
 VALUED = ("comparator",)
 
 
 def condition_of(test: Call) -> dict[str, Any]:
-    """Raises Inexpressible with what has no counterpart."""
+    """The conditions for a test. Raises Inexpressible, which names what has no counterpart."""
     match test.name:
         case "allof":
             return all_of([condition_of(each) for each in _inner(test)])
@@ -55,7 +55,7 @@ def _arguments(test: Call, count: int) -> list[list[str]]:
 
 
 def _kind(test: Call) -> str:
-    """How texts are compared. Conditions look at them in any case of letters."""
+    """The match type of a test. Conditions ignore case, so only comparators that do the same are accepted."""
     comparators = test.strings[: test.tags.count("comparator")]
     if any(each != ["i;ascii-casemap"] for each in comparators):
         raise Inexpressible("conditions compare in any case of letters; this asks for another way")
@@ -92,7 +92,7 @@ def _address(name: str, key: str, kind: str, part: str) -> dict[str, Any]:
 
 
 def _address_pattern(key: str, kind: str, part: str) -> str:
-    """Finds the part of an address in a header that holds names, too."""
+    """A pattern for part of an address, in a header that also holds names."""
     if kind == "contains":
         text = escaped(key)
         local, domain = f"{text}{WITHIN}*@", f"@{WITHIN}*{text}"
@@ -121,7 +121,7 @@ def _body(test: Call) -> dict[str, Any]:
 
 
 def sieve_test(condition: Mapping[str, Any], needs: set[str]) -> str:
-    """The test that stands for the conditions; adds to `needs` what the script must require."""
+    """The test for these conditions; adds to `needs` the extensions that the script must require."""
     ((kind, argument),) = condition.items()
     match kind:
         case "and" | "or":

@@ -21,14 +21,14 @@ from postroom.settings.reading import Settings
 LINES_SHOWN = 50
 WORDS: Mapping[str, Mapping[str, str]] = {
     "deciders": {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"},
-    "action_words": {"completed": "done", "executing": "under way", "approved_pending": "waits for your yes"},
+    "action_words": {"completed": "done", "executing": "under way", "awaiting_approval": "waits for your yes"},
     "action_moods": {
         "completed": "good",
         "failed": "bad",
         "rejected": "bad",
         "expired": "bad",
         "executing": "busy",
-        "approved_pending": "ask",
+        "awaiting_approval": "ask",
     },
     "account_words": {"active": "in use", "needs_consent": "needs your consent"},
     "account_moods": {"active": "good", "paused": "ask", "needs_consent": "bad"},

@@ -19,7 +19,7 @@ than once (after a deadlock, or when the server went away before the commit): ve
 statements, and ids and times come in as arguments.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -59,8 +59,20 @@ class Text(NamedTuple):
     text: str
 
 
+class Rows(list[Sequence[Any]]):
+    """The rows of a statement, each in the order of its columns, and the names of these; no names without rows."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self) -> None:
+        self.columns: tuple[str, ...] = ()
+
+    def by_name(self) -> Iterator[dict[str, Any]]:
+        """Each row as a dictionary of its columns."""
+        return (dict(zip(self.columns, row, strict=True)) for row in self)
+
+
 Step = Statement | Single | Notify | Text
-Rows = Sequence[Sequence[Any]]
 Script = Generator[Step, Rows, T]
 
 

@@ -191,7 +191,7 @@ class PostgresDatabase:
         (part,) = self._blocks[step.statement.name]
         arguments = part.arguments(step.statement.parameters)
         text = _with_receipt(part.text, len(arguments))
-        course.send(())
+        course.send(Rows())
         if course.step is not None:
             raise AssertionError(f"nothing may follow {step.statement.name}, which was to stand alone")
         try:
@@ -215,7 +215,7 @@ class PostgresDatabase:
             while course.step is not None:
                 if isinstance(course.step, Notify):
                     notices.add(course.step)
-                    course.send(())
+                    course.send(Rows())
                 else:
                     course.send(await self._execute(connection, course.step))
         finally:
@@ -225,13 +225,15 @@ class PostgresDatabase:
     async def _execute(self, connection: asyncpg.Connection, step: Step) -> Rows:
         match step:
             case Statement(name, parameters):
-                rows: list[Any] = []
+                rows = Rows()
                 for part in self._blocks[name]:
-                    rows += await connection.fetch(part.text, *part.arguments(parameters))
+                    found = await connection.fetch(part.text, *part.arguments(parameters))
+                    rows.columns = tuple(found[0].keys()) if found else rows.columns
+                    rows += found
                 return rows
             case Text(text):
                 await connection.execute(text, timeout=MIGRATION_TIMEOUT_S)
-                return ()
+                return Rows()
             case Notify() | Single():
                 raise AssertionError(f"{step} cannot be carried out alone")
 

@@ -26,6 +26,8 @@ _SETTINGS = f"""
     PRAGMA wal_autocheckpoint = 4096;
     PRAGMA journal_size_limit = {KEPT_BYTES};
 """
+# By the text of a statement: asking for them costs as much as a small statement.
+_columns: dict[str, tuple[str, ...]] = {}
 
 
 class Executor:
@@ -39,19 +41,30 @@ class Executor:
     def __call__(self, step: Step) -> Rows:
         match step:
             case Statement(name, parameters):
-                rows: list[Any] = []
+                rows = Rows()
                 for part in self._blocks[name]:
-                    rows += self._cursor.execute(part.text, part.arguments(parameters)).fetchall()
+                    self._cursor.execute(part.text, part.arguments(parameters))
+                    if part.gives_rows:
+                        rows.columns = _columns.get(part.text) or self._describe(part.text) or rows.columns
+                        rows += self._cursor.fetchall()
                 return rows
             case Single(statement, notice):
                 self.notices.append(notice)
                 return self(statement)
             case Notify():
                 self.notices.append(step)
-                return ()
+                return Rows()
             case Text(text):
                 self._cursor.execute(text).fetchall()
-                return ()
+                return Rows()
+
+    def _describe(self, text: str) -> tuple[str, ...]:
+        """The names of the columns, which SQLite tells only while there are rows."""
+        try:
+            _columns[text] = tuple(name for name, _ in self._cursor.get_description())
+        except apsw.ExecutionCompleteError:
+            return ()
+        return _columns[text]
 
 
 def drive(script: Script[T], execute: Callable[[Step], Rows]) -> T:

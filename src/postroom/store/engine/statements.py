@@ -17,6 +17,7 @@ from postroom.store.engine.database import Dialect
 
 _HEADER = re.compile(r"^-- name: (\w+)\(([\w, ]*)\)\s*$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+_GIVES_ROWS = re.compile(r"\A(SELECT|WITH|PRAGMA)\b|\bRETURNING\b")
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 
 
@@ -26,6 +27,7 @@ class Compiled:
 
     text: str
     picks: tuple[int, ...] | None
+    gives_rows: bool
 
     def arguments(self, parameters: tuple[object, ...]) -> tuple[object, ...]:
         return parameters if self.picks is None else tuple(parameters[pick] for pick in self.picks)
@@ -79,4 +81,5 @@ def _number(name: str, declared: list[str], text: str, dialect: Dialect) -> Comp
 
     numbered = _PARAMETER.sub(placeholder, text)
     picks = tuple(declared.index(parameter) for parameter in order)
-    return Compiled(numbered, None if picks == tuple(range(len(declared))) else picks)
+    gives_rows = _GIVES_ROWS.search(numbered) is not None
+    return Compiled(numbered, None if picks == tuple(range(len(declared))) else picks, gives_rows)

@@ -11,16 +11,15 @@ from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import BadInput, Refused, SafetyRefused
 from postroom.core.mail.search import read_query
 from postroom.core.rules.conditions import recipients
-from postroom.manage.accounts import find_account
+from postroom.manage.accounts import find_account, list_accounts
+from postroom.manage.audit import Signature, signature
 from postroom.manage.pausing import stop
 from postroom.store import pauses
-from postroom.store.accounts import list_accounts
 from postroom.store.actions import ActionView, list_actions
-from postroom.store.audit import Signature, record_audit
+from postroom.store.audit import record_audit
 from postroom.store.decisions import DecisionView, decisions_about
 from postroom.store.engine.codecs import json_text, time_text
 from postroom.store.engine.cursors import Cursor, read_cursor
-from postroom.store.engine.ids import new_id
 from postroom.store.search import LONGEST_TEXT, NEWEST, FoundMail, ReadMail, check_message, read_mail, search_mail
 from postroom.switchboard.agents import AgentService
 from postroom.switchboard.tools import agent_schemas as forms
@@ -235,7 +234,7 @@ async def resume(call: Call, arguments: forms.ResumeArguments) -> forms.ResumeAn
 
 async def status(call: Call, arguments: NoArguments) -> forms.StatusAnswer:
     standing = await call.services.database.run(pauses.standing_pauses())
-    accounts = {str(each.id): each.email for each in await call.services.database.run(list_accounts())}
+    accounts = {str(each.id): each.email for each in await list_accounts(call.services.database)}
     return {
         "paused": any(each.scope == pauses.ALL for each in standing),
         "pauses": [_pause(each, accounts) for each in standing],
@@ -261,7 +260,7 @@ def _agent_service(call: Call) -> AgentService:
 
 
 def _signed(call: Call, reason: str | None = None) -> Signature:
-    return Signature(new_id(), call.principal.actor, call.principal.role.value, reason)
+    return signature(call.principal.actor, call.principal.role, reason)
 
 
 async def _note(call: Call, action: str, object_type: str, object_id: str, **after: object) -> None:

@@ -30,7 +30,7 @@ ActionName = Literal[
     "auto_reply",
 ]
 ActionState = Literal[
-    "queued", "approved_pending", "executing", "completed", "failed", "canceled", "rejected", "expired"
+    "queued", "awaiting_approval", "executing", "completed", "failed", "canceled", "rejected", "expired"
 ]
 
 
@@ -150,7 +150,7 @@ class ReadAnswer(TypedDict):
 
 
 class ProposeAnswer(TypedDict):
-    """`state` is approved_pending when it waits for a person; `reasons` say why."""
+    """`state` is awaiting_approval when it waits for a person; `reasons` say why."""
 
     action_id: str
     state: ActionState

@@ -18,7 +18,7 @@ from postroom.store.ingestion_rules import version_of
 from postroom.switchboard.access import bound_identity
 from postroom.switchboard.problems import AccessRefused
 from postroom.switchboard.tools import connector_schemas as forms
-from postroom.switchboard.tools.ingest_calls import Call, until_left
+from postroom.switchboard.tools.ingest_calls import Call, caller_left
 from postroom.switchboard.tools.ingest_schemas import NoArguments
 
 
@@ -68,7 +68,7 @@ async def filters_export(call: Call, arguments: NoArguments) -> forms.FiltersExp
 
 async def requests(call: Call, arguments: forms.RequestsArguments) -> forms.RequestsAnswer:
     wait = timedelta(seconds=arguments.wait_s)
-    async with until_left(call, wait) as left:
+    async with caller_left(call, wait) as left:
         leased = await call.services.requests.next(_own(call), arguments.max, wait, left)
     return {"requests": [_leased(call, each) for each in leased]}
 
@@ -93,7 +93,7 @@ async def reply(call: Call, arguments: forms.ReplyArguments) -> forms.ReplyAnswe
 async def request(call: Call, arguments: forms.RequestArguments) -> forms.RequestAnswer:
     wait, given = timedelta(seconds=arguments.wait_s), arguments.model_dump(include={"message_ids", "query", "max"})
     asked = checked_arguments(arguments.kind, {name: value for name, value in given.items() if value is not None})
-    async with until_left(call, wait) as left:
+    async with caller_left(call, wait) as left:
         view = await call.services.requests.ask(arguments.endpoint_identity, arguments.kind, asked, wait, left)
     counts = {name: value for name, value in (view.result or {}).items() if isinstance(value, int | float)}
     return {

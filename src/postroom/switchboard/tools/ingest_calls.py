@@ -168,12 +168,12 @@ async def take_next(call: Call, arguments: forms.NextArguments) -> forms.NextAns
 async def _leased(call: Call, arguments: forms.NextArguments) -> list[Delivery]:
     """Lease messages; stop waiting when the caller leaves."""
     wait = timedelta(seconds=arguments.wait_s)
-    async with until_left(call, wait) as left:
+    async with caller_left(call, wait) as left:
         return await call.services.buffer.next(arguments.queue, arguments.max, wait, left)
 
 
 @contextlib.asynccontextmanager
-async def until_left(call: Call, wait: timedelta) -> AsyncGenerator[asyncio.Event]:
+async def caller_left(call: Call, wait: timedelta) -> AsyncGenerator[asyncio.Event]:
     """An event that is set when nobody waits for the answer to this long poll any more."""
     left = asyncio.Event()
     leaving = [asyncio.create_task(_set_when(end, left)) for end in call.ends] if wait else []

@@ -1,6 +1,5 @@
 """The arguments and answers of the tools, the validation of arguments, and their JSON Schemas."""
 
-import difflib
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast
@@ -13,6 +12,7 @@ from postroom.core.errors import BadInput
 from postroom.core.heartbeat import Heartbeat
 from postroom.core.queue.envelope import Envelope, Moment
 from postroom.core.strict import MOST_KEYS, shown_name
+from postroom.core.suggestions import did_you_mean
 from postroom.switchboard.problems import ProblemForm
 
 MOST_IN_BATCH = 100
@@ -268,9 +268,8 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
     field = ".".join(path) or "arguments"
     match first["type"]:
         case "extra_forbidden":
-            near = difflib.get_close_matches(path[-1], form.model_fields, n=1)
             takes = ", ".join(form.model_fields) or "no arguments"
-            remedy = f"did you mean {near[0]!r}?" if near else f"leave it out; {tool} takes {takes}"
+            remedy = did_you_mean(path[-1], form.model_fields, f"leave it out; {tool} takes {takes}")
             raise BadInput(field, f"is no argument of {tool}", remedy)
         case "missing":
             raise BadInput(field, "is missing", _described(form, field))

@@ -269,10 +269,10 @@ ALL_TOOLS = (
     Tool(
         "mail.propose_action",
         "Propose an action on a message",
-        "Proposes an action on a message. The same safety checks apply as to all actions: state approved_pending means "
-        "that it waits for a person's approval, which no tool can give; queued means that it will be carried out. The "
-        "error refused says why it is never done: protected mail, or forward, whose addresses come from the user "
-        "alone. Proposing the same again while it is open returns the first proposal.",
+        "Proposes an action on a message. The same safety checks apply as to all actions: state awaiting_approval "
+        "means that it waits for a person's approval, which no tool can give; queued means that it will be carried "
+        "out. The error refused says why it is never done: protected mail, or forward, whose addresses come from the "
+        "user alone. Proposing the same again while it is open returns the first proposal.",
         agent_forms.ProposeArguments,
         agent_forms.ProposeAnswer,
         ADDS_ONCE,

@@ -44,14 +44,14 @@ UPDATE credentials SET key_id = :key_id, sealed = :sealed, updated_at = :now
 WHERE account_id = :account_id AND field = :field AND sealed = :old_sealed RETURNING field
 
 -- name: select_credential(account_id, field)
-SELECT key_id, sealed FROM credentials WHERE account_id = :account_id AND field = :field
+SELECT key_id, sealed AS text FROM credentials WHERE account_id = :account_id AND field = :field
 
 -- name: delete_credentials(account_id)
 DELETE FROM credentials WHERE account_id = :account_id
 
 -- name: select_credentials_after(key_id, account_id, field, most)
 -- Those that another key sealed, in the order of the primary key.
-SELECT account_id, field, key_id, sealed FROM credentials
+SELECT account_id, field, key_id, sealed AS text FROM credentials
 WHERE key_id <> :key_id AND (account_id, field) > (:account_id, :field)
 ORDER BY account_id, field LIMIT :most
 
@@ -59,7 +59,7 @@ ORDER BY account_id, field LIMIT :most
 INSERT INTO secret_keys (id, first_used_at) VALUES (:id, :now) ON CONFLICT (id) DO NOTHING
 
 -- name: select_secret_keys()
-SELECT k.id, k.first_used_at, k.dropped_at, (SELECT count(*) FROM credentials c WHERE c.key_id = k.id)
+SELECT k.id, k.first_used_at, k.dropped_at, (SELECT count(*) FROM credentials c WHERE c.key_id = k.id) AS secrets
 FROM secret_keys k ORDER BY k.first_used_at DESC, k.id
 
 -- name: count_credentials_under(key_id)

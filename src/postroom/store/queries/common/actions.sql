@@ -16,7 +16,7 @@ VALUES (:id, :account_id, :message_id, :decision_id, :actor, :asked_by, :action_
 -- name: select_action(id)
 SELECT a.id, a.account_id, a.message_id, m.provider_message_id, a.action_type, a.parameters_json, a.state,
     a.pre_image_json, a.undo_hint_json, a.actor, COALESCE(a.approved_at, CASE a.actor WHEN 'user' THEN a.created_at
-        WHEN 'rule' THEN COALESCE(r.updated_at, a.created_at) END)
+        WHEN 'rule' THEN COALESCE(r.updated_at, a.created_at) END) AS asked_at
 FROM actions a JOIN messages m ON m.id = a.message_id
     LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN rules r ON r.id = d.rule_id
 WHERE a.id = :id
@@ -55,7 +55,7 @@ WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
 
 -- name: cancel_action(id, error, now)
 UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
-WHERE id = :id AND state IN ('queued', 'approved_pending', 'executing') RETURNING id
+WHERE id = :id AND state IN ('queued', 'awaiting_approval', 'executing') RETURNING id
 
 -- name: select_undo_of(action_id)
 SELECT a.id, a.state, a.job_id FROM action_links l JOIN actions a ON a.id = l.cause_action_id
@@ -80,7 +80,7 @@ WHERE message_id = :message_id AND action_hash = :action_hash AND state IN ('que
 -- name: cancel_waiting(message_id, error, now)
 -- What was decided about a message and waits for an answer; what people and agents asked for waits on.
 UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
-WHERE message_id = :message_id AND state = 'approved_pending' AND decision_id IS NOT NULL RETURNING id
+WHERE message_id = :message_id AND state = 'awaiting_approval' AND decision_id IS NOT NULL RETURNING id
 
 -- name: select_undoable(rule_name, account_id, batch_id, since, until, most)
 -- What was completed, can be reversed and was not, newest first.
@@ -101,7 +101,7 @@ SELECT a.id, a.account_id, a.message_id, a.decision_id, a.actor, a.asked_by, a.a
     a.action_hash, a.rationale, a.safety_json, a.undo_hint_json, a.error, a.approved_by, a.expires_at, a.executed_at,
     a.created_at, m.sender, m.subject, d.rule_name, d.source, d.confidence,
     (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
-        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of')
+        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of') AS undone
 FROM actions a JOIN messages m ON m.id = a.message_id LEFT JOIN decisions d ON d.id = a.decision_id
 WHERE (CAST(:account_id AS text) IS NULL OR CAST(a.account_id AS text) = CAST(:account_id AS text))
     AND (CAST(:state AS text) IS NULL OR a.state = :state)

@@ -1,14 +1,14 @@
 -- name: select_waiting(most)
 -- What expires first stands first.
-SELECT a.id, a.account_id, c.email, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
     m.headers_json, d.rule_name, d.confidence, d.model
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
     LEFT JOIN decisions d ON d.id = a.decision_id
-WHERE a.state = 'approved_pending' ORDER BY a.expires_at, a.id LIMIT :most
+WHERE a.state = 'awaiting_approval' ORDER BY a.expires_at, a.id LIMIT :most
 
 -- name: select_approval(id)
-SELECT a.id, a.account_id, c.email, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
     m.headers_json, d.rule_name, d.confidence, d.model
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
@@ -20,21 +20,21 @@ SELECT state FROM accounts WHERE id = :id
 
 -- name: approve_action(id, job_id, approved_by, now)
 UPDATE actions SET state = 'queued', job_id = :job_id, approved_by = :approved_by, approved_at = :now, updated_at = :now
-WHERE id = :id AND state = 'approved_pending'
+WHERE id = :id AND state = 'awaiting_approval'
 
 -- name: end_approval(id, state, error, now)
-UPDATE actions SET state = :state, error = :error, updated_at = :now WHERE id = :id AND state = 'approved_pending'
+UPDATE actions SET state = :state, error = :error, updated_at = :now WHERE id = :id AND state = 'awaiting_approval'
 
 -- name: expire_approvals(error, now)
 UPDATE actions SET state = 'expired', error = :error, updated_at = :now
-WHERE state = 'approved_pending' AND expires_at <= :now RETURNING id
+WHERE state = 'awaiting_approval' AND expires_at <= :now RETURNING id
 
 -- name: insert_notice(action_id, channel, reference, now)
 INSERT INTO approval_notices (action_id, channel, reference, sent_at) VALUES (:action_id, :channel, :reference, :now)
 ON CONFLICT (action_id, channel) DO NOTHING RETURNING channel
 
 -- name: select_notices(action_id)
-SELECT channel, reference, closed_at FROM approval_notices WHERE action_id = :action_id ORDER BY channel
+SELECT channel, reference, closed_at IS NULL AS is_open FROM approval_notices WHERE action_id = :action_id ORDER BY channel
 
 -- name: close_notice(action_id, channel, now)
 UPDATE approval_notices SET closed_at = :now
@@ -43,7 +43,7 @@ WHERE action_id = :action_id AND channel = :channel AND closed_at IS NULL RETURN
 -- name: select_answered(most)
 -- Open notices of what waits no longer, the oldest first.
 SELECT a.id, a.account_id FROM approval_notices n JOIN actions a ON a.id = n.action_id
-WHERE n.closed_at IS NULL AND a.state <> 'approved_pending'
+WHERE n.closed_at IS NULL AND a.state <> 'awaiting_approval'
 GROUP BY a.id, a.account_id ORDER BY min(n.sent_at), a.id LIMIT :most
 
 -- name: delete_old_slots(before)
@@ -61,5 +61,5 @@ SELECT 1 FROM approval_slots WHERE action_id = :action_id
 -- name: count_unasked()
 -- What waits for an answer and was told to nobody.
 SELECT a.action_type, count(*) FROM actions a
-WHERE a.state = 'approved_pending' AND NOT EXISTS (SELECT 1 FROM approval_notices n WHERE n.action_id = a.id)
+WHERE a.state = 'awaiting_approval' AND NOT EXISTS (SELECT 1 FROM approval_notices n WHERE n.action_id = a.id)
 GROUP BY a.action_type ORDER BY a.action_type

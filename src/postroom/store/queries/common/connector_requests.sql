@@ -30,7 +30,8 @@ UPDATE connector_requests SET state = 'queued', lease_token = NULL, lease_until 
 WHERE endpoint_identity = :endpoint_identity AND state = 'leased' AND lease_token = :lease_token RETURNING id
 
 -- name: select_request(id)
-SELECT id, endpoint_identity, kind, arguments_json, state, answer_json, error, created_at, expires_at, ended_at
+SELECT id, endpoint_identity, kind, arguments_json, state, answer_json AS result, error, created_at,
+    expires_at, ended_at
 FROM connector_requests WHERE id = :id
 
 -- name: prune_requests(before)

@@ -64,10 +64,10 @@ SELECT queue FROM queues WHERE queue IS NOT NULL
 SELECT 1 FROM inbox_queue WHERE state = 'waiting' AND queue = :queue LIMIT 1
 
 -- name: count_live()
-SELECT queue, tier, state, count(*), min(accepted_at) FROM inbox_queue GROUP BY queue, tier, state
+SELECT queue, tier, state, count(*) AS count, min(accepted_at) AS oldest FROM inbox_queue GROUP BY queue, tier, state
 
 -- name: peek_line(queue, tier, most)
-SELECT e.id, q.tier, q.state, q.attempts, q.accepted_at, e.kind, e.channel, e.envelope_json
+SELECT e.id AS message_id, q.tier, q.state, q.attempts, q.accepted_at, e.kind, e.channel, e.envelope_json
 FROM inbox_queue q JOIN envelopes e ON e.seq = q.seq
 WHERE q.seq IN (
     SELECT seq FROM inbox_queue WHERE state = 'waiting' AND queue = :queue AND tier = :tier ORDER BY seq LIMIT :most
@@ -94,7 +94,9 @@ UPDATE inbox_queue SET tier = :target WHERE seq IN (
 ) RETURNING seq
 
 -- name: sum_rollups(measure, since, until)
-SELECT hour, queue, name, endpoint_identity, bucket, sum(count), sum(total_ms) FROM rollups
+SELECT hour, queue, name, endpoint_identity, bucket, CAST(sum(count) AS bigint) AS count,
+    CAST(sum(total_ms) AS bigint) AS total_ms
+FROM rollups
 WHERE measure = :measure AND hour >= :since AND hour < :until
 GROUP BY hour, queue, name, endpoint_identity, bucket
 ORDER BY hour, queue, name, endpoint_identity, bucket

@@ -6,7 +6,7 @@ WHERE account_id = :account_id ORDER BY name, provider_label_id
 SELECT DISTINCT provider_label_id, name FROM labels
 
 -- name: select_all_labels()
-SELECT l.account_id, a.email, l.provider_label_id, l.name, l.kind, l.description, l.available_to_classifier
+SELECT l.account_id, a.email AS account, l.provider_label_id, l.name, l.kind, l.description, l.available_to_classifier
 FROM labels l JOIN accounts a ON a.id = l.account_id ORDER BY l.name, a.email, l.provider_label_id
 
 -- name: update_label(account_id, provider_label_id, description, available, now)

@@ -40,7 +40,8 @@ SELECT account_id, sender, labels_json FROM messages WHERE id = :id
 
 -- name: select_message(id)
 SELECT m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json, m.labels_json, m.body_text,
-    m.has_attachment, m.ingestion_tier, m.sent_at, m.deleted_at, t.provider_thread_id, a.email
+    m.has_attachment, m.ingestion_tier, m.sent_at, m.deleted_at IS NOT NULL AS is_gone, t.provider_thread_id,
+    a.email AS account_email
 FROM messages m JOIN threads t ON t.id = m.thread_id JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
 
 -- name: select_last_decision(message_id)
@@ -64,9 +65,10 @@ WHERE id = :id AND NOT EXISTS (SELECT 1 FROM messages o
 UPDATE messages SET deleted_at = :now, updated_at = :now WHERE id = :id AND deleted_at IS NULL
 
 -- name: select_feed(most)
-SELECT i.id, i.seq, i.accepted_at, i.tier, i.sender, m.subject,
-    CASE WHEN m.id IS NULL THEN i.envelope_json END, i.state, i.reason,
-    d.action_type, d.parameters_json, d.source, d.rule_name, d.rationale, a.state, a.error
+SELECT i.id AS inbox_id, i.seq, i.accepted_at, i.tier, i.sender, m.subject,
+    CASE WHEN m.id IS NULL THEN i.envelope_json END AS envelope_json, i.state, i.reason,
+    d.action_type, COALESCE(d.parameters_json, '{}') AS parameters_json, d.source, d.rule_name, d.rationale,
+    a.state AS action_state, a.error AS action_error
 FROM (SELECT * FROM inbox WHERE queue = 'email' AND copy_of IS NULL
     ORDER BY accepted_at DESC, seq DESC LIMIT :most) AS i
 LEFT JOIN messages m ON m.inbox_id = i.id

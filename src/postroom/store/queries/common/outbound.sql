@@ -27,8 +27,8 @@ UPDATE outbound SET state = 'queued', lease_token = NULL, lease_until = NULL, up
 WHERE state = 'sending' AND lease_until <= :now
 
 -- name: select_leased_deliveries(lease_token, lease_until)
-SELECT o.id, o.account_id, o.action_id, o.thread_id, o.attempts, o.draft_id, o.draft_message_id, o.created_at,
-    x.created_at, a.state
+SELECT o.id, o.account_id, o.action_id, o.thread_id, o.attempts, o.draft_id, o.draft_message_id,
+    o.created_at AS admitted_at, x.created_at AS asked_at, a.state AS account_state
 FROM outbound o JOIN accounts a ON a.id = o.account_id JOIN actions x ON x.id = o.action_id
 WHERE o.state = 'sending' AND o.lease_until = :lease_until AND o.lease_token = :lease_token ORDER BY o.not_before, o.id
 
@@ -86,9 +86,10 @@ WHERE state IN ('queued', 'deferred') AND not_before > :now AND account_id = :ac
 UPDATE actions SET error = :note, updated_at = :now WHERE id = :id AND state = 'executing'
 
 -- name: select_deliveries(id, state, most)
-SELECT o.id, o.account_id, a.email, a.state, o.action_id, o.kind, o.recipients_json, o.subject, o.state, o.attempts,
-    o.not_before, o.draft_id, o.sent_message_id, o.error, o.created_at, o.updated_at, o.ended_at,
-    (SELECT p.reason FROM pauses p WHERE p.scope IN ('all', CAST(o.account_id AS text)) ORDER BY p.scope DESC LIMIT 1)
+SELECT o.id, o.account_id, a.email AS account, a.state AS account_state, o.action_id, o.kind, o.recipients_json,
+    o.subject, o.state, o.attempts, o.not_before, o.draft_id, o.sent_message_id, o.error, o.created_at, o.updated_at,
+    o.ended_at, (SELECT p.reason FROM pauses p WHERE p.scope IN ('all', CAST(o.account_id AS text))
+        ORDER BY p.scope DESC LIMIT 1) AS paused
 FROM outbound o JOIN accounts a ON a.id = o.account_id
 WHERE (CAST(:id AS text) IS NULL OR CAST(o.id AS text) = CAST(:id AS text))
     AND (CAST(:state AS text) IS NULL OR o.state = :state)

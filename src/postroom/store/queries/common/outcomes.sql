@@ -1,29 +1,33 @@
 -- name: select_shadow_counts_of_rules()
 -- What each rule in shadow has decided as it stands now, and how the user then answered.
-SELECT r.id, count(*), COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0),
-    COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0)
+SELECT r.id, count(*) AS decisions,
+    CAST(COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS agreed,
+    CAST(COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS disagreed
 FROM rules r JOIN decisions d ON d.rule_id = r.id AND d.shadow AND d.created_at >= r.updated_at
 LEFT JOIN decision_outcomes o ON o.decision_id = d.id
 WHERE r.mode = 'shadow' AND r.enabled AND d.safety_json ->> 'shadow' = 'rule' GROUP BY r.id
 
 -- name: select_shadow_counts()
 -- The same of the categories, and of the model, that are in shadow now, since they are.
-SELECT s.kind, s.name, count(*), COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0),
-    COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0)
+SELECT s.kind, s.name, count(*) AS decisions,
+    CAST(COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS agreed,
+    CAST(COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS disagreed
 FROM shadows s JOIN decisions d ON d.shadow AND d.created_at >= s.since
     AND d.safety_json ->> 'shadow' = CASE s.kind WHEN 'category' THEN 'category:' || s.name ELSE s.kind END
 LEFT JOIN decision_outcomes o ON o.decision_id = d.id
 GROUP BY s.kind, s.name
 
 -- name: count_shadow(why, rule_id, since)
-SELECT count(*), COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0),
-    COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0)
+SELECT count(*) AS decisions,
+    CAST(COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS agreed,
+    CAST(COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS disagreed
 FROM decisions d LEFT JOIN decision_outcomes o ON o.decision_id = d.id
 WHERE d.shadow AND d.created_at >= :since AND d.safety_json ->> 'shadow' = :why
     AND (CAST(:rule_id AS text) IS NULL OR CAST(d.rule_id AS text) = CAST(:rule_id AS text))
 
 -- name: select_shadow_samples(why, rule_id, since, agreed, most)
-SELECT d.message_id, m.sender, m.subject, d.created_at, d.action_type, d.parameters_json, d.rule_name, o.what
+SELECT d.message_id, m.sender, m.subject, d.created_at AS decided_at, d.action_type AS action, d.parameters_json,
+    d.rule_name, o.what
 FROM decisions d JOIN decision_outcomes o ON o.decision_id = d.id JOIN messages m ON m.id = d.message_id
 WHERE d.shadow AND d.created_at >= :since AND o.agreed = :agreed AND d.safety_json ->> 'shadow' = :why
     AND (CAST(:rule_id AS text) IS NULL OR CAST(d.rule_id AS text) = CAST(:rule_id AS text))
@@ -44,13 +48,13 @@ WHERE proposals.state = 'open'
 SELECT count(*) FROM proposals WHERE state = 'open'
 
 -- name: select_proposals(state, most)
-SELECT p.id, p.account_id, a.email, p.rule_json, p.evidence_json, p.state, p.rule_id, p.created_at, p.updated_at
+SELECT p.id, p.account_id, a.email AS account, p.rule_json, p.evidence_json, p.state, p.rule_id, p.created_at, p.updated_at
 FROM proposals p JOIN accounts a ON a.id = p.account_id
 WHERE CAST(:state AS text) IS NULL OR p.state = :state
 ORDER BY p.created_at DESC, p.id DESC LIMIT :most
 
 -- name: select_proposal(id)
-SELECT p.id, p.account_id, a.email, p.rule_json, p.evidence_json, p.state, p.rule_id, p.created_at, p.updated_at
+SELECT p.id, p.account_id, a.email AS account, p.rule_json, p.evidence_json, p.state, p.rule_id, p.created_at, p.updated_at
 FROM proposals p JOIN accounts a ON a.id = p.account_id WHERE p.id = :id
 
 -- name: end_proposal(id, state, rule_id, now)

@@ -21,18 +21,18 @@ ON CONFLICT (account_id) DO UPDATE SET epoch = excluded.epoch, restored_at = exc
         THEN restore_checks.since ELSE excluded.since END
 
 -- name: select_pending_checks()
-SELECT r.account_id, a.state, r.epoch, r.since, r.restored_at
+SELECT r.account_id, a.state AS account_state, r.epoch, r.since, r.restored_at
 FROM restore_checks r JOIN accounts a ON a.id = r.account_id
 WHERE r.checked_at IS NULL AND a.state <> 'removed' ORDER BY r.account_id
 
 -- name: select_restore_check(account_id)
-SELECT since, restored_at, checked_at FROM restore_checks WHERE account_id = :account_id
+SELECT epoch, since, restored_at, checked_at FROM restore_checks WHERE account_id = :account_id
 
 -- name: finish_restore_check(account_id, now)
 UPDATE restore_checks SET checked_at = :now WHERE account_id = :account_id
 
 -- name: select_send_request(action_id)
-SELECT x.actor, x.created_at, COALESCE(d.generation, 1), m.sent_at
+SELECT x.actor, x.created_at AS asked_at, COALESCE(d.generation, 1) = 1 AS is_first_decision, m.sent_at AS received_at
 FROM actions x JOIN messages m ON m.id = x.message_id LEFT JOIN decisions d ON d.id = x.decision_id
 WHERE x.id = :action_id
 

@@ -17,18 +17,18 @@ SELECT id, name, scope, scope_ref, priority, conditions_json, action_type, param
 FROM rules WHERE enabled ORDER BY priority, id
 
 -- name: select_rules()
-SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, enabled,
-    disabled_reason, needs_approval, origin, version, created_at, updated_at
+SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
+    enabled, disabled_reason, needs_approval, origin, version, created_at, updated_at
 FROM rules ORDER BY priority, id
 
 -- name: select_rule_named(name)
-SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, enabled,
-    disabled_reason, needs_approval, origin, version, created_at, updated_at
+SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
+    enabled, disabled_reason, needs_approval, origin, version, created_at, updated_at
 FROM rules WHERE name = :name
 
 -- name: select_rule(id)
-SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, enabled,
-    disabled_reason, needs_approval, origin, version, created_at, updated_at
+SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
+    enabled, disabled_reason, needs_approval, origin, version, created_at, updated_at
 FROM rules WHERE id = :id
 
 -- name: count_rules()
@@ -58,11 +58,11 @@ WHERE id = :id AND updated_at = :seen_at RETURNING id
 DELETE FROM model_rules WHERE id = :id RETURNING id
 
 -- name: select_model_rules()
-SELECT id, name, scope, scope_ref, position, rule_text, mode, enabled, created_at, updated_at
+SELECT id, name, scope, scope_ref, position, rule_text AS text, mode, enabled, created_at, updated_at
 FROM model_rules ORDER BY position, id
 
 -- name: select_enabled_model_rules(account, domain, sender)
-SELECT id, name, scope, scope_ref, position, rule_text, mode, enabled, created_at, updated_at FROM model_rules
+SELECT id, name, scope, scope_ref, position, rule_text AS text, mode, enabled, created_at, updated_at FROM model_rules
 WHERE enabled AND (scope = 'global' OR (scope = 'account' AND scope_ref = :account)
     OR (scope = 'domain' AND scope_ref = :domain) OR (scope = 'sender' AND scope_ref = :sender))
 ORDER BY position, id

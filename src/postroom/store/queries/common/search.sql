@@ -11,8 +11,9 @@ UPDATE search_backlog SET below = :below
 DELETE FROM search_backlog
 
 -- name: select_mail(id)
-SELECT m.id, m.account_id, a.email, m.sender, m.subject, m.sent_at, m.labels_json, m.headers_json, m.ingestion_tier,
-    m.deleted_at, substr(m.body_text, 1, 20000), length(m.body_text)
+SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.headers_json,
+    m.ingestion_tier, m.deleted_at IS NOT NULL AS is_gone, substr(m.body_text, 1, 20000) AS text,
+    length(m.body_text) AS length
 FROM messages m JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
 
 -- name: select_account_of(message_id)
@@ -20,12 +21,12 @@ SELECT account_id FROM messages WHERE id = :message_id
 
 -- name: select_open_wishes(asked_by, most)
 SELECT id, state, action_hash, safety_json FROM actions
-WHERE asked_by = :asked_by AND state IN ('queued', 'approved_pending', 'executing') LIMIT :most
+WHERE asked_by = :asked_by AND state IN ('queued', 'awaiting_approval', 'executing') LIMIT :most
 
 -- name: select_undo_candidate(id)
-SELECT a.account_id, a.message_id, a.actor, a.action_type, a.state, a.undo_hint_json,
+SELECT a.account_id, a.message_id, a.actor, a.action_type, a.state, a.undo_hint_json AS hint,
     (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
-        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of'),
+        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of') AS undone,
     a.asked_by, a.approved_by
 FROM actions a WHERE a.id = :id
 
@@ -33,7 +34,7 @@ FROM actions a WHERE a.id = :id
 -- What was done for an asker without a person's yes.
 SELECT count(*) FROM actions
 WHERE asked_by = :asked_by AND created_at > :since AND approved_at IS NULL
-    AND state NOT IN ('approved_pending', 'rejected', 'expired')
+    AND state NOT IN ('awaiting_approval', 'rejected', 'expired')
 
 -- name: count_undone_by(actor, since)
 SELECT count(*) FROM audit

@@ -6,9 +6,10 @@ WITH page AS (
         AND (CAST(:account_id AS text) IS NULL OR CAST(m.account_id AS text) = CAST(:account_id AS text))
     ORDER BY m.accepted_seq, m.id LIMIT :most
 ), fitting AS (SELECT p.id, sum(p.size) OVER (ORDER BY p.seq, p.id) - p.size AS before FROM page p)
-SELECT m.accepted_seq, m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json,
-    COALESCE(m.arrival_labels_json, (SELECT r.labels_json FROM arrivals r WHERE r.message_id = m.id)),
-    CASE WHEN :with_body THEN m.body_text ELSE '' END, m.has_attachment, m.ingestion_tier, m.sent_at, m.created_at, a.email
+SELECT m.accepted_seq AS seq, m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json,
+    COALESCE(m.arrival_labels_json, (SELECT r.labels_json FROM arrivals r WHERE r.message_id = m.id)) AS labels_json,
+    CASE WHEN :with_body THEN m.body_text ELSE '' END AS body_text, m.has_attachment, m.ingestion_tier, m.sent_at,
+    m.created_at AS at, a.email AS account_email
 FROM fitting f JOIN messages m ON m.id = f.id JOIN accounts a ON a.id = m.account_id
 WHERE f.before < :most_text ORDER BY m.accepted_seq, m.id
 
@@ -19,8 +20,8 @@ WITH passed AS (
         AND (CAST(:account_id AS text) IS NULL OR CAST(m.account_id AS text) = CAST(:account_id AS text))
     ORDER BY m.accepted_seq DESC, m.id DESC LIMIT :most
 )
-SELECT (SELECT count(*) FROM passed), p.seq, p.id FROM passed p ORDER BY p.seq, p.id LIMIT 1
+SELECT (SELECT count(*) FROM passed) AS count, p.seq, p.id FROM passed p ORDER BY p.seq, p.id LIMIT 1
 
 -- name: select_call_cost(most)
-SELECT count(*), avg(c.cost_micros) FROM (SELECT cost_micros FROM model_calls WHERE state = 'answered'
+SELECT count(*) AS calls, CAST(avg(c.cost_micros) AS double precision) AS micros FROM (SELECT cost_micros FROM model_calls WHERE state = 'answered'
     ORDER BY day DESC, started_at DESC LIMIT :most) AS c

@@ -1,26 +1,27 @@
 -- name: select_hands_on(ids, since)
 -- What we do to these messages, have just done, or made them sleep by.
-SELECT a.message_id, a.action_type, a.executed_at, a.undo_hint_json FROM actions a
+SELECT a.message_id, a.action_type, a.executed_at, COALESCE(a.undo_hint_json, '{}') AS hint FROM actions a
 WHERE a.message_id = ANY(:ids::uuid[]) AND (a.state = 'executing'
     OR (a.state = 'completed' AND (a.executed_at > :since OR a.action_type = 'snooze')))
 
 -- name: select_decided(ids)
 -- Of the decisions that stand, and those made beside them in shadow: what was to be done, and what came of it.
 SELECT d.id, d.message_id, d.shadow, d.action_type, d.parameters_json, d.rule_name, r.conditions_json, r.priority,
-    a.executed_at, a.undo_hint_json
+    a.executed_at, COALESCE(a.undo_hint_json, '{}') AS hint
 FROM decisions d LEFT JOIN actions a ON a.decision_id = d.id AND a.state = 'completed' LEFT JOIN rules r ON r.id = d.rule_id
 WHERE d.message_id = ANY(:ids::uuid[]) AND d.action_type <> 'none'
     AND d.generation = (SELECT max(x.generation) FROM decisions x WHERE x.message_id = d.message_id AND NOT x.shadow)
 ORDER BY d.created_at, d.id
 
 -- name: select_origins(ids)
-SELECT id, account_id, sender, substring(sender FROM '[^@]*$'), list_id FROM messages WHERE id = ANY(:ids::uuid[])
+SELECT id, account_id, sender, substring(sender FROM '[^@]*$') AS domain, list_id FROM messages WHERE id = ANY(:ids::uuid[])
 
 -- name: select_same_origin(account_id, senders, domains, lists, since, most)
 -- Recent mail from any of these, and whether we have acted on it.
-SELECT m.id, m.sender, substring(m.sender FROM '[^@]*$'), m.list_id,
-    COALESCE(m.arrival_labels_json, (SELECT r.labels_json FROM arrivals r WHERE r.message_id = m.id)), m.labels_json, m.deleted_at,
-    EXISTS (SELECT 1 FROM actions a WHERE a.message_id = m.id AND a.state IN ('executing', 'completed'))
+SELECT m.id, m.sender, substring(m.sender FROM '[^@]*$') AS domain, m.list_id,
+    COALESCE(m.arrival_labels_json, (SELECT r.labels_json FROM arrivals r WHERE r.message_id = m.id)) AS arrived, m.labels_json,
+    m.deleted_at IS NOT NULL AS deleted,
+    EXISTS (SELECT 1 FROM actions a WHERE a.message_id = m.id AND a.state IN ('executing', 'completed')) AS touched
 FROM messages m WHERE m.id IN (
     SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND sender = ANY(:senders::text[])
         AND sent_at >= :since ORDER BY sent_at DESC LIMIT :most) AS s

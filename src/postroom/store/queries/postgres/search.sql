@@ -13,7 +13,8 @@ FROM json_array_elements(:rows::json) AS r(kept)
 WHERE m.id >= :lowest AND m.id < :below AND m.id = (r.kept ->> 0)::uuid AND m.words IS NULL
 
 -- name: search_words(words, accounts, labels, after, before, cursor_at, cursor_id, most)
-SELECT m.id, m.account_id, a.email, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet, substr(m.body_text, 1, 20000)
+SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
+    substr(m.body_text, 1, 20000) AS text
 FROM messages m JOIN accounts a ON a.id = m.account_id
 WHERE m.deleted_at IS NULL AND m.words IS NOT NULL AND m.words @@ to_tsquery('simple', :words) AND m.account_id = ANY(:accounts::uuid[])
     AND m.sent_at >= :after AND m.sent_at < :before AND (m.sent_at, m.id) < (:cursor_at, :cursor_id)
@@ -23,7 +24,8 @@ WHERE m.deleted_at IS NULL AND m.words IS NOT NULL AND m.words @@ to_tsquery('si
 ORDER BY m.sent_at DESC, m.id DESC LIMIT :most
 
 -- name: search_filters(accounts, labels, after, before, cursor_at, cursor_id, most)
-SELECT m.id, m.account_id, a.email, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet, substr(m.body_text, 1, 20000)
+SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
+    substr(m.body_text, 1, 20000) AS text
 FROM messages m JOIN accounts a ON a.id = m.account_id
 WHERE m.deleted_at IS NULL AND m.account_id = ANY(:accounts::uuid[])
     AND m.sent_at >= :after AND m.sent_at < :before AND (m.sent_at, m.id) < (:cursor_at, :cursor_id)

@@ -6,8 +6,9 @@ SELECT 1
 SELECT 1
 
 -- name: select_departing(rows)
-SELECT c.state, c.email, c.state_reason, j.cancel_requested, j.seq, o.id, a.state, a.approved_by, a.action_hash,
-    a.action_type, a.parameters_json, m.id, m.provider_message_id, m.sender, m.labels_json
+SELECT c.state AS account_state, c.email, c.state_reason, j.cancel_requested, j.seq AS job_seq, o.id AS delivery_id,
+    a.state AS action_state, a.approved_by, a.action_hash, a.action_type, a.parameters_json, m.id AS message_id,
+    m.provider_message_id, m.sender, m.labels_json
 FROM json_each(:rows) AS p
 LEFT JOIN accounts c ON c.id = p.value ->> 0
 LEFT JOIN jobs j ON j.seq = p.value ->> 1 AND j.attempts = p.value ->> 2 AND j.lease_token = p.value ->> 3

@@ -130,7 +130,7 @@ SELECT 1 WHERE :before IS NULL
 
 -- name: list_jobs(state, type, most)
 SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
-    (SELECT heartbeat_at FROM job_leases WHERE token = lease_token), created_at, updated_at, finished_at,
+    (SELECT heartbeat_at FROM job_leases WHERE token = lease_token) AS heartbeat_at, created_at, updated_at, finished_at,
     cancel_requested, parked_by
 FROM jobs
 WHERE (:state IS NULL OR state = :state) AND (:type IS NULL OR type = :type)
@@ -138,7 +138,7 @@ ORDER BY seq DESC LIMIT :most
 
 -- name: show_job(id)
 SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
-    (SELECT heartbeat_at FROM job_leases WHERE token = lease_token), created_at, updated_at, finished_at,
+    (SELECT heartbeat_at FROM job_leases WHERE token = lease_token) AS heartbeat_at, created_at, updated_at, finished_at,
     cancel_requested, parked_by
 FROM jobs WHERE id = :id
 
@@ -165,6 +165,6 @@ UPDATE actions INDEXED BY actions_live
 SET state = CASE ended.state WHEN 'canceled' THEN 'canceled' ELSE 'failed' END,
     error = COALESCE(ended.last_error, 'its job was ' || ended.state), updated_at = :now
 FROM jobs AS ended
-WHERE actions.state IN ('queued', 'approved_pending', 'executing') AND actions.state <> 'approved_pending'
+WHERE actions.state IN ('queued', 'awaiting_approval', 'executing') AND actions.state <> 'awaiting_approval'
     AND ended.id = actions.job_id AND ended.state IN ('failed', 'canceled')
 RETURNING actions.id

@@ -1,7 +1,7 @@
-"""Letters as bytes: what a correspondent's mail program would put on the wire.
+"""Builds sample mail as raw bytes, as a mail program would send it.
 
 The headers are written by hand around a body from `email`, because the library would turn every encoded word into
-UTF-8, and real mail is not so tidy.
+UTF-8, unlike real mail.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from email.utils import format_datetime
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody, or something, that writes mail."""
+    """A person or a service that sends mail."""
 
     name: str
     address: str
@@ -40,8 +40,8 @@ class Attachment:
 
 
 @dataclass(frozen=True)
-class Letter:
-    """A mail with where it goes and when it came."""
+class SampleMail:
+    """A raw mail with its labels and the time it was received."""
 
     raw: bytes
     labels: frozenset[str]
@@ -61,7 +61,7 @@ def write(
     attachments: Sequence[Attachment] = (),
     invitation: str = "",
 ) -> bytes:
-    """The raw mail."""
+    """Build the raw mail."""
     lines = {
         "From": sender.as_header(charset),
         "To": to.as_header(),
@@ -77,7 +77,7 @@ def write(
 def _body(
     text: str, html: str, charset: str, attachments: Sequence[Attachment], invitation: str, boundary: str
 ) -> bytes:
-    """The content with its own headers, in the form that it needs."""
+    """The body with its MIME headers."""
     body = EmailMessage(policy=policy.SMTP)
     body.set_content(text, charset=charset)
     if html:
@@ -98,5 +98,5 @@ def _boundary(message_id: str) -> str:
 
 
 def _word(text: str, charset: str) -> str:
-    """A header's text, as encoded words where it is not plain ASCII."""
+    """The text of a header, as encoded words unless it is plain ASCII."""
     return text if text.isascii() else Header(text, charset, maxlinelen=64).encode(linesep="\r\n")

@@ -1,4 +1,4 @@
-"""What runs in shadow: a rule, a category of mail, or the model. Begun, compared with what the user did, and ended."""
+"""Shadow mode of a rule, a category of mail, or the model: begin it, compare it with what the user did, end it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,16 +11,38 @@ from postroom.store.audit import Signature
 from postroom.store.engine.database import Database
 from postroom.store.protection import begin_shadow, end_shadow
 from postroom.store.rules import edit_rule, list_rules, load_rule
-from postroom.store.shadow_reports import ShadowReport, Tally, Whose, shadow_report, shadow_tallies, standing_shadows
+from postroom.store.shadow_reports import (
+    ShadowReport,
+    ShadowSample,
+    Tally,
+    Whose,
+    shadow_report,
+    shadow_tallies,
+    standing_shadows,
+)
+
+__all__ = [
+    "LONG_AGO",
+    "EndedShadow",
+    "ShadowSample",
+    "ShadowScope",
+    "ShadowStatus",
+    "Tally",
+    "begin",
+    "doubts",
+    "end",
+    "in_shadow_now",
+    "report_on",
+]
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-# Less than this proves little, and less often right than this is worse than to ask.
+# Fewer comparisons prove little; a lower precision is worse than asking for approval.
 ENOUGH_JUDGED = 20
 RIGHT_ENOUGH = 0.95
 
 
 class ShadowScope(NamedTuple):
-    """What is in shadow, or is to be. The model has no name."""
+    """A rule, a category, or the model, which has no name."""
 
     kind: Literal["rule", "category", "model"]
     name: str = ""
@@ -31,7 +53,7 @@ class ShadowScope(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShadowStatus:
-    """Something in shadow, since when (rules: since they were last changed), and how it does."""
+    """Something in shadow, since when (rules: since their last change), and its results so far."""
 
     kind: str
     name: str
@@ -39,8 +61,15 @@ class ShadowStatus:
     tally: Tally
 
 
+class EndedShadow(NamedTuple):
+    """Whether it was in shadow, and why it may be too early to let it act."""
+
+    ended: bool
+    doubts: Sequence[str]
+
+
 async def in_shadow_now(database: Database) -> list[ShadowStatus]:
-    """Rules, then categories, then the model."""
+    """Everything in shadow: rules, then categories, then the model."""
     by_rule, others = await database.run(shadow_tallies())
     rules = [view for view in await database.run(list_rules()) if view.mode == "shadow" and view.enabled]
     found = [ShadowStatus("rule", view.name, view.updated_at, by_rule.get(view.id, Tally())) for view in rules]
@@ -50,13 +79,15 @@ async def in_shadow_now(database: Database) -> list[ShadowStatus]:
 
 
 async def begin(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> bool:
-    """From here on it decides and touches nothing. False when it was in shadow already."""
+    """Put it in shadow: it decides, but nothing is touched. False when it was in shadow already."""
     return await _switch(database, what, True, signed, now)
 
 
-async def end(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> bool:
-    """From here on its decisions count. False when it was not in shadow."""
-    return await _switch(database, what, False, signed, now)
+async def end(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> EndedShadow:
+    """Take it out of shadow: its decisions take effect."""
+    report = await report_on(database, what, samples=0)
+    ended = await _switch(database, what, False, signed, now)
+    return EndedShadow(ended, doubts(report.tally) if ended else ())
 
 
 async def _switch(database: Database, what: ShadowScope, shadow: bool, signed: Signature, now: datetime) -> bool:
@@ -78,8 +109,8 @@ async def _switch(database: Database, what: ShadowScope, shadow: bool, signed: S
 async def report_on(
     database: Database, what: ShadowScope, since: datetime = LONG_AGO, samples: int = 5
 ) -> ShadowReport:
-    """What it decided in shadow, and how the user answered. While it is in shadow, only what it decided as it is now
-    says something: nothing from before a rule was last changed, or from an earlier time in shadow."""
+    """Its decisions in shadow, and what the user did. While it is in shadow, only decisions in its present form count:
+    none from before a rule was last changed, or from an earlier time in shadow."""
     match what.kind:
         case "rule":
             view = await database.run(load_rule(what.name))
@@ -101,7 +132,7 @@ async def _since(database: Database, kind: str, name: str) -> datetime:
 
 
 def doubts(tally: Tally) -> Sequence[str]:
-    """Why it may be too early to let it act."""
+    """Reasons why it may be too early to take it out of shadow."""
     found: list[str] = []
     if tally.judged < ENOUGH_JUDGED:
         found.append(

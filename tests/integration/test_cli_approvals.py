@@ -76,7 +76,7 @@ def test_the_exact_action_is_shown_and_confirmed_before_it_is_approved(
     assert "please look" in shell.out
     assert "Do this? [y/N]" in shell.out
     assert "\x1b" not in shell.out
-    assert states(shell) == ["approved_pending"]
+    assert states(shell) == ["awaiting_approval"]
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert shell("approvals", "approve", waiting) == 0
     assert states(shell) == ["queued"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from postroom.cli.preview import Previewed, look_at
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
+from postroom.manage.preview import Previewed, look_at
 from support.mutations import mutated
 from support.processor_time import MILLION, within_turns
 from support.scale import scale

@@ -1,0 +1,114 @@
+"""Rows read into classes by the names of their columns, the same whichever database holds them.
+
+A field takes the column of its name, decoded as its type says: ids, times, truth values and enums as such, mappings
+and collections from JSON. The name of a JSON column may end in `_json`. A field that is a class of fields itself takes
+them from the same row; if it may be None, it is where its first column is. Where a row has no such column, the value is
+given by name, or is the default.
+
+    @dataclass(frozen=True, slots=True)
+    class Pause:
+        scope: str
+        since: datetime
+
+    pauses = read_rows(Pause, (yield sql("select_pauses")))
+"""
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from operator import itemgetter
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from postroom.store.engine.codecs import as_time, as_uuid, from_json
+from postroom.store.engine.database import Rows
+
+T = TypeVar("T")
+
+Row = Sequence[Any]
+Decode = Callable[[Any], Any]
+_UNIONS = (Union, types.UnionType)
+_DECODERS: dict[Any, Decode] = {UUID: as_uuid, datetime: as_time, bool: bool}
+
+
+def read_rows(kind: type[T], rows: Rows, /, **given: Any) -> list[T]:
+    """Every row as an object of this class."""
+    if not rows:
+        return []
+    read = _reader(kind, rows.columns, frozenset(given))
+    return [read(row, **given) for row in rows]
+
+
+def read_first(kind: type[T], rows: Rows, /, **given: Any) -> T | None:
+    """The first row as an object of this class, or None without rows."""
+    return _reader(kind, rows.columns, frozenset(given))(rows[0], **given) if rows else None
+
+
+def read_row(kind: type[T], row: Mapping[str, Any], /, **given: Any) -> T:
+    """One row of `Rows.by_name` as an object of this class."""
+    return _reader(kind, tuple(row), frozenset(given))(tuple(row.values()), **given)
+
+
+@cache
+def _reader(kind: type[Any], columns: tuple[str, ...], given: frozenset[str] = frozenset()) -> Callable[..., Any]:
+    """Makes an object of a row with these columns."""
+    hints = get_type_hints(kind)
+    takes = {name: _take(hints[name], name, columns) for name in _fields(kind) if name not in given}
+    missing = [name for name, take in takes.items() if take is None and not _fields(kind)[name]]
+    if missing:
+        raise LookupError(f"{kind.__name__}.{missing[0]} has no column among {', '.join(columns)}")
+    present = [(name, take) for name, take in takes.items() if take is not None]
+
+    def read(row: Row, **given: Any) -> Any:
+        return kind(**{name: take(row) for name, take in present}, **given)
+
+    return read
+
+
+def _has_fields(hint: Any) -> bool:
+    return is_dataclass(hint) or hasattr(hint, "_fields")
+
+
+def _fields(kind: type[Any]) -> Mapping[str, bool]:
+    """The names of its fields, and whether each has a default."""
+    if is_dataclass(kind):
+        return {each.name: each.default is not MISSING or each.default_factory is not MISSING for each in fields(kind)}
+    return {name: name in kind._field_defaults for name in kind._fields}
+
+
+def _take(hint: Any, name: str, columns: tuple[str, ...]) -> Callable[[Row], Any] | None:
+    """Takes the value of one field from a row; None where the row has none."""
+    if get_origin(hint) in _UNIONS and _has_fields(part := get_args(hint)[0]):
+        read, first = _reader(part, columns), columns.index(next(iter(_fields(part))))
+        return lambda row: None if row[first] is None else read(row)
+    if _has_fields(hint):
+        return _reader(hint, columns)
+    column = name if name in columns else f"{name}_json"
+    if column not in columns:
+        return None
+    place, decode = columns.index(column), _decoder(hint)
+    return itemgetter(place) if decode is None else lambda row: decode(row[place])
+
+
+def _decoder(hint: Any) -> Decode | None:
+    """Decodes a value of this type, which a database may hold as something else."""
+    origin, arguments = get_origin(hint) or hint, get_args(hint)
+    if origin in _UNIONS:
+        decode = _decoder(next(each for each in arguments if each is not types.NoneType))
+        return None if decode is None else lambda value: None if value is None else decode(value)
+    if isinstance(origin, type) and issubclass(origin, Enum):
+        return origin
+    if origin in (frozenset, tuple):
+        collect = _collector(hint)
+        return lambda text: collect(from_json(text))
+    return from_json if origin in (dict, list, Mapping, Sequence) else _DECODERS.get(origin)
+
+
+def _collector(hint: Any) -> Decode:
+    """Gives a list from JSON the form of its type, a tuple or a set of whatever it is made of."""
+    collect, inner = cast("Decode", get_origin(hint)), get_args(hint)[0]
+    item = _collector(inner) if get_origin(inner) in (frozenset, tuple) else _DECODERS.get(inner)
+    return lambda values: collect(values if item is None else map(item, values))
