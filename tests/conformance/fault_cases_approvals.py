@@ -9,7 +9,7 @@ from conformance.fault_cases_inbox import ENDPOINT
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_mail import _store_as
 from conformance.fault_cases_registry import signed
-from postroom.core.actions.action import action_hash
+from postroom.core.actions.action import ActionType, Actor, action_hash
 from postroom.store import actions, approvals, decisions, mail
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
@@ -18,7 +18,7 @@ LIFE = timedelta(hours=24)
 
 
 async def pending(
-    desk: Desk, action: str = "trash", parameters: dict[str, Any] | None = None, actor: str = "agent"
+    desk: Desk, action: ActionType = "trash", parameters: dict[str, Any] | None = None, actor: Actor = "agent"
 ) -> UUID:
     """An action on a stored message, always the same one, which waits for its approval; its id."""
     message_id, wanted = await _stored(desk), parameters or {}

@@ -9,6 +9,7 @@ from conformance.fault_cases_inbox import leased_mail
 from conformance.fault_cases_jobs import Case
 from conformance.fault_cases_mail import keep_account
 from conformance.fault_cases_registry import signed
+from postroom.core.actions.action import ActionType
 from postroom.core.jobs.job import Job
 from postroom.core.mail.message import read_mail
 from postroom.store import actions, decisions, mail, outbound, outbound_answers
@@ -41,7 +42,7 @@ async def stored(desk: Desk) -> About:
 
 
 async def sending_job(
-    desk: Desk, action: str = "auto_reply", about: About | None = None, to: str = SENDER
+    desk: Desk, action: ActionType = "auto_reply", about: About | None = None, to: str = SENDER
 ) -> tuple[Job, NewDelivery]:
     """A claimed job whose action is being carried out, and the mail it is to admit."""
     account_id, message_id = about or await stored(desk)
@@ -57,14 +58,16 @@ async def sending_job(
     )
 
 
-async def admitted(desk: Desk, action: str = "auto_reply", about: About | None = None, to: str = SENDER) -> NewDelivery:
+async def admitted(
+    desk: Desk, action: ActionType = "auto_reply", about: About | None = None, to: str = SENDER
+) -> NewDelivery:
     job, new = await sending_job(desk, action, about, to)
     guard = NOBODY._replace(once_since=desk.clock() - timedelta(days=7)) if action == "auto_reply" else NOBODY
     assert await desk.database.run(outbound.admit_delivery(job, new, guard, desk.clock())) is None
     return new
 
 
-async def leased_delivery(desk: Desk, action: str = "auto_reply") -> LeasedDelivery:
+async def leased_delivery(desk: Desk, action: ActionType = "auto_reply") -> LeasedDelivery:
     await admitted(desk, action)
     (leased,) = await lease(desk)
     return leased

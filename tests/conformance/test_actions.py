@@ -9,6 +9,7 @@ from conformance.action_desk import ARRIVED, CAP, OTHERS, ActionDesk, Waiting
 from conformance.desk import Desk
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
+from postroom.core.actions.action import ActionType
 from postroom.core.actions.undo import no_way_back
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.handlers.action_gmail import is_the_end
@@ -129,7 +130,7 @@ async def test_the_pause_of_one_account_does_not_hold_up_another(office: ActionD
 
 @pytest.mark.parametrize("kind", ["delete", "forward", "auto_reply"])
 async def test_of_what_cannot_be_undone_no_more_begins_in_an_hour_than_the_cap_allows(
-    office: ActionDesk, kind: str
+    office: ActionDesk, kind: ActionType
 ) -> None:
     begun = [await office.begun(kind) for _ in range(CAP)]
     one_more, harmless = await office.waiting(kind), await office.waiting("trash")

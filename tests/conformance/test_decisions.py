@@ -8,10 +8,11 @@ import pytest
 from conformance.action_desk import ActionDesk, Stored, Waiting, decision_about
 from conformance.desk import Desk
 from conformance.mailroom import Letter, Mailroom
-from postroom.core.actions.action import LabelChange
+from postroom.core.actions.action import DecidedType, LabelChange
 from postroom.core.actions.undo import no_way_back, undo_hint
 from postroom.core.errors import ConstraintBroken
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.lifecycle import ActionState
 from postroom.core.rules.draft import RuleDraft
 from postroom.handlers.classify import Classify, decide_again
 from postroom.jobs.run import JobRun
@@ -44,7 +45,7 @@ async def test_there_is_one_decision_of_a_generation_and_the_second_leaves_no_tr
     assert [each.id for each in await office.views()] == [action.id]
 
 
-async def decided(office: ActionDesk, before: Stored, generation: int, kind: str, state: str) -> UUID:
+async def decided(office: ActionDesk, before: Stored, generation: int, kind: DecidedType, state: ActionState) -> UUID:
     """Decides about the message anew, by a job of its own; returns the id that its action would have."""
     decision = decision_about(before.account_id, before.message_id, kind, generation=generation)
     follow_up, now = office.desk.new(), office.desk.clock()
@@ -58,7 +59,7 @@ async def decided(office: ActionDesk, before: Stored, generation: int, kind: str
 @pytest.mark.parametrize("kind", ["delete", "forward", "auto_reply"])
 @pytest.mark.parametrize("moment", ["on its way", "under way", "done"])
 async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided_about_anew(
-    office: ActionDesk, kind: str, moment: str
+    office: ActionDesk, kind: DecidedType, moment: str
 ) -> None:
     stored = await office.stored()
     first = Waiting(await decided(office, stored, 1, kind, "queued"), *stored[:2], await office.desk.claim_one())
@@ -77,7 +78,7 @@ async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided
 
 @pytest.mark.parametrize(("kind", "ended"), [("archive", False), ("forward", True)])
 async def test_what_can_be_undone_or_was_never_done_is_done_when_a_message_is_decided_about_anew(
-    office: ActionDesk, kind: str, ended: bool
+    office: ActionDesk, kind: DecidedType, ended: bool
 ) -> None:
     stored = await office.stored()
     first = Waiting(await decided(office, stored, 1, kind, "queued"), *stored[:2], await office.desk.claim_one())

@@ -22,7 +22,7 @@ from postroom.act.executor import Executor
 from postroom.act.undo import UndoService, undo_job
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import Permit
-from postroom.core.actions.safety import Policy
+from postroom.core.actions.safety import Policy, ProtectedKind
 from postroom.core.actions.undo import why_not
 from postroom.core.errors import PostroomError
 from postroom.core.jobs.job import Job
@@ -173,7 +173,7 @@ class Hands:
         label = self.gmail.labels.named(name)
         return "none" if label is None else label.id
 
-    async def protect(self, kind: protection.ProtectedKind, value: str) -> None:
+    async def protect(self, kind: ProtectedKind, value: str) -> None:
         signed = Signature(new_id(), "test", "admin")
         await self.database.run(protection.protect(kind, value, "", signed, self.clock()))
 

@@ -17,6 +17,7 @@ from postroom.act.discord import DiscordChannel, DiscordTerms
 from postroom.act.discord_bot import DiscordBot
 from postroom.act.discord_buttons import ButtonIds
 from postroom.act.discord_library import point_at
+from postroom.core.actions.action import ActionType
 from postroom.core.errors import Fatal, KeyMissing, Retryable
 from postroom.store import approvals
 from postroom.store.engine.database import Database
@@ -36,7 +37,7 @@ class Room:
     discord: DiscordApi
     channel: DiscordChannel
 
-    async def asked(self, action: str = "trash", parameters: dict[str, Any] | None = None) -> tuple[UUID, str]:
+    async def asked(self, action: ActionType = "trash", parameters: dict[str, Any] | None = None) -> tuple[UUID, str]:
         """The ids of an action that waits, and of the message that asks."""
         id = await pending(self.desk, action, parameters, actor="rule")
         await self.desk.notify(id, [self.channel])

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import ManualClock
 from integration.model_desk import ModelDesk, opened_model_desk
-from postroom.core.actions.action import check_parameters
+from postroom.core.actions.action import ActionType, check_parameters
 from postroom.core.actions.safety import Policy, Proposed, SafetyFacts, rule_on
 from postroom.core.errors import BadModelAnswer
 from postroom.core.rules.model_decision import MODEL_ACTIONS, ModelDecision
@@ -88,7 +88,7 @@ async def test_what_no_mail_can_have_done(desk: ModelDesk, body: str) -> None:
 
 @pytest.mark.parametrize(("body", "action"), POSSIBLE)
 async def test_what_a_mail_can_have_decided_still_meets_the_safety_rules(
-    desk: ModelDesk, body: str, action: str
+    desk: ModelDesk, body: str, action: ActionType
 ) -> None:
     decision = await decided(desk, body)
     assert decision is not None

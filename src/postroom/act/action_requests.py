@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import action_hash, check_parameters
+from postroom.core.actions.action import Actor, action_hash, check_parameters, known_action
 from postroom.core.actions.safety import Policy, Proposed, Ruling, rule_on
 from postroom.core.actions.snooze import wake_time
 from postroom.core.errors import SafetyRefused
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import ACTION_GMAIL, APPROVAL_NOTIFY, Catalogue
+from postroom.core.lifecycle import ActionState
 from postroom.core.mail.label_names import looks_like
 from postroom.store import action_requests as wishes
 from postroom.store import decisions
@@ -34,7 +35,7 @@ class RequestedAction:
     """What became of a wish."""
 
     action_id: UUID
-    state: str
+    state: ActionState
     ruling: Ruling
 
 
@@ -89,9 +90,10 @@ class ActionRequests:
 
     async def _weighed(self, wanted: "_Wanted", hour_is_used: bool = False) -> tuple[wishes.Recorded, Ruling]:
         """What would be recorded, and why. `hour_is_used`: as if the agent had used its share of the hour."""
-        check_parameters(wanted.action_type, wanted.parameters)
+        action_type = known_action(wanted.action_type)
+        check_parameters(action_type, wanted.parameters)
         now = self.clock()
-        if wanted.action_type == "snooze":
+        if action_type == "snooze":
             wake_time(wanted.parameters, now)
         message = await self.database.run(load_message(wanted.message_id))
         around = surroundings(message, await self.database.run(restraints(message.account_id, now)))
@@ -99,7 +101,7 @@ class ActionRequests:
             new_label = await self._new_label(message.account_id, wanted)
             done = self.policy.agent_hourly_cap if hour_is_used else 0
             around = replace(around, new_label=new_label, agent_actions_this_hour=done)
-        proposed = Proposed(wanted.action_type, wanted.parameters, 1.0, wanted.source)
+        proposed = Proposed(action_type, wanted.parameters, 1.0, wanted.source)
         ruling = rule_on(proposed, around, self.policy)
         if ruling.verdict == "refuse":
             raise SafetyRefused(f"{wanted.action_type} is not done: {'; '.join(ruling.reasons)}")
@@ -108,7 +110,7 @@ class ActionRequests:
             message.account_id,
             message.id,
             "none",
-            wanted.action_type,
+            action_type,
             wanted.parameters,
             1.0,
             wanted.why,
@@ -149,7 +151,7 @@ def next_of(
     catalogue: Catalogue,
     wish: decisions.Decision,
     ruling: Ruling,
-    actor: str,
+    actor: Actor,
     now: datetime,
     approval_time: timedelta,
     priority: int,

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 from uuid import UUID
 
 from postroom.act.labels import LabelFinder
@@ -48,8 +48,13 @@ class Executor:
                     return await self._snooze(mailbox, job, action)
                 case "forward" | "auto_reply":
                     return store.hand_over_action(job, action.id, self._sending(action, job), self.clock())
-                case _:
+                case (
+                    "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar"
+                    | "trash" | "restore"
+                ):  # fmt: skip
                     return await self._relabel(mailbox, job, action)
+                case _:
+                    assert_never(action.action_type)
         except BadInput as error:
             raise Fatal(str(error)) from None
 

@@ -4,7 +4,7 @@ import contextlib
 import webbrowser
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, assert_never, cast
 
 import typer
 
@@ -267,8 +267,10 @@ def _not_in_use(account: "AccountView") -> str:
             return "is paused"
         case "removed":
             return "was removed"
-        case _:
+        case "active" | "needs_consent":
             return "has lost its consent" if mending is None else f"cannot be used: {mending.problem}"
+        case _:
+            assert_never(account.state)
 
 
 def _use_again(account: "AccountView") -> str:

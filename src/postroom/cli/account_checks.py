@@ -5,7 +5,7 @@ import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 from urllib.parse import urlsplit
 
 from postroom.cli.checks import Check, judged
@@ -22,6 +22,7 @@ from postroom.core.mail.account_repair import (
 from postroom.core.mail.accounts import gmail_endpoint
 
 if TYPE_CHECKING:
+    from postroom.core.actions.action import DecidedType
     from postroom.core.rules.rule import Rule
     from postroom.gmail.scopes import Level
     from postroom.settings.reading import Settings
@@ -152,7 +153,7 @@ def _state_of(account: "AccountView", client_id: str | None, now: datetime) -> C
     return Check(name, "ok", f"{email}: in use" if level is None else f"{email}: in use, level {level}")
 
 
-def level_needed(action: str) -> "Level":
+def level_needed(action: "DecidedType") -> "Level":
     """The least that the owner must have agreed to before this may be done."""
     match action:
         case "none":
@@ -161,8 +162,13 @@ def level_needed(action: str) -> "Level":
             return "send"
         case "delete":
             return "full"
-        case _:
+        case (
+            "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar" | "trash"
+            | "restore" | "snooze"
+        ):  # fmt: skip
             return "organise"
+        case _:
+            assert_never(action)
 
 
 def _levels_of(account: "AccountView", scopes: Collection[str], rules: Sequence["Rule"]) -> list[Check]:

@@ -33,6 +33,7 @@ from postroom.core.errors import (
     Parked,
     Retryable,
 )
+from postroom.core.lifecycle import ModelCallState
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.rules.model_decision import ModelDecision, decision_schema, read_decision
 from postroom.decide.model_prices import Prices, most_tokens, prices_of
@@ -212,7 +213,9 @@ class Model:
             return str(failed.error)
         raise failed.error from None
 
-    def _paid(self, reply: Reply, state: str, prices: Prices, began: float, error: str | None = None) -> CallEnd:
+    def _paid(
+        self, reply: Reply, state: ModelCallState, prices: Prices, began: float, error: str | None = None
+    ) -> CallEnd:
         """A server that counts nothing has used nobody knows what: then what was reserved counts."""
         counted = reply.input_tokens > 0 or reply.output_tokens > 0
         cost = prices.cost(reply.input_tokens, reply.output_tokens) if counted else None

@@ -12,11 +12,12 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID, uuid5
 
-from postroom.core.actions.action import action_hash
+from postroom.core.actions.action import ActionType, Actor, action_hash
 from postroom.core.actions.safety import Policy, Proposed, Source, rule_on
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import APPROVAL_NOTIFY
+from postroom.core.lifecycle import ActionState
 from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.store.audit import Signature, auditing
 from postroom.store.decisions import CHANNEL
@@ -45,11 +46,11 @@ class Approval:
     account_id: UUID
     account: str
     message_id: UUID
-    actor: str
+    actor: Actor
     asked_by: str | None
-    action_type: str
+    action_type: ActionType
     parameters: Mapping[str, Any]
-    state: str
+    state: ActionState
     action_hash: str
     rationale: str
     reasons: tuple[str, ...]
@@ -73,7 +74,7 @@ class Approval:
 class AnsweredApproval(NamedTuple):
     """What became of an action by an answer, and why when that is not what was answered."""
 
-    state: str
+    state: ActionState
     reason: str | None = None
 
 
@@ -88,10 +89,10 @@ class Notice(NamedTuple):
 class _Pending(NamedTuple):
     account_id: UUID
     message_id: UUID
-    actor: str
-    action_type: str
+    actor: Actor
+    action_type: ActionType
     parameters: Mapping[str, Any]
-    state: str
+    state: ActionState
     action_hash: str
     approved_by: str | None
     error: str | None
@@ -254,7 +255,7 @@ def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
     return "; ".join(ruling.reasons) if ruling.verdict == "refuse" else None
 
 
-def _ending(id: UUID, state: str, reason: str, signed: Signature, now: datetime) -> Script[AnsweredApproval]:
+def _ending(id: UUID, state: ActionState, reason: str, signed: Signature, now: datetime) -> Script[AnsweredApproval]:
     yield sql("end_approval", id, state, reason, now)
     names = {"rejected": "approval.reject", "expired": "approval.expire", "canceled": "approval.cancel"}
     entry = signed.under(names[state], "action", str(id), before={"state": WAITING}, after={"state": state})

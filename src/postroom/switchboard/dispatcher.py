@@ -29,6 +29,7 @@ from postroom.core.errors import (
 )
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
+from postroom.core.lifecycle import InboxState
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL, Policy
 from postroom.store import decisions, inbox, jobs, mail
@@ -206,7 +207,7 @@ class Dispatcher:
         else:
             self._count_end(message, "failed")
 
-    def _count_end(self, message: inbox.LeasedMessage, state: str) -> None:
+    def _count_end(self, message: inbox.LeasedMessage, state: InboxState) -> None:
         ended = inbox.EndedMessage(message.queue, message.tier, message.accepted_at, state)
         self._buffer.count_ends([ended], self._clock())
 

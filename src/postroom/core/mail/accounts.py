@@ -1,11 +1,13 @@
 """What an account is called: its address in one spelling, and the key under which its jobs wait."""
 
 import re
+from typing import Literal
 from uuid import UUID
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
 
+Provider = Literal["gmail", "imap"]
 LONGEST_ADDRESS = 320
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 

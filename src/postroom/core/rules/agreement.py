@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from postroom.core.actions.action import DecidedType
+
 # A user cannot have answered sooner: what is told of so soon was on its way when the action was done.
 SETTLING = timedelta(seconds=10)
 # What is changed later than this is no answer to an action any more: the user is done with the message.
@@ -110,7 +112,7 @@ def _kept(moved: OwnerLabelChange, own_labels: Collection[str]) -> str | None:
 class PastAction:
     """An action of ours on a message: under way without `executed_at`, else with the hint of how it is undone."""
 
-    action_type: str
+    action_type: DecidedType
     executed_at: datetime | None
     hint: Mapping[str, Any]
 
