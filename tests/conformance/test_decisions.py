@@ -14,10 +14,11 @@ from postroom.core.errors import ConstraintBroken
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import ActionState
 from postroom.core.rules.draft import RuleDraft
-from postroom.handlers.classify import Classify, decide_again
+from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
 from postroom.store import actions, decisions, rules, undos
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import decide_again
 from postroom.store.rollups import hourly
 from support.gates import LASTING
 

@@ -12,7 +12,7 @@ from conformance.action_desk import ARRIVED, CAP, OTHERS, ActionDesk, Waiting
 from conformance.desk import Desk
 from conformance.dump import dump
 from conformance.fault_cases_registry import signed
-from postroom.act.undo import UndoService, undo_job
+from postroom.act.undo import UndoService
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.undo import no_way_back
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
@@ -24,6 +24,7 @@ from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses, undos
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import undo_job
 from support.gates import LASTING
 
 PUT_BACK = no_way_back("apply_label")

@@ -19,7 +19,7 @@ from postroom.act.action_requests import ActionRequests
 from postroom.act.agents import Agents
 from postroom.act.approvals import Approvals
 from postroom.act.executor import Executor
-from postroom.act.undo import UndoService, undo_job
+from postroom.act.undo import UndoService
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Policy, ProtectedKind
@@ -32,7 +32,7 @@ from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.approval_notify import ApprovalNotify
-from postroom.handlers.classify import Classify, decide_again
+from postroom.handlers.classify import Classify
 from postroom.handlers.labels_sync import LabelsSyncGmail
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
@@ -42,6 +42,7 @@ from postroom.store import actions, approvals, decisions, jobs, labels, mail, pr
 from postroom.store.audit import Signature
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import decide_again, undo_job
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.rules import NewRule, add_rules
 from postroom_sandbox.emulator import Emulator

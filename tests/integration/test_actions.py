@@ -14,7 +14,6 @@ import pytest
 
 from integration.product import Product, letter, running_product
 from postroom.act.action_requests import ActionRequests
-from postroom.act.undo import undo_job
 from postroom.act.undo_many import MOST, undo_these
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import BadInput, Refused
@@ -26,6 +25,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
+from postroom.store.job_builders import undo_job
 from postroom.store.new_jobs import new_job
 from postroom_sandbox.faults import Fault
 from support.patience import PATIENCE_S

@@ -184,7 +184,7 @@ async def test_the_model_is_offered_the_users_labels_and_no_others(desk: Desk) -
 
 async def test_a_message_is_decided_about_anew_as_the_next_generation(desk: Desk) -> None:
     from postroom.core.jobs.types import CATALOGUE
-    from postroom.handlers.classify import decide_again
+    from postroom.store.job_builders import decide_again
 
     desk.api.say(decides("none", 0.9), decides("star", 0.9))
     await desk.deliver()

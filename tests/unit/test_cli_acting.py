@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 
 from integration.product import decided_action
-from postroom.act.undo import undo_job
 from postroom.core.actions.action import label_change
 from postroom.core.actions.undo import no_way_back, undo_hint
 from postroom.core.jobs.job import Job
@@ -19,6 +18,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.job_builders import undo_job
 from support.shell import Shell
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from postroom.core.actions.safety import Policy, Proposed, Ruling, rule_on
 from postroom.core.actions.snooze import wake_time
 from postroom.core.errors import SafetyRefused
 from postroom.core.jobs.job import NewJob
-from postroom.core.jobs.types import ACTION_GMAIL, APPROVAL_NOTIFY, Catalogue
+from postroom.core.jobs.types import Catalogue
 from postroom.core.lifecycle import ActionState
 from postroom.core.mail.label_names import looks_like
 from postroom.store import action_requests as wishes
@@ -20,14 +20,12 @@ from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import ASKED_PRIORITY, action_job, approval_job
 from postroom.store.labels import list_labels
 from postroom.store.mail import load_message
-from postroom.store.new_jobs import new_job
 from postroom.store.protection import restraints, surroundings
 
 APPROVAL_TIME = timedelta(hours=24)
-# Above the mail of the day: somebody waits for it.
-PRIORITY = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ class ActionRequests:
             safety=ruling.as_json(),
         )
         action, follow_up = next_of(
-            self.catalogue, wish, ruling, wanted.source, now, self.approval_time, PRIORITY, wanted.asked_by
+            self.catalogue, wish, ruling, wanted.source, now, self.approval_time, ASKED_PRIORITY, wanted.asked_by
         )
         return wishes.Recorded(wish, action, follow_up), ruling
 
@@ -160,12 +158,9 @@ def next_of(
     """The action, and the job that carries it out at once or tells people that it waits for them."""
     id, account_id = new_id(), wish.account_id
     hashed = action_hash(wish.message_id, wish.action_type, wish.parameters)
-    payload = {"account_id": str(account_id), "action_id": str(id)}
     if ruling.verdict == "approve":
-        key = f"{APPROVAL_NOTIFY.name}:{account_id}:{id}"
-        notify = new_job(catalogue, APPROVAL_NOTIFY.name, payload, key=key, priority=priority)
+        notify = approval_job(catalogue, account_id, id, priority)
         expires_at = now + approval_time
         return decisions.NewAction(id, actor, "awaiting_approval", hashed, None, expires_at, asked_by), notify
-    key = f"{ACTION_GMAIL.name}:{account_id}:{id}"
-    carry_out = new_job(catalogue, ACTION_GMAIL.name, payload, key=key, priority=priority)
+    carry_out = action_job(catalogue, account_id, id, priority)
     return decisions.NewAction(id, actor, "queued", hashed, carry_out.id, None, asked_by), carry_out

@@ -18,12 +18,12 @@ from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.undo import Snoozed, no_way_back, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
 from postroom.core.jobs.job import Job, NewJob
-from postroom.core.jobs.types import OUTBOUND_SEND, UNSNOOZE_GMAIL, Catalogue
+from postroom.core.jobs.types import Catalogue
 from postroom.core.mail.mailbox import Mailbox
 from postroom.store import actions as store
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
-from postroom.store.new_jobs import new_job
+from postroom.store.job_builders import outbound_job, unsnooze_job
 
 DEFAULT_SNOOZE_LABEL = "Postroom/Snoozed"
 
@@ -107,7 +107,9 @@ class Executor:
             return action.pre_image
         labels, now = await mailbox.labels_of(action.provider_message_id), self.clock()
         until = wake_time(action.parameters, now)
-        wake = self._waking(action, job, label_id, until)
+        wake = unsnooze_job(
+            self.catalogue, action.account_id, action.message_id, action.id, label_id, until, job.priority
+        )
         settled = {
             "snooze_until": until.isoformat(),
             "snooze_label_id": label_id,
@@ -115,27 +117,14 @@ class Executor:
         }
         return await self.database.run(store.keep_pre_image(job, action.id, labels, now, [wake], **settled))
 
-    def _waking(self, action: store.Action, job: Job, label_id: str, until: datetime) -> NewJob:
-        payload = {
-            "account_id": str(action.account_id),
-            "message_id": str(action.message_id),
-            "action_id": str(action.id),
-            "snooze_label_id": label_id,
-        }
-        key = f"{UNSNOOZE_GMAIL.name}:{action.account_id}:{action.id}"
-        return new_job(self.catalogue, UNSNOOZE_GMAIL.name, payload, key=key, priority=job.priority, not_before=until)
-
     def _sending(self, action: store.Action, job: Job) -> NewJob:
         payload = {
-            "account_id": str(action.account_id),
-            "action_id": str(action.id),
             "message_type": "forward" if action.action_type == "forward" else "reply",
             "original_message_id": str(action.message_id),
         }
         # The texts and files stay with the action: a job is shown to more eyes than mail is.
         payload |= {name: action.parameters[name] for name in ("to", "cc", "subject") if action.parameters.get(name)}
-        key = f"{OUTBOUND_SEND.name}:{action.account_id}:{action.id}"
-        return new_job(self.catalogue, OUTBOUND_SEND.name, payload, key=key, priority=job.priority)
+        return outbound_job(self.catalogue, action.account_id, action.id, payload, job.priority)
 
 
 async def _changed(mailbox: Mailbox, action: store.Action, change: LabelChange) -> frozenset[str]:

@@ -220,8 +220,8 @@ def sync(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: 
 
     async def asking(database: "Database") -> "tuple[AccountView, UUID]":
         from postroom.manage.accounts import find_account
+        from postroom.store.job_builders import labels_job, sync_job
         from postroom.store.jobs import enqueue_many
-        from postroom.store.mailbox_jobs import labels_job, sync_job
 
         account = await find_account(database, name)
         if account.state != "active":

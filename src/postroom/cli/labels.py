@@ -46,8 +46,8 @@ def sync(context: typer.Context, account: Account = None, data_dir: DataDir = No
     async def asking(database: "Database") -> list[dict[str, object]]:
         from postroom.manage.accounts import find_account
         from postroom.store.accounts import list_accounts
+        from postroom.store.job_builders import labels_job
         from postroom.store.jobs import enqueue_many
-        from postroom.store.mailbox_jobs import labels_job
 
         named = [await find_account(database, account)] if account is not None else None
         found = [each for each in named or await database.run(list_accounts()) if each.state == "active"]

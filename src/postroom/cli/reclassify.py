@@ -74,10 +74,10 @@ async def _named(database: "Database", messages: list[UUID]) -> "list[Undecided]
 async def _enqueue(database: "Database", chosen: "list[Undecided]", since: str | None) -> "tuple[int, UUID]":
     """Returns about how many that was not asked already, and the batch of what follows."""
     from postroom.core.jobs.types import CATALOGUE
-    from postroom.handlers.classify import decide_again
     from postroom.store.decisions import enqueue_decisions
     from postroom.store.engine.clock import wall_clock
     from postroom.store.engine.ids import new_id
+    from postroom.store.job_builders import decide_again
 
     batch, fresh = new_id(), 0
     jobs = [decide_again(CATALOGUE, account, message, generation + 1, batch) for account, message, generation in chosen]

@@ -22,8 +22,8 @@ from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
+from postroom.store.job_builders import sync_job
 from postroom.store.jobs import enqueue_many, unpark
-from postroom.store.mailbox_jobs import sync_job
 from postroom.store.pauses import recalling
 from postroom.store.secret_keys import using_key
 from postroom.vault.sealing import Sealed

@@ -38,7 +38,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.new_jobs import new_job
+from postroom.store.job_builders import classify_job
 from postroom.switchboard.buffer import Buffer
 from postroom.telemetry.tracing import current_traceparent, span
 
@@ -47,7 +47,6 @@ log = structlog.get_logger()
 MOST_OUTSTANDING = 20
 # What no message is to blame for: it is tried again when the database is back. All else is one message's own trouble.
 DATABASE_IS_AWAY = (DatabaseUnavailable, DatabaseFull, DatabaseReadOnly, DatabaseCorrupt, SchemaMismatch)
-PRIORITY = 20
 
 
 class Dispatcher:
@@ -178,22 +177,11 @@ class Dispatcher:
         self._outstanding.add(ready.job_id)
 
     def _classify(self, account_id: UUID, job_id: UUID, message: inbox.LeasedMessage) -> Callable[[UUID], NewJob]:
-        """Makes the job for whichever row the message becomes; the same job each time it is asked.
-
-        The metadata has a key of its own: the whole message, coming after it, is looked at whatever became of that job.
-        """
+        """Makes the job for whichever row the message becomes; the same job each time it is asked."""
         traceparent = current_traceparent()
-        extent = "" if message.ingestion_tier == "full" else f":{message.ingestion_tier}"
 
         def make(message_id: UUID) -> NewJob:
-            job = new_job(
-                self._catalogue,
-                "classify",
-                {"account_id": str(account_id), "message_id": str(message_id)},
-                key=f"classify:{account_id}:{message_id}{extent}",
-                priority=PRIORITY,
-                traceparent=traceparent,
-            )
+            job = classify_job(self._catalogue, account_id, message_id, message.ingestion_tier, traceparent)
             return job._replace(id=job_id)
 
         return make
