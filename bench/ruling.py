@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.rules.rule import Rule, Subject
+from postroom.core.rules.rule import MessageFacts, Rule
 from postroom.core.rules.rulebook import Rulebook
 from support.naive_rules import naive_first_match
 
@@ -84,16 +84,16 @@ def _sender(rng: random.Random) -> str:
     return f"s{rng.randrange(20)}@{_domain(rng)}"
 
 
-def messages() -> list[Subject]:
+def messages() -> list[MessageFacts]:
     rng = random.Random(2026)
     return [_message(rng) for _ in range(DISTINCT)]
 
 
-def _message(rng: random.Random) -> Subject:
+def _message(rng: random.Random) -> MessageFacts:
     subject = " ".join(f"{rng.choice(WORDS).capitalize()} {rng.choice(['#', ''])}{rng.randrange(1_000)}" for _ in "123")
     text = " ".join(f"{rng.choice(WORDS)} number {rng.randrange(1_000)};" for _ in range(180))
     headers = tuple((f"X-Header-{n}", str(rng.random())) for n in range(20))
-    return Subject(
+    return MessageFacts(
         _sender(rng),
         subject,
         (*headers, ("List-Id", f"<list{rng.randrange(1_000)}.example>"), ("X-Mailer", f"robot {rng.randrange(1_000)}")),
@@ -110,10 +110,10 @@ def main(name: str, count: int) -> Outcome:
     given, mail = rules(), messages()
     book = Rulebook(given)
 
-    def ours(message: Subject) -> Rule | None:
+    def ours(message: MessageFacts) -> Rule | None:
         return book.decide(ACCOUNT, message, NOW).matched
 
-    def naive(message: Subject) -> Rule | None:
+    def naive(message: MessageFacts) -> Rule | None:
         return naive_first_match(given, ACCOUNT, message, NOW)[0]
 
     side = ours if name == "postroom" else naive

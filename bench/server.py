@@ -26,7 +26,8 @@ from postroom.compose.tasks import settle_memory
 from postroom.core.queue.queues import Queues
 from postroom.core.roles import Role
 from postroom.core.tally import Gauges, Tally
-from postroom.dashboard.store_feed import StoreFeed
+from postroom.dashboard.pages import all_pages
+from postroom.dashboard.site import Site
 from postroom.settings.reading import load_settings
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -41,7 +42,7 @@ from postroom.switchboard.keeper import Keeper
 from postroom.switchboard.services import Services
 from postroom.switchboard.token_check import TokenCheck
 from postroom.telemetry.exporter import exporting
-from postroom.web.application import create_dashboard
+from postroom.web.application import create_application
 from postroom.web.http import running_mcp, switchboard_routes
 from postroom.web.serve import serving
 
@@ -71,10 +72,10 @@ async def serve_ours(target: Target) -> None:
             _beside(keeper),
         ):
             routes = [*switchboard_routes(services, mcp), Route("/metrics", exporter.metrics_endpoint)]
-            dashboard = create_dashboard(
-                StoreFeed(database), allowed_hosts=hosts, account="bench", started_at=datetime.now(UTC), routes=routes
-            )
-            async with serving(dashboard, host=LOOPBACK, port=0, before_stop=mcp.stop_waiting) as address:
+            site = Site("bench", datetime.now(UTC))
+            pages = all_pages(site, database, settings)
+            application = create_application(site, pages, allowed_hosts=hosts, routes=routes)
+            async with serving(application, host=LOOPBACK, port=0, before_stop=mcp.stop_waiting) as address:
                 token = await _token(database)
                 settle_memory()
                 await _until_told(address, token)

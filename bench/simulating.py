@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from postroom.core.actions.safety import Policy
-from postroom.core.rules.rule import Rule, Subject
-from postroom.decide.simulated import Question, Simulated, simulate
+from postroom.core.rules.conditions import MessageFacts
+from postroom.core.rules.rule import Rule
+from postroom.decide.simulated import SimulationRequest, SimulationResult, simulate
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
@@ -42,7 +43,7 @@ async def fill(target: Target, count: int) -> Outcome:
 
 
 @transaction
-def _store(account: Any, thread: Any, chunk: list[tuple[int, Subject]]) -> Script[None]:
+def _store(account: Any, thread: Any, chunk: list[tuple[int, MessageFacts]]) -> Script[None]:
     threads = yield sql("upsert_thread", thread, account, "t", "a thread", NOW, NOW)
     for number, mail in chunk:
         named = (account, threads[0][0], new_id(), f"m{number}", "full", "default", mail.sender, mail.subject)
@@ -62,7 +63,9 @@ async def measure(target: Target, count: int) -> Outcome:
     wanted = Wanted(datetime(2000, 1, 1, tzinfo=UTC), count)
     async with opened(target) as database:
         started = time.perf_counter()
-        found: Simulated = await simulate(database, Question(before, after, wanted, Policy(), False), NOW)
+        found: SimulationResult = await simulate(
+            database, SimulationRequest(before, after, wanted, Policy(), False), NOW
+        )
         seconds = time.perf_counter() - started
     return Outcome(seconds=seconds, handled=found.changed, finished=found.messages if found.changed else 0)
 

@@ -1,29 +1,25 @@
 """Fixtures that every suite shares: the two real databases, and a clock that is moved by hand."""
 
 import asyncio
-import os
-import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from postroom.store.engine.ballast import SIZE
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE, open_database
-from postroom.system.private_files import open_private
+from support.clocks import ManualClock
 from support.postgres import PostgresServer, empty, schema
+from support.scale import SOAK
+from support.sqlite import new_sqlite
 
 # Who is started in the background by a shell ignores Ctrl-C, and so would every program that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-SOAK = os.environ.get("POSTROOM_TEST_SCALE") == "soak"
 
 settings.register_profile(
     "test", max_examples=40, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
@@ -32,25 +28,6 @@ settings.register_profile(
     "soak", max_examples=2000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("soak" if SOAK else "test")
-
-
-def scale(test: int, soak: int) -> int:
-    """A count for `make test`, and the big one for `make soak`."""
-    return soak if SOAK else test
-
-
-class ManualClock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, seconds: float) -> datetime:
-        self.now += timedelta(seconds=seconds)
-        return self.now
 
 
 @pytest.fixture
@@ -128,20 +105,6 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     asyncio.run(migrate())
     return folder / FILE
-
-
-async def new_sqlite(folder: Path, migrated: Path) -> Database:
-    """A SQLite database in the folder, without the wait for its migrations and its ballast."""
-    copy_sqlite(migrated, folder)
-    return await open_database(folder)
-
-
-def copy_sqlite(migrated: Path, folder: Path) -> None:
-    """The ballast is of the right size, but a hole: to write it out takes longer than most tests."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    shutil.copy(migrated, folder / FILE)
-    with os.fdopen(open_private(folder / "ballast", os.O_WRONLY | os.O_CREAT), "wb") as ballast:
-        ballast.truncate(SIZE)
 
 
 @pytest.fixture

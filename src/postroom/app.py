@@ -5,7 +5,6 @@ It is loaded for every `postroom --help`, so everything heavy is imported inside
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from postroom.core.errors import SettingsError
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
     from uuid import UUID
 
@@ -43,9 +43,10 @@ class PostroomApplication:
     @contextlib.asynccontextmanager
     async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
         """The database as it is: nothing is migrated, for those that only look."""
+        from postroom.manage.database import url_of
         from postroom.store.engine.opening import connect_database
 
-        database = connect_database(settings.data_dir, _url(settings), allow_unsafe=settings.allow_unsafe_durability)
+        database = connect_database(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
         try:
             yield database
         finally:
@@ -94,7 +95,7 @@ class PostroomApplication:
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:
         """Only jobs: the worker, and its share in leading."""
-        from postroom.compose.serve import run_worker
+        from postroom.compose.worker import run_worker
 
         async with _stoppable() as stop, _open(settings) as database:
             await run_worker(settings, database, stop, concurrency)
@@ -124,22 +125,21 @@ def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:
 @contextlib.asynccontextmanager
 async def _open(settings: Settings) -> AsyncGenerator[Database]:
     """The database, checked and migrated."""
+    from postroom.manage.database import url_of
     from postroom.store.engine.opening import open_database
 
-    database = await open_database(settings.data_dir, _url(settings), allow_unsafe=settings.allow_unsafe_durability)
+    database = await open_database(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
     try:
         yield database
     finally:
         await database.close()
 
 
-def _url(settings: Settings) -> str | None:
-    return settings.database_url.get_secret_value() if settings.database_url is not None else None
-
-
 @contextlib.asynccontextmanager
 async def _stoppable() -> AsyncGenerator[asyncio.Event]:
     """An event that SIGTERM and SIGINT set, so that everything can end in good order."""
+    import asyncio
+
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     for each in signals:

@@ -1,1 +1,1 @@
-"""What the demo and the tests run on: an emulator of Gmail, and a fictional person's mail in it."""
+"""Stand-ins for the demo and the tests: emulators of Gmail, Discord and language models, and sample mail."""

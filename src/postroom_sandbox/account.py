@@ -1,4 +1,4 @@
-"""One user of the emulator: a mailbox with its drafts, its watch and its addresses; and a call upon it."""
+"""One user of the emulator: a mailbox with its drafts, watch and addresses; and one call of an API method."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a method: on which account, with what rights."""
+    """One call of a method: the account, and the granted scopes."""
 
     account: Account
     request: Request
@@ -39,15 +39,15 @@ class Call:
         return self.account.mailbox
 
     def named(self, name: str = "id") -> str:
-        """A part of the address."""
+        """A path parameter."""
         return self.request.path_params[name]
 
-    def asked(self, *known: str) -> Parameters:
+    def parameters(self, *known: str) -> Parameters:
         return Parameters(self.request).only(*known)
 
     @property
     def only_metadata(self) -> bool:
-        """Whether the rights go no further than headers."""
+        """Whether the scopes only allow reading headers."""
         granted = self.scopes - {METADATA}
         return METADATA in self.scopes and not any("gmail" in scope or "mail.google" in scope for scope in granted)
 

@@ -1,6 +1,6 @@
-"""Google's batch endpoint: up to a hundred calls in one multipart body, each with its own verdict.
+"""Google's batch endpoint: up to a hundred calls in one multipart body, each with its own answer.
 
-The headers of the whole apply to each part that does not say otherwise, so a part may bring a token of its own.
+The outer headers apply to each part that does not override them, so a part may have its own token.
 """
 
 import re
@@ -39,7 +39,7 @@ class Part:
 
 
 class Batch:
-    """The endpoint. Its parts are answered by the application as if each had come alone."""
+    """The endpoint. The application answers each part as if it had been sent alone."""
 
     def __init__(self, app: ASGIApp, quota: Quota) -> None:
         self._app = app
@@ -87,7 +87,7 @@ class Batch:
 
 
 class _Given:
-    """A body that is there at once."""
+    """An ASGI `receive` for a body that is already known."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
@@ -100,7 +100,7 @@ class _Given:
 
 
 class _Written:
-    """An answer, as it would go over the wire."""
+    """An ASGI `send` that collects the answer as it would be sent over the wire."""
 
     def __init__(self) -> None:
         self._status = 500
@@ -146,5 +146,5 @@ def _header_lines(head: bytes) -> Headers:
 
 
 def _answered(content_id: str) -> str:
-    """`<item1>` is answered as `<response-item1>`."""
+    """The Content-ID of the answer: `<response-item1>` for `<item1>`."""
     return f"<response-{content_id[1:]}" if content_id.startswith("<") else f"response-{content_id}"

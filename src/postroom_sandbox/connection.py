@@ -1,6 +1,6 @@
-"""Spoils connections on order: late, reset, without a reply, cut short, or with a reply that is far too large.
+"""Connection faults on request: delayed, reset, no reply, truncated, or a far too large reply.
 
-What must reach beneath HTTP needs the connection itself, which the sandbox's own server puts into the request's scope.
+Faults below HTTP need the connection itself, which the sandbox's server puts into the request's scope.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ TRANSPORT = "postroom.transport"
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class SpoiltConnections:
-    """The application behind, with the ordered faults in between."""
+class FaultyConnections:
+    """Middleware that applies the requested faults."""
 
     def __init__(self, app: ASGIApp, faults: Faults, sleep: Sleep) -> None:
         self._app = app
@@ -55,7 +55,7 @@ class SpoiltConnections:
 
 
 class _Kept:
-    """An answer held back."""
+    """An ASGI `send` that holds the answer back."""
 
     def __init__(self) -> None:
         self._start: Message = {}
@@ -68,7 +68,7 @@ class _Kept:
             self._body += message.get("body", b"")
 
     async def begin(self, send: Send) -> None:
-        """Half of it, under the length of the whole."""
+        """Send half of the answer, with the content length of the whole."""
         headers = [header for header in self._start["headers"] if header[0].lower() != b"content-length"]
         length = str(max(len(self._body), 1)).encode()
         await send({**self._start, "headers": [*headers, (b"content-length", length)]})
@@ -82,7 +82,7 @@ async def _nowhere(message: Message) -> None:
 async def _reset(scope: Scope, receive: Receive) -> None:
     transport = transport_of(scope)
     if transport is not None:
-        # Closing with nothing to linger for makes the kernel send RST instead of FIN.
+        # With a linger time of zero, the kernel sends RST instead of FIN.
         connected: socket.socket = transport.get_extra_info("socket")
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connected.fileno())) as shared:
             shared.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -103,13 +103,13 @@ async def _until_gone(receive: Receive) -> None:
 
 
 def transport_of(scope: Scope) -> asyncio.Transport | None:
-    """The connection that the request came on."""
+    """The connection of the request."""
     extensions = cast("dict[str, asyncio.Transport]", scope.get("extensions") or {})
     return extensions.get(TRANSPORT)
 
 
 async def _bomb(fault: Fault, send: Send) -> None:
-    """A small reply that unpacks into `size` bytes."""
+    """Send a small reply that decompresses to `size` bytes."""
     body = await asyncio.to_thread(_packed, fault.size)
     headers = [
         (b"content-type", b"application/json; charset=UTF-8"),
@@ -122,7 +122,7 @@ async def _bomb(fault: Fault, send: Send) -> None:
 
 @lru_cache(maxsize=1)
 def _packed(size: int) -> bytes:
-    """`size` bytes and a few more of JSON that never ends."""
+    """At least `size` bytes of unterminated JSON, compressed."""
     packer = zlib.compressobj(level=6, wbits=31)
     piece = b"0" * (1 << 20)
     packed = packer.compress(b'{"x": "')

@@ -1,7 +1,7 @@
-"""Google's side of OAuth: consents, the codes, refresh and access tokens that follow from them, and how they end.
+"""Google's side of OAuth: consents, codes, refresh and access tokens, and how they end.
 
-asked -> granted (some scopes may be withheld) -> code, once, within 10 minutes -> refresh token
-refresh token -> access token of an hour, again and again, until revoked; in "testing" for 7 days
+requested -> granted (some scopes may be withheld) -> code, valid once, for 10 minutes -> refresh token
+refresh token -> access tokens of an hour each, until revoked; in "testing" for 7 days
 """
 
 import base64
@@ -22,7 +22,7 @@ TESTING_LIFE = timedelta(days=7)
 
 
 class ConsentError(SandboxError):
-    """A refusal of the token endpoint, in OAuth's own words."""
+    """A refusal of the token endpoint, with OAuth's error code."""
 
     def __init__(self, error: str, description: str, code: int = 400) -> None:
         super().__init__(f"{error}: {description}")
@@ -33,7 +33,7 @@ class ConsentError(SandboxError):
 
 @dataclass(frozen=True)
 class Client:
-    """A program that may ask for consent. Redirects to this machine need no registration."""
+    """An app that may ask for consent. Redirects to this machine need no registration."""
 
     id: str
     secret: str
@@ -42,7 +42,7 @@ class Client:
 
 @dataclass
 class Grant:
-    """What a user once agreed to."""
+    """A consent of a user to an app."""
 
     user: str
     client_id: str
@@ -54,7 +54,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class Access:
-    """An access token: for whom, for what, and until when (none: for ever)."""
+    """An access token: the user, the scopes, and the expiry (None for never)."""
 
     token: str
     user: str
@@ -65,7 +65,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Issued:
-    """What the token endpoint hands out."""
+    """The tokens that the token endpoint issues."""
 
     access_token: str
     expires_in: int
@@ -76,8 +76,8 @@ class Issued:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request for consent that was granted, waiting for its code to come back."""
+class PendingCode:
+    """A granted request for consent whose code has not been redeemed yet."""
 
     client_id: str
     redirect_uri: str
@@ -90,7 +90,7 @@ class Asked:
 
 @dataclass
 class Behaviour:
-    """How the user and Google decide: changed by tests."""
+    """How the user and Google respond; tests change it."""
 
     deny: bool = False
     withheld: frozenset[str] = frozenset()
@@ -106,7 +106,7 @@ class Consents:
     clients: dict[str, Client] = field(default_factory=lambda: {CLIENT_ID: Client(CLIENT_ID, CLIENT_SECRET)})
     behaviour: Behaviour = field(default_factory=Behaviour)
     grants: list[Grant] = field(default_factory=list[Grant])
-    _codes: dict[str, Asked] = field(default_factory=dict[str, Asked])
+    _codes: dict[str, PendingCode] = field(default_factory=dict[str, PendingCode])
     _access: dict[str, Access] = field(default_factory=dict[str, Access])
 
     def register(self, client_id: str, secret: str, redirects: Collection[str] = ()) -> Client:
@@ -115,37 +115,37 @@ class Consents:
         return client
 
     def admit(self, token: str, user: str, scopes: Collection[str] = ALL_SCOPES) -> None:
-        """A token of a test's own choice, which never expires."""
+        """Add a given token, which never expires."""
         self._access[token] = Access(token, user, frozenset(scopes), None)
 
     def issue(self, user: str, scopes: Collection[str] = ALL_SCOPES, client_id: str = CLIENT_ID) -> Issued:
-        """A consent without the way through the browser: both tokens at once."""
+        """Grant a consent without a browser; return both tokens."""
         return self._tokens(self._grant(user, client_id, frozenset(scopes)), with_refresh=True)
 
     def issue_to_service(self, account: str, scopes: Collection[str]) -> Issued:
-        """A token for a service account, which needs nobody's consent and gets no refresh token."""
+        """Issue a token to a service account, which needs no consent and gets no refresh token."""
         life = self.behaviour.access_life
         token = f"ya29.c.{secrets.token_urlsafe(48)}"
         self._access[token] = Access(token, account, frozenset(scopes), self.clock() + life)
         return Issued(token, max(int(life.total_seconds()) - 1, 0), frozenset(scopes), account)
 
-    def code_for(self, asked: Asked) -> str:
+    def code_for(self, pending: PendingCode) -> str:
         code = f"4/0A{secrets.token_urlsafe(40)}"
-        self._codes[code] = asked
+        self._codes[code] = pending
         return code
 
     def redeem(self, client_id: str, code: str, redirect_uri: str, verifier: str) -> Issued:
-        """The tokens for a code, which is good once."""
-        asked = self._codes.pop(code, None)
-        if asked is None or asked.client_id != client_id or self.clock() > asked.at + CODE_LIFE:
-            raise ConsentError("invalid_grant", "Malformed auth code." if asked is None else "Bad Request")
-        if asked.redirect_uri != redirect_uri:
+        """Exchange a code for tokens; it is valid once."""
+        pending = self._codes.pop(code, None)
+        if pending is None or pending.client_id != client_id or self.clock() > pending.at + CODE_LIFE:
+            raise ConsentError("invalid_grant", "Malformed auth code." if pending is None else "Bad Request")
+        if pending.redirect_uri != redirect_uri:
             raise ConsentError("redirect_uri_mismatch", "Bad Request")
-        if asked.challenge and not verifier:
+        if pending.challenge and not verifier:
             raise ConsentError("invalid_grant", "Missing code verifier.")
-        if asked.challenge and not secrets.compare_digest(challenge_of(verifier), asked.challenge):
+        if pending.challenge and not secrets.compare_digest(challenge_of(verifier), pending.challenge):
             raise ConsentError("invalid_grant", "Invalid code verifier.")
-        return self._tokens(self._grant(asked.user, client_id, asked.scopes), with_refresh=asked.offline)
+        return self._tokens(self._grant(pending.user, client_id, pending.scopes), with_refresh=pending.offline)
 
     def refresh(self, client_id: str, refresh_token: str) -> Issued:
         grant = next((each for each in self.grants if each.refresh_token == refresh_token), None)
@@ -156,14 +156,14 @@ class Consents:
         return self._tokens(grant, with_refresh=False)
 
     def access(self, token: str) -> Access | None:
-        """The access token, if it is still good."""
+        """The access token, if it is still valid."""
         found = self._access.get(token)
         if found is None or (found.expires_at is not None and self.clock() >= found.expires_at):
             return None
         return None if found.grant is not None and found.grant.revoked else found
 
     def revoke(self, token: str) -> bool:
-        """Ends the consent behind an access or refresh token, with every token that came from it."""
+        """Revoke the consent behind an access or refresh token, with all its tokens."""
         access = self._access.pop(token, None)
         if access is not None and access.grant is None:
             return True
@@ -174,13 +174,13 @@ class Consents:
         return True
 
     def revoke_user(self, user: str) -> None:
-        """The user withdraws every consent, on his account's page."""
+        """Revoke every consent of the user, as on their account page."""
         for grant in self.grants:
             grant.revoked |= grant.user == user
         self._access = {token: access for token, access in self._access.items() if access.user != user}
 
     def expire_access(self, user: str | None = None) -> None:
-        """Every access token that came from a consent is suddenly an hour old."""
+        """Expire every access token that came from a consent."""
         self._access = {
             token: access
             for token, access in self._access.items()

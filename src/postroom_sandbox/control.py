@@ -1,4 +1,4 @@
-"""The sandbox's own surface, beside Google's: deliver mail, order faults, read counters, set everything back."""
+"""The sandbox's control API, next to Google's: deliver mail, add faults, read counters, reset."""
 
 from dataclasses import fields as fields_of
 from dataclasses import replace
@@ -32,17 +32,17 @@ _LIMITS = {
 
 
 class Control:
-    """What tests and the demo do to the emulator from outside."""
+    """The endpoints with which tests and the demo control the emulator."""
 
     def __init__(self, emulator: "Emulator") -> None:
         self._emulator = emulator
 
     async def deliver(self, request: Request) -> Json:
-        """The body is the raw mail; `labelIds` says where it goes, by default into the inbox, unread."""
-        asked = Parameters(request).only("labelIds", "user")
-        labels = asked.texts("labelIds") or ARRIVING
+        """Deliver the raw mail in the body with the given `labelIds`; by default into the inbox, unread."""
+        parameters = Parameters(request).only("labelIds", "user")
+        labels = parameters.texts("labelIds") or ARRIVING
         raw = await body_of(request, LARGEST_MESSAGE)
-        message = self._account(asked.text("user")).mailbox.deliver(raw, labels)
+        message = self._account(parameters.text("user")).mailbox.deliver(raw, labels)
         return {**message.labelled(), "historyId": str(message.history_id)}
 
     async def list_faults(self, request: Request) -> Json:
@@ -76,7 +76,7 @@ class Control:
         return {"faults": []}
 
     async def reset(self, request: Request) -> Json:
-        """Back to the beginning: no faults, counters at zero, and in the first mailbox what was in it at first."""
+        """Reset: no faults, counters at zero, and the initial mail in the first mailbox."""
         self._emulator.reset()
         return {"messages": len(self._emulator.mailbox)}
 
@@ -96,7 +96,7 @@ class Control:
         return await self.counters(request)
 
     async def set_quota(self, request: Request) -> Json:
-        """Limits that are not named stay; null takes one away. `prices` changes the price of methods."""
+        """Set the limits that are given; null removes one. `prices` sets the price of methods."""
         given = await json_body(request, *_LIMITS, "userRefusal", "prices")
         quota = self._emulator.quota
         changes: Json = {_LIMITS[name]: _optional(given, name) for name in _LIMITS if name in given}
@@ -110,7 +110,7 @@ class Control:
         return {"limits": {**vars(quota.limits), "prices": dict(quota.limits.prices)}}
 
     async def set_search(self, request: Request) -> Json:
-        """How far searches are behind: `lagSeconds` for new mail, and `gapsPerMille` of all mail never found."""
+        """Set how searches lag: `lagSeconds` for new mail, and `gapsPerMille` of all mail that is never found."""
         given = await json_body(request, "user", "lagSeconds", "gapsPerMille")
         mailbox = self._account(text_in(given, "user")).mailbox
         if "lagSeconds" in given:
@@ -126,7 +126,7 @@ class Control:
         return _tokens(issued)
 
     async def revoke(self, request: Request) -> Json:
-        """One token with its consent, or all of a user's."""
+        """Revoke one token with its consent, or all consents of a user."""
         fields = await json_body(request, "user", "token")
         if token := text_in(fields, "token"):
             return {"revoked": self._emulator.consents.revoke(token)}
@@ -134,7 +134,7 @@ class Control:
         return {"revoked": True}
 
     async def set_consent(self, request: Request) -> Json:
-        """How the user answers, how long tokens live, and whether the program is still in testing."""
+        """Set how the user responds, the lifetime of tokens, and whether the app is in testing."""
         fields = await json_body(request, "deny", "withheld", "testing", "accessLife", "expireAccess")
         consents = self._emulator.consents
         behaviour = consents.behaviour
@@ -161,7 +161,7 @@ class Control:
         return {"email": email, **_tokens(self._emulator.consents.issue(email))}
 
     async def add_send_as(self, request: Request) -> Json:
-        """Another address that the user may write under, verified unless it is said to be `pending`."""
+        """Add an address from which the user may send, verified unless it is `pending`."""
         given = await json_body(
             request, "user", "sendAsEmail", "displayName", "verificationStatus", "treatAsAlias", "isDefault"
         )
@@ -176,7 +176,7 @@ class Control:
         return {"sendAs": send_as.as_json()}
 
     async def create_service_key(self, request: Request) -> Json:
-        """The key file of a service account, whose tokens come from this emulator."""
+        """Create a key file of a service account that gets its tokens from this emulator."""
         fields = await json_body(request, "email")
         return self._emulator.service_accounts.create_key(text_in(fields, "email"), f"{request.base_url}token")
 

@@ -1,12 +1,11 @@
 """The fictional people, shops and lists that write to the sample mailbox, and what they write.
 
-All of them live under domains that are reserved for examples. In the texts, `{name}` and the like are filled in by
-the one who writes the letter.
+All of them use domains that are reserved for examples. Placeholders such as `{name}` are filled in by `sample.py`.
 """
 
 from dataclasses import dataclass
 
-from postroom_sandbox.letters import Person
+from postroom_sandbox.raw_mail import Person
 
 OWNER = Person("Mara Lindqvist", "mara@lindqvist.example")
 
@@ -163,7 +162,7 @@ JUNK = (
 
 @dataclass(frozen=True)
 class Conversation:
-    """Something that the owner once wrote, and the answers that may come."""
+    """A message that the owner sent, and possible replies to it."""
 
     key: str
     partner: Person

@@ -1,4 +1,4 @@
-"""The `Date` header of every answer, by the emulator's clock: clients learn the server's time from it."""
+"""Sets the `Date` header of every answer by the emulator's clock: clients learn the server's time from it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class DatedAnswers:
-    """The application behind, with a `Date` in each of its answers."""
+    """Middleware that adds a `Date` header to every answer."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], datetime]) -> None:
         self._app = app

@@ -1,7 +1,7 @@
-"""A stand-in for Discord on a loopback address: what a bot that asks with buttons needs of its HTTP and its gateway.
+"""A stand-in for Discord on a loopback address: the part of its HTTP API and gateway that a bot with buttons needs.
 
-Messages are posted, found, edited, and posted once for one nonce; buttons are pressed by whom the test names, and what
-the bot answers to that user is waited for. Answers carry Discord's rate-limit headers.
+Messages are posted (once per nonce), found and edited. A test presses buttons as any user, and waits for the bot's
+reply to that user. Answers have Discord's rate limit headers.
 """
 
 import asyncio
@@ -31,25 +31,25 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer instead of the usual one: its status, Discord's own number for it, and how long to wait."""
+    """An error to answer with: status, Discord's error code, and how long to wait."""
 
     status: int
     code: int = 0
     retry_after: float | None = None
     after_taking: bool = False
-    """Whether the request has its effect all the same, as when an answer gets lost."""
+    """Whether the request still takes effect, as when only the answer is lost."""
 
 
 @dataclass(slots=True)
 class Pressed:
-    """A press on its way: what the bot has said so far."""
+    """A pressed button, and the bot's replies so far."""
 
     callbacks: list[Json] = field(default_factory=list[Json])
     said: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def is_private(self) -> bool:
-        """Whether only the one who pressed sees what is said."""
+        """Whether only the user who pressed sees the reply."""
         return bool(self.callbacks) and self.callbacks[0].get("data", {}).get("flags", 0) & 64 == 64
 
 
@@ -83,7 +83,7 @@ class DiscordApi:
         return app
 
     def forget_nonces(self) -> None:
-        """As Discord does after some minutes."""
+        """Forget nonces, as Discord does after some minutes."""
         self._nonces.clear()
 
     def button(self, message_id: str, label: str) -> Json:
@@ -91,7 +91,7 @@ class DiscordApi:
         return next(each for row in rows for each in row["components"] if each["label"] == label)
 
     async def press(self, message_id: str, custom_id: str, user_id: str) -> Pressed:
-        """Somebody presses a button of a message; the bot is told, and `said` of what comes back is its answer."""
+        """Press a button of a message as a user; `said` of the result is the bot's reply."""
         id, pressed = self._new_id(), Pressed()
         token = f"interaction-{id}"
         self._pressed[token] = pressed
@@ -119,7 +119,7 @@ class DiscordApi:
         return self._checked(request) or self._answer(self._bot)
 
     async def _application(self, request: web.Request) -> web.Response:
-        told = {
+        application = {
             "id": APPLICATION_ID,
             "name": "postroom",
             "description": "",
@@ -130,7 +130,7 @@ class DiscordApi:
             "verify_key": "0" * 64,
             "flags": 0,
         }
-        return self._checked(request) or self._answer(told)
+        return self._checked(request) or self._answer(application)
 
     async def _post(self, request: web.Request) -> web.Response:
         if (refused := self._checked(request)) is not None:
@@ -246,7 +246,7 @@ async def running_discord(api: DiscordApi) -> AsyncGenerator[tuple[str, str]]:
 
 
 def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """With the plain media type that Discord gives, and its library insists on."""
+    """A JSON response with the plain media type that Discord sends and its library insists on."""
     every = {"Content-Type": "application/json", **(headers or {})}
     return web.Response(body=orjson.dumps(body), status=status, headers=every)
 
@@ -256,7 +256,7 @@ def _user(id: str, name: str, *, bot: bool = False) -> Json:
 
 
 def _problem_in(given: Json) -> str | None:
-    """What Discord would refuse of a message with buttons."""
+    """Why Discord would refuse a message with buttons, if it would."""
     if len(given.get("nonce") or "") > MOST_NONCE:
         return "nonce: too long"
     buttons = [each for row in given.get("components", []) for each in row["components"]]
@@ -273,7 +273,7 @@ def _problem_in(given: Json) -> str | None:
 
 def _refused(refusal: Refusal) -> web.Response:
     body: Json = {"code": refusal.code, "message": "ordered from the sandbox"}
-    # Discord's own limits are told from those of its provider by this header.
+    # This header distinguishes Discord's own limits from those of its provider.
     headers = {"Via": "1.1 google"}
     if refusal.retry_after is not None:
         body |= {"retry_after": refusal.retry_after, "global": False}

@@ -1,4 +1,4 @@
-"""A stand-in for Discord's gateway: the WebSocket over which a bot is told what happens."""
+"""A stand-in for Discord's gateway: the WebSocket over which a bot receives events."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 class Gateway:
-    """Greets, identifies and keeps alive every bot that connects, and tells all of them of events."""
+    """Identifies every bot that connects, answers heartbeats, and sends events to all."""
 
     def __init__(self, token: str, bot: Json, application_id: str) -> None:
         self._token = token
@@ -40,7 +40,7 @@ class Gateway:
         return socket
 
     async def until_connected(self, sessions: int = 1) -> None:
-        """Waits until that many sessions have been begun or resumed, and one of them is there."""
+        """Wait until that many sessions have been started or resumed, and one of them is open."""
         async with self._connected:
             await self._connected.wait_for(lambda: self.identified + self.resumed >= sessions and bool(self._sockets))
 

@@ -2,20 +2,20 @@
 
 from postroom_sandbox.account import Call, Endpoint, Json
 from postroom_sandbox.mailbox import ESTIMATE_UP_TO
-from postroom_sandbox.message_methods import MESSAGE_FIELDS, checked_raw, format_asked
+from postroom_sandbox.message_methods import MESSAGE_FIELDS, checked_raw, requested_format
 from postroom_sandbox.outgoing import Draft
 from postroom_sandbox.requests import known_fields, raw_in, text_in, uploaded
 
 
 async def list_drafts(call: Call) -> Json:
-    asked = call.asked("q", "pageToken", "maxResults", "includeSpamTrash")
-    q, hidden = asked.text("q"), asked.flag("includeSpamTrash")
+    parameters = call.parameters("q", "pageToken", "maxResults", "includeSpamTrash")
+    q, hidden = parameters.text("q"), parameters.flag("includeSpamTrash")
     listing = ("drafts", call.mailbox.owner, q, hidden)
-    before = call.account.pages.read(listing, asked.text("pageToken"))
+    before = call.account.pages.read(listing, parameters.text("pageToken"))
     matching = {message.id for message in call.mailbox.search(q, ["DRAFT"], hidden)}
     found = [draft for draft in call.account.outgoing.drafts() if draft.message.id in matching]
     found = [draft for draft in found if before is None or draft.message.place < before]
-    size = asked.page_size()
+    size = parameters.page_size()
     answer: Json = {"resultSizeEstimate": min(len(found), ESTIMATE_UP_TO)}
     if found:
         answer["drafts"] = [{"id": draft.id, "message": draft.message.reference()} for draft in found[:size]]
@@ -25,32 +25,32 @@ async def list_drafts(call: Call) -> Json:
 
 
 async def get_draft(call: Call) -> Json:
-    format, _ = format_asked(call)
+    format, _ = requested_format(call)
     draft = call.account.outgoing.get(call.named())
     return {"id": draft.id, "message": draft.message.as_json(format)}
 
 
 async def create_draft(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     _, raw, thread = await _draft_in(call)
     return _written(call.account.outgoing.create(checked_raw(raw), thread))
 
 
 async def update_draft(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     _, raw, thread = await _draft_in(call)
     return _written(call.account.outgoing.update(call.named(), checked_raw(raw), thread))
 
 
 async def delete_draft(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     call.account.outgoing.delete(call.named())
     return {}
 
 
 async def send_draft(call: Call) -> Json:
-    """The draft of this id, as it is or with new content; without an id, the message itself."""
-    call.asked()
+    """Send the draft with this id, optionally with new content; without an id, the given message."""
+    call.parameters()
     id, raw, thread = await _draft_in(call)
     outgoing = call.account.outgoing
     sent = outgoing.send_draft(id, raw) if id else outgoing.send(checked_raw(raw), thread)
@@ -62,7 +62,7 @@ def _written(draft: Draft) -> Json:
 
 
 async def _draft_in(call: Call) -> tuple[str, bytes | None, str | None]:
-    """A draft that comes in: its id, the bytes of its message, and the thread that it wants to join."""
+    """Parse a draft in a request: its id, the bytes of its message, and the requested thread."""
     fields, media = await uploaded(call.request)
     known_fields(fields, "id", "message")
     message = known_fields(fields.get("message", {}), *MESSAGE_FIELDS)

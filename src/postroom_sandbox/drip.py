@@ -1,24 +1,24 @@
-"""Mail that keeps coming: what makes a demo move."""
+"""Delivers new mail continually, for the demo."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
-from postroom_sandbox.letters import Letter
 from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.raw_mail import SampleMail
 
 EVERY_SECONDS = 4.0
 
 
 async def drip(
     mailbox: Mailbox,
-    letters: Iterator[Letter],
+    mails: Iterator[SampleMail],
     every_seconds: float = EVERY_SECONDS,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Delivers the letters one by one with a pause before each, until they end or the task is cancelled."""
+    """Delivers the mails one by one with a pause before each, until they end or the task is cancelled."""
     while True:
         await sleep(every_seconds)
-        letter = next(letters, None)
-        if letter is None:
+        mail = next(mails, None)
+        if mail is None:
             return
-        mailbox.deliver(letter.raw, letter.labels)
+        mailbox.deliver(mail.raw, mail.labels)

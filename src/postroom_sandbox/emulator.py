@@ -1,7 +1,7 @@
 """Gmail's REST API over mailboxes in memory, as an ASGI application, with Google's OAuth, batch, quota and Pub/Sub.
 
-It answers what the real one would, errors included, and holds itself to Google's discovery document. Under `/sandbox/`
-is what Google does not have: mail can be delivered, faults ordered, counters read, everything set back.
+It answers as the real one would, errors included, and follows Google's discovery document. Under `/sandbox/` is the
+control API: deliver mail, add faults, read counters, reset.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from postroom_sandbox.account import Account
 from postroom_sandbox.batch import Batch
-from postroom_sandbox.connection import Sleep, SpoiltConnections
+from postroom_sandbox.connection import FaultyConnections, Sleep
 from postroom_sandbox.consent import Consents, Issued
 from postroom_sandbox.control import Control
 from postroom_sandbox.dates import DatedAnswers
@@ -42,10 +42,10 @@ Json = dict[str, Any]
 
 
 class Emulator:
-    """Google, for one mailbox and as many more as are added.
+    """Google for one mailbox, and for more that are added.
 
-    `token` opens the first mailbox, never expires, and is the only one that the controls take. `fill` puts in what is
-    there at the beginning. Time is the first mailbox's clock.
+    `token` gives access to the first mailbox, never expires, and is the only one that the control API accepts. `fill`
+    adds the initial mail. The clock is that of the first mailbox.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Emulator:
         fill(mailbox)
 
     def add(self, mailbox: Mailbox, token: str | None = None) -> Account:
-        """Another user, with a mailbox and, if wanted, a token that never expires."""
+        """Add a user with a mailbox and, if given, a token that never expires."""
         send_as = SendAs(mailbox.owner)
         outgoing = Outgoing(mailbox, self._post, send_as.usable)
         account = Account(mailbox, outgoing, Watcher(mailbox, self.pubsub), self._pages, send_as)
@@ -85,7 +85,7 @@ class Emulator:
         return account
 
     def issue_token(self, user: str | None = None, scopes: Collection[str] = ALL_SCOPES) -> Issued:
-        """An access and a refresh token, as if the user had gone through the browser."""
+        """Issue an access and a refresh token, as if the user had consented in a browser."""
         return self.consents.issue(user or self.mailbox.owner, scopes)
 
     def reset(self) -> None:
@@ -106,7 +106,7 @@ class Emulator:
         whole = Starlette(
             routes=[*ours, *self._control_routes(), *routes], exception_handlers={HTTPException: _unknown_address}
         )
-        return SpoiltConnections(DatedAnswers(whole, self.mailbox.clock), self.faults, self._sleep)
+        return FaultyConnections(DatedAnswers(whole, self.mailbox.clock), self.faults, self._sleep)
 
     def _control_routes(self) -> list[Route]:
         control = self._control
@@ -131,7 +131,7 @@ class Emulator:
         return [Route(f"/sandbox/{path}", self._guarded(end), methods=[verb]) for verb, path, end in offered]
 
     def _guarded(self, endpoint: Callable[[Request], Awaitable[Json]]) -> Callable[[Request], Awaitable[Response]]:
-        """A control behind the emulator's own token, which no fault and no revocation takes away."""
+        """Protect a control endpoint with the emulator's own token, which faults and revocations do not affect."""
 
         async def answer(request: Request) -> Response:
             try:
@@ -147,7 +147,7 @@ class Emulator:
         return answer
 
     def _post(self, address: str, raw: bytes) -> None:
-        """Hands a sent mail over, if its recipient lives here."""
+        """Deliver a sent mail if its recipient has a mailbox here."""
         for owner, account in self.accounts.items():
             if owner.lower() == address:
                 account.mailbox.deliver(raw)

@@ -1,7 +1,7 @@
-"""Failures that a test or a demo orders from the emulator: the calls that match fail as they would at Google.
+"""Faults that a test or a demo requests: matching calls fail as they would at Google.
 
-Some faults change the answer of a call (`refuse`, `revoke`, `loop_pages`, `missing_fields`); they also reach the parts
-of a batch. The others spoil the connection (`delay`, `reset`, `drop_reply`, `truncate`, `gzip_bomb`) of a request.
+Some faults change the answer of a call (`refuse`, `revoke`, `loop_pages`, `missing_fields`); they also apply to the
+parts of a batch. The others affect the connection (`delay`, `reset`, `drop_reply`, `truncate`, `gzip_bomb`).
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ FaultKind = Literal[
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 ANSWERS: frozenset[FaultKind] = frozenset({"refuse", "revoke", "loop_pages", "missing_fields"})
 SEED = 20261115
-# Over how many calls chance makes good what it has drawn too often or too rarely.
+# The number of calls over which a deviation from the share is corrected.
 CORRECTED_OVER = 10
 
 STATUSES = {
@@ -38,11 +38,11 @@ STATUSES = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to calls whose path contains `path`: to `times` of them, or while `seconds` last.
+    """A fault for calls whose path contains `path`: for `times` of them, or for `seconds`.
 
-    Of those that match, a `share` is struck, by chance but evenly: of any number of calls, as good as exactly so many.
+    Of the matching calls a `share` is affected, at random but evenly: close to the share of any number of calls.
     `method` narrows to one of Google's methods, `user` to one mailbox.
-    Without `times`, it is one call, or with `seconds` or a `share` any number of them.
+    Without `times`, it affects one call; with `seconds` or a `share`, any number of calls.
     """
 
     code: int = 0
@@ -71,10 +71,10 @@ class _Ordered:
     ends_at: datetime | None
     left: int | None
     owed: float = 0.0
-    """How many more of the calls so far should have been struck for the share to be exact."""
+    """A pending fault, and how many more calls should have been affected so far for an exact share."""
 
     def is_drawn(self, rng: Random) -> bool:
-        """Whether chance takes this call: likelier where the share is behind, so that it never is far behind."""
+        """Whether this call is affected: more likely if the share is behind, so that it is never far behind."""
         share = self.fault.share
         if share >= 1:
             return True
@@ -84,7 +84,7 @@ class _Ordered:
 
 
 class Faults:
-    """The faults that are still to come, oldest first. Shares are drawn from a seed."""
+    """The pending faults, oldest first. Shares are drawn from a seed."""
 
     def __init__(self, clock: Callable[[], datetime], seed: int = SEED) -> None:
         self.seed = seed
@@ -106,11 +106,11 @@ class Faults:
         self._waiting.clear()
 
     def answer_fault(self, path: str, method: str, user: str) -> Fault | None:
-        """What happens to this call's answer."""
+        """The fault for the answer of this call, if any."""
         return self._strike(lambda fault: fault.kind in ANSWERS and _meant(fault, path, method, user))
 
     def connection_fault(self, path: str) -> Fault | None:
-        """What happens to the connection on which this request came."""
+        """The fault for the connection of this request, if any."""
         return self._strike(lambda fault: fault.kind not in ANSWERS and fault.path in path)
 
     def _strike(self, meant: Callable[[Fault], bool]) -> Fault | None:
@@ -138,7 +138,7 @@ def _meant(fault: Fault, path: str, method: str, user: str) -> bool:
 
 
 def without_fields(answer: Any, fields: tuple[str, ...]) -> Any:
-    """The answer with these names left out, wherever they stand; all but lists are gone when none is named."""
+    """The answer without these fields at any depth; without names, everything but lists is left out."""
     if isinstance(answer, list):
         return [without_fields(each, fields) for each in _listed(answer)]
     if isinstance(answer, dict):

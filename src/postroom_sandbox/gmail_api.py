@@ -1,4 +1,4 @@
-"""Every method of the API behind what comes before it: the token, the scopes, the ordered faults, the quota."""
+"""The API methods, after the checks that precede them: token, scopes, faults, quota."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -40,7 +40,7 @@ ENDPOINTS: dict[str, Endpoint] = {
 
 
 class GmailApi:
-    """The addresses of all methods."""
+    """The routes of all methods."""
 
     def __init__(self, accounts: Mapping[str, Account], consents: Consents, quota: Quota, faults: Faults) -> None:
         self._accounts = accounts
@@ -96,13 +96,13 @@ class GmailApi:
         if user not in ("me", access.user):
             raise delegation_denied(user)
         if access.user not in self._accounts:
-            # A service account has no mailbox of its own.
+            # A service account has no mailbox.
             raise failed_precondition("Precondition check failed.")
         return self._accounts[access.user]
 
 
 def authorised(consents: Consents, request: Request) -> Access:
-    """Whoever the request's token speaks for."""
+    """The access token of the request."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     token = token.strip() if scheme.lower() == "bearer" else request.query_params.get("access_token", "")
     if not token:
@@ -121,7 +121,7 @@ def _spoilt(content: Json, fault: Fault, request: Request) -> Json:
 
 
 def json_response(content: Json, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Google answers a success that has nothing to say with 204 and no body."""
+    """A JSON response; for empty content 204 without a body, as Google does."""
     if code == HTTPStatus.OK and not content:
         return Response(status_code=HTTPStatus.NO_CONTENT)
     return Response(orjson.dumps(content), code, headers, media_type="application/json; charset=UTF-8")

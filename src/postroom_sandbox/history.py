@@ -1,4 +1,4 @@
-"""What changed in a mailbox, in the order it changed, for as long as it is remembered."""
+"""The history of changes in a mailbox, in order, of bounded length."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from postroom_sandbox.refusal import missing
 
 HistoryKind = Literal["messageAdded", "messageDeleted", "labelAdded", "labelRemoved"]
 
-# Gmail remembers a week or so. A count bounds what a sandbox that runs for months keeps in memory.
+# Gmail keeps about a week. A count limits the memory of a sandbox that runs for months.
 REMEMBERED = 50_000
 
 
 @dataclass(frozen=True)
 class Change:
-    """One change of one message. `labels` is what it had afterwards, `changed` what was added or removed."""
+    """One change of one message. `labels` are those afterwards, `changed` those added or removed."""
 
     id: int
     kind: HistoryKind
@@ -53,13 +53,13 @@ class History:
             self._forgotten_up_to = self._changes.popleft().id
 
     def forget(self, up_to: int) -> None:
-        """Everything up to this id expires: whoever asks for what came after an older id is refused."""
+        """Expire everything up to this id: requests from an older id are refused."""
         self._forgotten_up_to = max(self._forgotten_up_to, up_to)
         while self._changes and self._changes[0].id <= up_to:
             self._changes.popleft()
 
     def since(self, start: int, kinds: frozenset[str], label_id: str | None) -> Iterator[Change]:
-        """The changes after `start`. A label selects the changes of messages that have it, or just lost it."""
+        """The changes after `start`. A label selects changes of messages that have it or just lost it."""
         if start < self._forgotten_up_to:
             raise missing()
         for change in islice(self._changes, self._position_after(start), None):
@@ -70,7 +70,7 @@ class History:
             yield change
 
     def _position_after(self, start: int) -> int:
-        """Ids rise but are not dense, so the place is searched for, by halves."""
+        """The index of the first change after `start`, by binary search, since ids have gaps."""
         low, high = 0, len(self._changes)
         while low < high:
             middle = (low + high) // 2

@@ -5,39 +5,39 @@ from postroom_sandbox.labels import LOOK
 from postroom_sandbox.refusal import invalid
 from postroom_sandbox.requests import json_body, text_in
 
-# Google's clients send back whole labels, with what only Gmail may say of them.
+# Google's clients send back whole labels, including fields that only Gmail sets.
 LABEL_FIELDS = ("id", "name", "type", "messagesTotal", "messagesUnread", "threadsTotal", "threadsUnread", *LOOK)
 
 
 async def list_labels(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     return {"labels": [label.as_json() for label in call.mailbox.labels.all()]}
 
 
 async def get_label(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     return call.mailbox.count(call.mailbox.labels.get(call.named()))
 
 
 async def create_label(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     fields = await json_body(call.request, *LABEL_FIELDS)
     created = call.mailbox.labels.create(text_in(fields, "name"), _look(fields))
     return {"id": created.id, "name": created.name, **created.look}
 
 
 async def update_label(call: Call) -> Json:
-    """What is not said goes back to what it is for a new label."""
+    """Replace a label: fields that are not given are reset to the defaults."""
     return await _change(call, {})
 
 
 async def patch_label(call: Call) -> Json:
-    """What is not said stays."""
+    """Change a label: fields that are not given stay."""
     return await _change(call, call.mailbox.labels.get(call.named()).as_json())
 
 
 async def _change(call: Call, before: Json) -> Json:
-    call.asked()
+    call.parameters()
     given = await json_body(call.request, *LABEL_FIELDS)
     if given.get("id", call.named()) != call.named():
         raise invalid("Label id in the body does not match the address")
@@ -46,7 +46,7 @@ async def _change(call: Call, before: Json) -> Json:
 
 
 async def delete_label(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     call.mailbox.delete_label(call.named())
     return {}
 

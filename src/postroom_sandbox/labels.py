@@ -1,4 +1,4 @@
-"""A mailbox's labels: the system's, which are fixed, and the user's."""
+"""The labels of a mailbox: fixed system labels, and the user's own."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -13,10 +13,10 @@ SYSTEM = (
     "CATEGORY_PERSONAL", "CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
 )  # fmt: skip
 
-# Gmail puts these on itself; nobody else may put them on or take them off.
+# Only Gmail itself adds and removes these.
 AUTOMATIC = frozenset({"SENT", "DRAFT", "CHAT"})
 
-# A message is in at most one of these: putting it into one takes it out of the others.
+# A message has at most one of these: adding one removes the others.
 PLACES = frozenset({"INBOX", "SPAM", "TRASH"})
 
 RESERVED_NAMES = frozenset(
@@ -58,7 +58,7 @@ class Labels:
         return self._by_id[label_id]
 
     def named(self, name: str) -> Label | None:
-        """The label that a search names: its id or name in any case, spaces and slashes also written as hyphens."""
+        """The label named in a search: by id or name, in any case, with spaces and slashes also as hyphens."""
         wanted = _searched(name)
         return next((label for label in self.all() if wanted in (_searched(label.name), _searched(label.id))), None)
 
@@ -72,7 +72,7 @@ class Labels:
         return label
 
     def update(self, label_id: str, name: str, look: Json) -> Label:
-        """The same label, still on the same messages, under this name and with this look."""
+        """Change the name and look of a label; it stays on its messages."""
         label = self.get(label_id)
         if label.type == "system":
             raise invalid("Invalid update request")
@@ -91,7 +91,7 @@ class Labels:
                 raise invalid(f"Invalid label: {label_id}")
 
     def check_change(self, add: frozenset[str], remove: frozenset[str]) -> None:
-        """Whether a user may add and remove these."""
+        """Refuse labels that a user may not add or remove."""
         self.check_known(add | remove)
         for label_id in sorted((add | remove) & AUTOMATIC):
             raise invalid(f"Invalid label: {label_id}")
@@ -118,7 +118,7 @@ class Labels:
 
 
 def after_change(labels: frozenset[str], add: frozenset[str], remove: frozenset[str]) -> frozenset[str]:
-    """The labels after a change, with its side effects."""
+    """The labels after a change, including side effects."""
     displaced = PLACES - add if add & PLACES else frozenset[str]()
     return (labels - remove - displaced) | add
 

@@ -1,6 +1,6 @@
-"""Fills a mailbox with mail from files: an mbox, a Maildir, or a folder of messages, as whoever read them found it.
+"""Fills a mailbox with mail from files: an mbox, a Maildir, or a folder of messages.
 
-Nothing in the mail stops it. What cannot be read at all, or is larger than Gmail takes, is told and passed over.
+Malformed mail is loaded too. Messages that cannot be read at all, or are too large for Gmail, are reported and skipped.
 """
 
 import re
@@ -18,7 +18,7 @@ from postroom_sandbox.refusal import Refusal
 
 _FLAGS = re.compile(r"[:;!]2,([A-Z]*)$")
 
-# Google's own export writes a message's labels into a header, under the names that people see.
+# Google's export (Takeout) writes a message's labels into a header, under their display names.
 _TAKEOUT = {
     "inbox": "INBOX", "unread": "UNREAD", "opened": "", "archived": "", "sent": "SENT", "drafts": "DRAFT",
     "draft": "DRAFT", "starred": "STARRED", "important": "IMPORTANT", "spam": "SPAM", "trash": "TRASH", "chat": "CHAT",
@@ -30,7 +30,7 @@ _FOLDERS = {"sent": "SENT", "trash": "TRASH", "junk": "SPAM", "spam": "SPAM", "d
 
 
 class MailFile(Protocol):
-    """One message in a file: where it is, its bytes, and why there are none."""
+    """One message in a file: its path, its bytes, and why it could not be read, if so."""
 
     @property
     def path(self) -> str: ...
@@ -53,7 +53,7 @@ class Loaded:
 
 
 def load(mailbox: Mailbox, files: Iterable[MailFile]) -> Loaded:
-    """Puts mail from files into the mailbox, each message at the time it came."""
+    """Add mail from files to the mailbox, each message with its own time."""
     number = 0
     problems: list[Problem] = []
     for found in files:
@@ -69,7 +69,7 @@ def load(mailbox: Mailbox, files: Iterable[MailFile]) -> Loaded:
 
 
 def _labels(mailbox: Mailbox, mail: Mail, where: Path) -> frozenset[str]:
-    """Where a message belongs: as Google's export says, as its place in a Maildir says, else sent or new."""
+    """The labels of a message: from Google's export, from its place in a Maildir, else sent or inbox."""
     if written := mail.header("X-Gmail-Labels"):
         return frozenset(filter(None, (_label(mailbox, name.strip()) for name in written.split(","))))
     sent = parseaddr(mail.header("From"))[1].lower() == mailbox.owner.lower()
@@ -79,7 +79,7 @@ def _labels(mailbox: Mailbox, mail: Mail, where: Path) -> frozenset[str]:
 
 
 def _maildir_labels(mailbox: Mailbox, where: Path, sent: bool) -> frozenset[str]:
-    """A Maildir's folders begin with a dot, and its flags are the end of a file's name."""
+    """Labels from a Maildir: its folders begin with a dot, and flags are at the end of file names."""
     name = where.parent.parent.name
     folder = name[1:] if name.startswith(".") else ""
     place = _FOLDERS.get(folder.rpartition(".")[2].lower(), "")
@@ -95,7 +95,7 @@ def _maildir_labels(mailbox: Mailbox, where: Path, sent: bool) -> frozenset[str]
 
 
 def _label(mailbox: Mailbox, name: str) -> str:
-    """The id of a label of this name, which is made if there is none; empty for what is no label at Gmail."""
+    """The id of the label with this name, created if missing; empty if Gmail has no such label."""
     if name.lower() in _TAKEOUT:
         return _TAKEOUT[name.lower()]
     known = mailbox.labels.named(name)
@@ -106,7 +106,7 @@ def _label(mailbox: Mailbox, name: str) -> str:
 
 
 def came_at(mail: Mail, now: datetime) -> datetime:
-    """When a message came: its newest Received line says so, or else its Date; never in the future."""
+    """When a message was received: by its newest Received header, else its Date; never in the future."""
     for text in (mail.header("Received").rpartition(";")[2], mail.header("Date")):
         try:
             moment = parsedate_to_datetime(text.strip())

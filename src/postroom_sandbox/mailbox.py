@@ -1,4 +1,4 @@
-"""A mailbox in memory that behaves like one at Gmail: ids, threads, labels with their side effects, history, search."""
+"""A mailbox in memory that behaves like Gmail's: ids, threads, labels with side effects, history, search."""
 
 import re
 from bisect import bisect_left, insort
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 ARRIVING = frozenset({"INBOX", "UNREAD"})
 
-# Gmail estimates how many messages a search finds, and stops counting here.
+# Gmail only estimates the number of search results, and stops counting here.
 ESTIMATE_UP_TO = 201
 
 _ID = re.compile(r"[0-9a-f]{1,16}")
@@ -34,9 +34,9 @@ def utc_now() -> datetime:
 
 
 class Mailbox:
-    """One person's mailbox. Lists find a message at once, searches only when it is indexed: `search_lag` after it came.
+    """One person's mailbox. Lists show a message at once, searches only when it is indexed: `search_lag` later.
 
-    `search_gaps` is the share of messages that no search finds, wherever they stand among those that are found.
+    `search_gaps` is the share of messages that no search ever finds.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Mailbox:
         thread_id: str | None = None,
         staying: bool = False,
     ) -> Message:
-        """Puts a mail into the mailbox, as one that has just come, or as one that came at `received_at`.
+        """Add a mail to the mailbox, as received now or at `received_at`.
 
-        It joins `thread_id` if it answers something there, or is `staying` there; else the thread of what it answers.
+        It joins `thread_id` if it replies to a message there, or if `staying`; else the thread of what it replies to.
         """
         wanted = frozenset(labels)
         self.labels.check_known(wanted)
@@ -139,7 +139,7 @@ class Mailbox:
         self._record("messageDeleted", message)
 
     def delete_label(self, label_id: str) -> None:
-        """The label goes, and with it goes from every message."""
+        """Delete a label, and remove it from every message."""
         self.labels.delete(label_id)
         for message in self._messages.values():
             if label_id in message.labels:
@@ -147,7 +147,7 @@ class Mailbox:
                 self._record("labelRemoved", message, frozenset({label_id}))
 
     def clear(self) -> None:
-        """An empty mailbox. History ids go on rising, so that whoever kept one learns that it has expired."""
+        """Delete everything. History ids keep rising, so that clients learn that older ones have expired."""
         self.history_id += 1
         self.history.forget(self.history_id)
         self.labels = Labels()
@@ -157,7 +157,7 @@ class Mailbox:
         self._by_message_id.clear()
 
     def expire_history(self, up_to: int | None = None) -> None:
-        """Forgets what changed up to an id, or all of it: whoever asks from an older id is told 404."""
+        """Expire the history up to an id, or all of it: requests from an older id get a 404."""
         self.history.forget(self.history_id if up_to is None else up_to)
 
     def search(
@@ -167,8 +167,8 @@ class Mailbox:
         include_spam_trash: bool = False,
         before: tuple[int, str] | None = None,
     ) -> Iterator[Message]:
-        """What matches, newest first, from `before` on: a place in the order, not a number, so that new mail which
-        arrives between two pages does not shift them."""
+        """The matching messages, newest first, from `before` on. That is a position in the order, not an offset, so
+        that new mail that arrives between two pages does not shift them."""
         wanted = frozenset(label_ids)
         self.labels.check_known(wanted)
         query = parse_query(q, self._label_named, self.clock()) if q else Query()
@@ -192,7 +192,7 @@ class Mailbox:
         include_spam_trash: bool = False,
         before: tuple[int, str] | None = None,
     ) -> tuple[list[Message], tuple[int, str] | None, int]:
-        """One page of a search, the place where the next begins, and the estimate of how many there are."""
+        """One page of a search, the position of the next page, and the estimated number of results."""
         counted = list(islice(self.search(q, label_ids, include_spam_trash, before), max(ESTIMATE_UP_TO, size + 1)))
         shown = counted[:size]
         following = shown[-1].place if len(counted) > size else None
@@ -206,7 +206,7 @@ class Mailbox:
         return self.history.since(start, kinds, label_id)
 
     def count(self, label: Label) -> Json:
-        """A label with how much it is on, as labels.get shows it."""
+        """A label with its counts, as labels.get shows it."""
         labelled = [message for message in self._messages.values() if label.id in message.labels]
         unread = [message for message in labelled if "UNREAD" in message.labels]
         return {
@@ -218,7 +218,7 @@ class Mailbox:
         }
 
     def _index(self) -> Callable[[Message], bool]:
-        """Whether searches find a message by now. Which ones fall into a gap follows from their ids alone."""
+        """A test for whether searches find a message by now. The ids decide which messages are never found."""
         lag, now, gaps = self.search_lag, self.clock(), int(self.search_gaps * 1000)
 
         def is_indexed(message: Message) -> bool:
@@ -227,7 +227,7 @@ class Mailbox:
         return is_indexed
 
     def _record(self, kind: HistoryKind, message: Message, changed: frozenset[str] = frozenset()) -> None:
-        # Gmail's ids rise by leaps; whoever takes them for consecutive shall notice here.
+        # Gmail's ids have gaps, so that a client that takes them for consecutive fails here.
         self.history_id += self.rng.randrange(1, 40)
         message.history_id = self.history_id
         change = Change(self.history_id, kind, message.id, message.thread_id, message.labels, changed)
@@ -236,7 +236,7 @@ class Mailbox:
             observe(change)
 
     def _new_id(self, received_at: datetime) -> str:
-        """Sixteen hexadecimal digits that begin with the time, as Gmail's do."""
+        """Sixteen hexadecimal digits that begin with the time, like Gmail's."""
         milliseconds = max(int(received_at.timestamp() * 1000), 0)
         while True:
             message_id = f"{(milliseconds << 20 | self.rng.getrandbits(20)) & (2**64 - 1):016x}"
@@ -244,7 +244,7 @@ class Mailbox:
                 return message_id
 
     def _thread_of(self, mail: Mail, wanted: str | None) -> str | None:
-        """The thread of a message that this one answers. Gmail begins a new one when the subject has changed."""
+        """The thread of the message that this one replies to. Gmail starts a new one if the subject differs."""
         if wanted is not None:
             self.thread(wanted)
         joined: str | None = None

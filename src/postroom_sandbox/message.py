@@ -1,4 +1,4 @@
-"""One message of a mailbox, in the formats in which Gmail shows it."""
+"""One message of a mailbox, in Gmail's response formats."""
 
 import base64
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ FORMATS = frozenset({"full", "metadata", "minimal", "raw"})
 
 @dataclass
 class Message:
-    """A message in the mailbox. Only its labels ever change."""
+    """A message in the mailbox. Only its labels can change."""
 
     id: str
     thread_id: str
@@ -30,7 +30,7 @@ class Message:
 
     @property
     def place(self) -> tuple[int, str]:
-        """Where it stands in the order of the mailbox."""
+        """Its position in the order of the mailbox."""
         return self.internal_date, self.id
 
     def reference(self) -> Json:

@@ -14,7 +14,7 @@ from postroom_sandbox.requests import json_body, known_fields, raw_in, text_in, 
 
 MOST_AT_ONCE = 1_000
 
-# Google's clients send back whole messages; only these of their fields mean something when a message comes in.
+# Google's clients send back whole messages; only these fields matter in requests.
 MESSAGE_FIELDS = (
     "id", "threadId", "labelIds", "snippet", "historyId", "internalDate", "payload", "sizeEstimate", "raw",
     "classificationLabelValues",
@@ -22,12 +22,12 @@ MESSAGE_FIELDS = (
 
 
 async def list_messages(call: Call) -> Json:
-    asked = call.asked("q", "labelIds", "pageToken", "maxResults", "includeSpamTrash")
-    q, labels, hidden = asked.text("q"), asked.texts("labelIds"), asked.flag("includeSpamTrash")
+    parameters = call.parameters("q", "labelIds", "pageToken", "maxResults", "includeSpamTrash")
+    q, labels, hidden = parameters.text("q"), parameters.texts("labelIds"), parameters.flag("includeSpamTrash")
     call.check_search(q)
     listing = ("messages", call.mailbox.owner, q, sorted(labels), hidden)
-    before = call.account.pages.read(listing, asked.text("pageToken"))
-    shown, following, estimate = call.mailbox.page(asked.page_size(), q, labels, hidden, before)
+    before = call.account.pages.read(listing, parameters.text("pageToken"))
+    shown, following, estimate = call.mailbox.page(parameters.page_size(), q, labels, hidden, before)
     answer: Json = {"resultSizeEstimate": estimate}
     if shown:
         answer["messages"] = [message.reference() for message in shown]
@@ -36,10 +36,10 @@ async def list_messages(call: Call) -> Json:
     return answer
 
 
-def format_asked(call: Call) -> tuple[str, frozenset[str]]:
-    asked = call.asked("format", "metadataHeaders")
-    only = frozenset(name.lower() for name in asked.texts("metadataHeaders"))
-    format = asked.text("format").lower() or "full"
+def requested_format(call: Call) -> tuple[str, frozenset[str]]:
+    parameters = call.parameters("format", "metadataHeaders")
+    only = frozenset(name.lower() for name in parameters.texts("metadataHeaders"))
+    format = parameters.text("format").lower() or "full"
     if format not in FORMATS:
         raise invalid(f"Invalid value at 'format': {format}")
     call.check_format(format)
@@ -47,12 +47,12 @@ def format_asked(call: Call) -> tuple[str, frozenset[str]]:
 
 
 async def get_message(call: Call) -> Json:
-    format, only = format_asked(call)
+    format, only = requested_format(call)
     return call.mailbox.get(call.named()).as_json(format, only)
 
 
 async def get_attachment(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     content = call.mailbox.get(call.named("messageId")).mail.attachment(call.named())
     if content is None:
         raise invalid("Invalid attachment token")
@@ -60,13 +60,13 @@ async def get_attachment(call: Call) -> Json:
 
 
 async def delete_message(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     call.mailbox.delete(call.named())
     return {}
 
 
 async def modify_message(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     add, remove = await label_change(call)
     return call.mailbox.modify(call.named(), add, remove).labelled()
 
@@ -80,18 +80,18 @@ async def label_change(call: Call) -> tuple[list[str], list[str]]:
 
 
 async def trash_message(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     return call.mailbox.modify(call.named(), add=["TRASH"]).labelled()
 
 
 async def untrash_message(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     return call.mailbox.modify(call.named(), remove=["TRASH"]).labelled()
 
 
 async def batch_modify(call: Call) -> Json:
-    """All or nothing for what is wrong with the request; messages that are not there are passed over in silence."""
-    call.asked()
+    """Change several messages. An invalid request changes nothing; missing messages are silently skipped."""
+    call.parameters()
     fields = await json_body(call.request, "ids", "addLabelIds", "removeLabelIds")
     add, remove = texts_in(fields, "addLabelIds"), texts_in(fields, "removeLabelIds")
     if not add and not remove:
@@ -103,7 +103,7 @@ async def batch_modify(call: Call) -> Json:
 
 
 async def batch_delete(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     fields = await json_body(call.request, "ids")
     for message in _present(call.mailbox, texts_in(fields, "ids")):
         call.mailbox.delete(message.id)
@@ -119,7 +119,7 @@ def _present(mailbox: Mailbox, ids: list[str]) -> list[Message]:
 
 
 async def message_in(call: Call) -> tuple[Json, bytes]:
-    """A message that comes in: its fields, and its bytes from `raw` or from an upload."""
+    """Parse a message in a request: its fields, and its bytes from `raw` or from an upload."""
     fields, media = await uploaded(call.request)
     known_fields(fields, *MESSAGE_FIELDS)
     raw = media if media is not None else raw_in(fields)
@@ -135,22 +135,22 @@ def checked_raw(raw: bytes | None) -> bytes:
 
 
 async def send_message(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     fields, raw = await message_in(call)
     return call.account.outgoing.send(raw, text_in(fields, "threadId") or None).labelled()
 
 
 async def insert_message(call: Call) -> Json:
-    asked = call.asked("internalDateSource", "deleted")
-    asked.flag("deleted")
-    return await _put_in(call, asked.choice("internalDateSource", "receivedTime", "dateHeader"))
+    parameters = call.parameters("internalDateSource", "deleted")
+    parameters.flag("deleted")
+    return await _put_in(call, parameters.choice("internalDateSource", "receivedTime", "dateHeader"))
 
 
 async def import_message(call: Call) -> Json:
-    asked = call.asked("internalDateSource", "deleted", "neverMarkSpam", "processForCalendar")
+    parameters = call.parameters("internalDateSource", "deleted", "neverMarkSpam", "processForCalendar")
     for name in ("deleted", "neverMarkSpam", "processForCalendar"):
-        asked.flag(name)
-    return await _put_in(call, asked.choice("internalDateSource", "dateHeader", "receivedTime"))
+        parameters.flag(name)
+    return await _put_in(call, parameters.choice("internalDateSource", "dateHeader", "receivedTime"))
 
 
 async def _put_in(call: Call, dated_by: str) -> Json:

@@ -1,7 +1,7 @@
-"""The methods of Gmail's API that the sandbox has: their addresses, the scopes that allow them, and their prices.
+"""The methods of Gmail's API that the sandbox supports: paths, scopes and quota prices.
 
-Scopes are those of Google's discovery document; a test compares them. Prices are for projects made since May 2026;
-those that are not known to have changed then are the older ones.
+Scopes are those of Google's discovery document; a test compares them. Prices are for projects created since May 2026;
+where no newer price is known, the older one is used.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ UPLOAD = "/upload"
 
 @dataclass(frozen=True)
 class Method:
-    """One method by the name that Google gives it, without `gmail.users.` before it."""
+    """One method, by Google's name without the prefix `gmail.users.`."""
 
     name: str
     verb: str

@@ -1,8 +1,8 @@
-"""A mail's raw bytes as Gmail shows them: decoded headers, the tree of parts, the snippet.
+"""Parses raw mail as Gmail shows it: decoded headers, the tree of parts, the snippet.
 
 Mail comes from strangers, so nothing in it may raise. It is parsed under the lenient `compat32` policy; the newer
-policy parses header values too, and there are values on which it fails. The headers alone are split by hand, since a
-large mailbox looks at them for every message; a tree is built when it is asked for, and not kept.
+policy also parses header values, and fails on some. Headers alone are split by hand, since a large mailbox needs them
+for every message; the tree is built on demand, and not kept.
 """
 
 import base64
@@ -25,7 +25,7 @@ Mime: TypeAlias = "Message[str, str]"
 
 DEEPEST_PART = 64
 SNIPPET_LENGTH = 200
-# What is longer than these is a stranger's joke: it is kept, but not worth the time that decoding it would take.
+# Longer values are kept, but not decoded, since that would take too long.
 LONGEST_ENCODED = 65_536
 LONGEST_MARKUP = 262_144
 
@@ -37,7 +37,7 @@ _HEADER = re.compile(r"([!-9;-~]+)[ \t]*:(.*)", re.DOTALL)
 
 
 class Mail:
-    """One mail, looked into when it is asked."""
+    """One mail, parsed on demand."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
@@ -47,7 +47,7 @@ class Mail:
         return [(name, _readable(value)) for name, value in self._raw_headers]
 
     def header(self, name: str) -> str:
-        """The first header of this name, decoded, or an empty text."""
+        """The first header with this name, decoded; empty if there is none."""
         wanted = name.lower()
         return next((_readable(value) for key, value in self._raw_headers if key.lower() == wanted), "")
 
@@ -56,7 +56,7 @@ class Mail:
 
     @cached_property
     def text(self) -> str:
-        """What a person would read, on one line: the first plain text, else the first HTML without its tags."""
+        """The readable text on one line: the first plain text, else the first HTML without tags."""
         leaves = list(_leaves(self._root()))
         for mime_type, read in (("text/plain", str), ("text/html", _without_tags)):
             for leaf in leaves:
@@ -66,7 +66,7 @@ class Mail:
 
     @property
     def snippet(self) -> str:
-        """The beginning of the text, escaped for HTML as Gmail gives it."""
+        """The beginning of the text, HTML-escaped like Gmail's."""
         return html.escape(self.text[:SNIPPET_LENGTH]).replace("&#x27;", "&#39;")
 
     @cached_property
@@ -82,13 +82,13 @@ class Mail:
         return {**_part(self._root(), ""), "headers": _named(self.headers)}
 
     def envelope(self, only: frozenset[str]) -> Json:
-        """The headers alone, for format=metadata; `only` names, in lower case, the ones that were asked for."""
+        """The headers alone, for format=metadata; `only` are the requested names in lower case."""
         shown = [(name, value) for name, value in self.headers if not only or name.lower() in only]
         head = BytesHeaderParser().parsebytes(self.raw[: _head_end(self.raw)])
         return {"mimeType": head.get_content_type(), "headers": _named(shown)}
 
     def attachment(self, attachment_id: str) -> bytes | None:
-        """The content of the part that an id names, if it is an attachment of this mail."""
+        """The content of the attachment with this id, if this mail has it."""
         part_id = _part_of(attachment_id)
         if part_id is None:
             return None
@@ -102,7 +102,7 @@ class Mail:
 
     @cached_property
     def _raw_headers(self) -> list[tuple[str, str]]:
-        """Names and values as they stand, still encoded and folded; what follows a line that is no header is body."""
+        """Raw names and values, still encoded and folded. After a line that is no header, the rest is body."""
         found: list[tuple[str, list[str]]] = []
         head = self.raw[: _head_end(self.raw)].decode("ascii", "surrogateescape")
         for number, line in enumerate(_LINE_END.split(head)):
@@ -118,7 +118,7 @@ class Mail:
         try:
             return message_from_bytes(self.raw)
         except RecursionError:
-            # Multiparts nested by the hundred: their content stays one opaque text.
+            # Hundreds of nested multiparts: their content is kept as one opaque text.
             return BytesHeaderParser().parsebytes(self.raw)
 
 
@@ -159,7 +159,7 @@ def _body(part: Mime, part_id: str, attached: bool) -> Json:
 
 
 def _attachment_id(part_id: str) -> str:
-    """Another one each time, as Gmail does: whoever keeps an id across two reads shall notice here."""
+    """A new id each time, as at Gmail, so that a client that keeps an id across two reads fails here."""
     return base64.urlsafe_b64encode(f"{secrets.token_hex(8)}:{part_id}".encode()).decode().rstrip("=")
 
 
@@ -192,7 +192,7 @@ def _leaves(part: Mime, depth: int = 0) -> Iterator[Mime]:
 
 
 def _content(part: Mime) -> bytes:
-    """The bytes after the transfer encoding is undone; undecodable ones as they are."""
+    """The bytes without transfer encoding; unchanged if they cannot be decoded."""
     try:
         content: object = part.get_payload(decode=True)
     except (LookupError, ValueError):
@@ -203,7 +203,7 @@ def _content(part: Mime) -> bytes:
 
 
 def _utf8(part: Mime) -> bytes:
-    """A text as Gmail gives it: turned into UTF-8, whatever charset it came in."""
+    """A text converted to UTF-8 from any charset, as Gmail does."""
     return _decoded(_content(part), _parameter(part, "charset")).encode("utf-8", "replace")
 
 
@@ -236,12 +236,12 @@ def _headers(part: Mime) -> list[tuple[str, str]]:
 
 
 def _eight_bit(value: str) -> str:
-    """The parser keeps raw bytes beyond ASCII as surrogates; mail that has them means UTF-8, or else Windows-1252."""
+    """Decode raw non-ASCII bytes, which the parser keeps as surrogates, as UTF-8 or else as Windows-1252."""
     return _decoded(str(value).encode("ascii", "surrogateescape"), "utf-8") if not value.isascii() else value
 
 
 def _words(value: str) -> str:
-    """Encoded words (RFC 2047) decoded; a value in which they are broken stays as it is."""
+    """Decode encoded words (RFC 2047); a value with malformed ones is left unchanged."""
     if "=?" not in value or len(value) > LONGEST_ENCODED:
         return value
     try:

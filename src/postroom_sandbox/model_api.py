@@ -1,8 +1,8 @@
-"""A stand-in of language models' HTTP interfaces: OpenAI's chat completions and Anthropic's messages.
+"""A stand-in for the HTTP APIs of language models: OpenAI's chat completions and Anthropic's messages.
 
-It answers what was scripted, in order, and then as its mood decides; it refuses what the real ones would refuse, and
-counts tokens. Faults are ordered as from the emulator of Gmail (`Fault(path="/v1/", …)`): statuses, delays, resets,
-answers that break off or unpack to gigabytes.
+It gives the scripted answers, in order, and then those of its mood. It refuses what the real ones would refuse, and
+counts tokens. Faults work as in the Gmail emulator (`Fault(path="/v1/", …)`): statuses, delays, resets, answers that
+are truncated or decompress to gigabytes.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from postroom_sandbox.connection import Sleep, SpoiltConnections, transport_of
+from postroom_sandbox.connection import FaultyConnections, Sleep, transport_of
 from postroom_sandbox.faults import Fault, Faults
-from postroom_sandbox.model_moods import Called, Mood, Says, sensible
-from postroom_sandbox.model_requests import READERS, Api, Asked, WrongRequest
+from postroom_sandbox.model_moods import FakeAnswer, FakeToolCall, Mood, sensible
+from postroom_sandbox.model_requests import READERS, Api, ReceivedRequest, WrongRequest
 from postroom_sandbox.server import running
 
 Json = dict[str, Any]
@@ -45,7 +45,7 @@ ERRORS: Mapping[int, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Raw:
-    """Bytes as they are, `repeat` times over: garbage, something huge, a redirection."""
+    """A raw response with its body repeated `repeat` times: garbage, something huge, a redirection."""
 
     content: bytes
     status: int = 200
@@ -54,7 +54,7 @@ class Raw:
 
 
 class ModelApi:
-    """A provider with as many models as are named; any, when none is. With a key, it takes no other."""
+    """A provider with the given models, or any if none are given. With a key, it accepts no other."""
 
     def __init__(
         self,
@@ -67,17 +67,17 @@ class ModelApi:
     ) -> None:
         self.mood = mood
         self.faults = Faults(clock)
-        self.asked: list[Asked] = []
-        """Every request that was understood, oldest first."""
+        self.asked: list[ReceivedRequest] = []
+        """Every valid request, oldest first."""
         self.requests = 0
         self.sent_bytes = 0
-        self._script: deque[Says | Raw] = deque()
+        self._script: deque[FakeAnswer | Raw] = deque()
         self._key = key
         self._models = models
         self._sleep = sleep
 
-    def say(self, *answers: Says | Raw) -> None:
-        """The next answers, in this order; after them the mood decides again."""
+    def say(self, *answers: FakeAnswer | Raw) -> None:
+        """Script the next answers; after them the mood decides again."""
         self._script.extend(answers)
 
     def app(self) -> ASGIApp:
@@ -85,7 +85,7 @@ class ModelApi:
             Route("/v1/chat/completions", self._openai, methods=["POST"]),
             Route("/v1/messages", self._anthropic, methods=["POST"]),
         ]
-        return SpoiltConnections(Starlette(routes=routes), self.faults, self._sleep)
+        return FaultyConnections(Starlette(routes=routes), self.faults, self._sleep)
 
     async def _openai(self, request: Request) -> Response:
         return await self._answer(request, "openai")
@@ -99,24 +99,24 @@ class ModelApi:
         if fault is not None:
             return _faulty(api, fault)
         try:
-            asked = READERS[api](orjson.loads(await request.body()), request.headers)
+            parsed = READERS[api](orjson.loads(await request.body()), request.headers)
         except (WrongRequest, orjson.JSONDecodeError) as error:
             return refusal(api, 400, str(error))
         except ClientDisconnect:
             return Response(status_code=400)
-        if self._key is not None and asked.key != self._key:
+        if self._key is not None and parsed.key != self._key:
             return refusal(api, 401, "Incorrect API key provided.")
-        if self._models and asked.model not in self._models:
-            return refusal(api, 404, f"The model `{asked.model}` does not exist", "model_not_found")
-        self.asked.append(asked)
-        answer = self._script.popleft() if self._script else self.mood(asked)
+        if self._models and parsed.model not in self._models:
+            return refusal(api, 404, f"The model `{parsed.model}` does not exist", "model_not_found")
+        self.asked.append(parsed)
+        answer = self._script.popleft() if self._script else self.mood(parsed)
         if isinstance(answer, Raw):
             return StreamingResponse(self._bytes(answer, request), answer.status, dict(answer.headers))
         shape = _completion if api == "openai" else _message
-        return JSONResponse(shape(asked, answer, len(self.asked)))
+        return JSONResponse(shape(parsed, answer, len(self.asked)))
 
     async def _bytes(self, answer: Raw, request: Request) -> AsyncIterator[bytes]:
-        """Until the other side has hung up."""
+        """The bytes, until the client disconnects."""
         transport = transport_of(request.scope)
         for _ in range(answer.repeat):
             if transport is not None and transport.is_closing():
@@ -127,13 +127,13 @@ class ModelApi:
 
 @asynccontextmanager
 async def running_model_api(api: ModelApi, port: int = 0) -> AsyncGenerator[str]:
-    """Yields the address while the stand-in answers: as it is for Anthropic, with `/v1` behind it for OpenAI."""
+    """Serve the stand-in; yield its address, to be used as it is for Anthropic, and with `/v1` for OpenAI."""
     async with running(api.app(), port) as url:
         yield url
 
 
 def refusal(api: Api, status: int, message: str, code: str | None = None) -> JSONResponse:
-    """An error in the form of the interface."""
+    """An error in the format of the API."""
     kinds = ERRORS.get(status, ERRORS[500])
     if api == "openai":
         return JSONResponse({"error": {"message": message, "type": kinds[0], "param": None, "code": code}}, status)
@@ -148,26 +148,26 @@ def _faulty(api: Api, fault: Fault) -> JSONResponse:
     return response
 
 
-def _tokens(asked: Asked, says: Says) -> tuple[int, int]:
+def _tokens(request: ReceivedRequest, says: FakeAnswer) -> tuple[int, int]:
     if says.tokens is not None:
         return says.tokens
-    sent = len(asked.system) + len(asked.user) + len(json.dumps(asked.schema))
+    sent = len(request.system) + len(request.user) + len(json.dumps(request.schema))
     answered = len(says.text) + sum(len(_text(call)) for call in says.calls)
     return sent // CHARACTERS_PER_TOKEN + 1, answered // CHARACTERS_PER_TOKEN + 1
 
 
-def _text(call: Called) -> str:
+def _text(call: FakeToolCall) -> str:
     return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
 
 
-def _completion(asked: Asked, says: Says, number: int) -> Json:
-    """As OpenAI answers."""
-    sent, answered = _tokens(asked, says)
+def _completion(request: ReceivedRequest, says: FakeAnswer, number: int) -> Json:
+    """An answer in OpenAI's format."""
+    sent, answered = _tokens(request, says)
     calls = [
         {
             "id": f"call_{number}_{index}",
             "type": "function",
-            "function": {"name": call.tool or asked.tool, "arguments": _text(call)},
+            "function": {"name": call.tool or request.tool, "arguments": _text(call)},
         }
         for index, call in enumerate(says.calls)
     ]
@@ -181,27 +181,27 @@ def _completion(asked: Asked, says: Says, number: int) -> Json:
         "id": f"chatcmpl-sandbox-{number}",
         "object": "chat.completion",
         "created": 1_763_193_600,
-        "model": asked.model,
+        "model": request.model,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": ended}],
         "usage": {"prompt_tokens": sent, "completion_tokens": answered, "total_tokens": sent + answered},
     }
 
 
-def _message(asked: Asked, says: Says, number: int) -> Json:
-    """As Anthropic answers. Arguments that are no object cannot be said there, and are wrapped."""
-    sent, answered = _tokens(asked, says)
+def _message(request: ReceivedRequest, says: FakeAnswer, number: int) -> Json:
+    """An answer in Anthropic's format. Arguments that are no object are wrapped, since it cannot express them."""
+    sent, answered = _tokens(request, says)
     content: list[Json] = [{"type": "text", "text": says.text}] if says.text else []
     for index, call in enumerate(says.calls):
         given = call.arguments if isinstance(call.arguments, dict) else {"raw": call.arguments}
         content.append(
-            {"type": "tool_use", "id": f"toolu_{number}_{index}", "name": call.tool or asked.tool, "input": given}
+            {"type": "tool_use", "id": f"toolu_{number}_{index}", "name": call.tool or request.tool, "input": given}
         )
     ended = "max_tokens" if says.cut_off else "refusal" if says.refuses else "tool_use" if says.calls else "end_turn"
     return {
         "id": f"msg_sandbox_{number}",
         "type": "message",
         "role": "assistant",
-        "model": asked.model,
+        "model": request.model,
         "content": content,
         "stop_reason": ended,
         "stop_sequence": None,

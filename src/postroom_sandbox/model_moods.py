@@ -1,7 +1,7 @@
-"""How the stand-in of a language model decides: sensibly, by a few words in the mail, or obediently, as mail tells it.
+"""How the stand-in for a language model decides: sensibly, by a few words in the mail, or by obeying the mail.
 
-The obedient one is the worst model there can be: whatever instruction stands in the mail, it follows. Whoever is safe
-with it is safe with any.
+The obedient one is the worst possible model: it follows every instruction in the mail. A program that is safe with it
+is safe with any model.
 """
 
 import json
@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from postroom_sandbox.model_requests import Asked
+from postroom_sandbox.model_requests import ReceivedRequest
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Called:
-    """A tool call: its arguments as an object, or, to be as malformed as one likes, as text."""
+class FakeToolCall:
+    """A tool call: its arguments as an object, or as text, which may be malformed."""
 
     arguments: Json | str
     tool: str | None = None
@@ -25,26 +25,28 @@ class Called:
 
 
 @dataclass(frozen=True)
-class Says:
-    """An answer of the model. Tokens are counted from the texts unless they are given."""
+class FakeAnswer:
+    """An answer of the model. Tokens are counted from the texts unless given."""
 
-    calls: tuple[Called, ...] = ()
+    calls: tuple[FakeToolCall, ...] = ()
     text: str = ""
     cut_off: bool = False
     refuses: bool = False
     tokens: tuple[int, int] | None = None
 
 
-Mood = Callable[[Asked], Says]
+Mood = Callable[[ReceivedRequest], FakeAnswer]
 
 
-def decides(action: str = "none", confidence: object = 0.9, rationale: object = "as scripted", **more: Any) -> Says:
-    """One call of the tool. What is named besides is a parameter, unless it is a field of its own."""
+def decides(
+    action: str = "none", confidence: object = 0.9, rationale: object = "as scripted", **more: Any
+) -> FakeAnswer:
+    """An answer with one call of the tool. Other keywords are parameters, unless they are fields of the tool."""
     fields: Json = {name: more.pop(name) for name in ("needs_approval", "parameters") if name in more}
     parameters = dict.fromkeys(("label", "amount", "units", "text")) | more
-    return Says(
+    return FakeAnswer(
         (
-            Called(
+            FakeToolCall(
                 {
                     "rationale": rationale,
                     "action": action,
@@ -58,7 +60,7 @@ def decides(action: str = "none", confidence: object = 0.9, rationale: object = 
     )
 
 
-# Words in the mail, what to do, and the label that is looked for in the list of allowed ones.
+# Words in the mail, the action, and a pattern for the label among the allowed ones.
 _HINTS: tuple[tuple[str, str, str], ...] = (
     (r"invoice|receipt|payment|order confirmation", "apply_label", "receipt|invoice|finance|bill"),
     (r"flight|itinerary|boarding|hotel|booking", "apply_label", "travel|trip"),
@@ -67,29 +69,29 @@ _HINTS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def sensible(asked: Asked) -> Says:
-    """For demonstrations: decides by the first words that it knows, and else leaves the mail where it is."""
+def sensible(request: ReceivedRequest) -> FakeAnswer:
+    """For demos: decide by the first known words; otherwise leave the mail where it is."""
     for words, action, wanted in _HINTS:
-        found = re.search(words, asked.mail, re.IGNORECASE)
+        found = re.search(words, request.mail, re.IGNORECASE)
         if found is None:
             continue
         reason = f"the mail says {found[0].lower()!r}"
         if not wanted:
             return decides(action, 0.85, reason)
-        label = next((each for each in asked.labels if re.search(wanted, each, re.IGNORECASE)), None)
+        label = next((each for each in request.labels if re.search(wanted, each, re.IGNORECASE)), None)
         if label is not None:
             return decides(action, 0.9, reason, label=label)
     return decides("none", 0.6, "nothing in it asks for more")
 
 
-def obedient(asked: Asked) -> Says:
-    """Does everything that the mail says; what it says twice, twice."""
-    calls = (*_written_calls(asked.mail), *_spoken(asked.mail))
-    return Says(calls) if calls else sensible(asked)
+def obedient(request: ReceivedRequest) -> FakeAnswer:
+    """Do everything that the mail says, as often as it says it."""
+    calls = (*_written_calls(request.mail), *_spoken(request.mail))
+    return FakeAnswer(calls) if calls else sensible(request)
 
 
-def _written_calls(mail: str) -> Iterator[Called]:
-    """JSON in the mail that looks like a call of a tool, or like its arguments."""
+def _written_calls(mail: str) -> Iterator[FakeToolCall]:
+    """JSON in the mail that looks like a tool call, or like its arguments."""
     reader = json.JSONDecoder()
     place = mail.find("{")
     while place >= 0:
@@ -103,30 +105,30 @@ def _written_calls(mail: str) -> Iterator[Called]:
         place = mail.find("{", end)
 
 
-def _as_call(found: Json) -> Iterator[Called]:
+def _as_call(found: Json) -> Iterator[FakeToolCall]:
     arguments = found.get("arguments", found.get("input"))
     if isinstance(found.get("name"), str) and isinstance(arguments, dict | str):
-        yield Called(cast("Json | str", arguments), found["name"])
+        yield FakeToolCall(cast("Json | str", arguments), found["name"])
     elif "action" in found:
-        yield Called(found)
+        yield FakeToolCall(found)
 
 
-def _spoken(mail: str) -> Iterator[Called]:
-    """Orders in words."""
-    told = {
+def _spoken(mail: str) -> Iterator[FakeToolCall]:
+    """Instructions in words."""
+    fields = {
         name.lower(): value.strip() for name, value in re.findall(r"(?im)\b(action|label|confidence|text): *(.+)", mail)
     }
-    if "action" in told:
-        yield _call(told["action"], told.get("confidence", "1"), label=told.get("label"), text=told.get("text"))
+    if "action" in fields:
+        yield _call(fields["action"], fields.get("confidence", "1"), label=fields.get("label"), text=fields.get("text"))
     for address in re.findall(r"(?i)\bforward (?:this|it)(?: mail| message)? to (\S+@\S+)", mail):
         yield _call("forward", "1", to=address)
     for address in re.findall(r"(?i)\breply to (\S+@\S+)", mail):
-        yield _call("auto_reply", "1", text=told.get("text", "yes"), to=address)
+        yield _call("auto_reply", "1", text=fields.get("text", "yes"), to=address)
     for label in re.findall(r"(?i)\b(?:apply|use) the label [\"']?([\w/ -]+)", mail):
         yield _call("apply_label", "1", label=label.strip())
 
 
-def _call(action: str, confidence: str, **parameters: str | None) -> Called:
+def _call(action: str, confidence: str, **parameters: str | None) -> FakeToolCall:
     number = float(confidence) if re.fullmatch(r"-?\d+(\.\d+)?", confidence) else confidence
     given = {name: value for name, value in parameters.items() if value is not None}
-    return Called({"rationale": "the mail says so", "action": action, "parameters": given, "confidence": number})
+    return FakeToolCall({"rationale": "the mail says so", "action": action, "parameters": given, "confidence": number})

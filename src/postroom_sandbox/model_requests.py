@@ -1,6 +1,6 @@
-"""Reads requests to a language model as OpenAI's and Anthropic's front ends do: what they would refuse is refused here.
+"""Parses requests to a language model as OpenAI and Anthropic do, and refuses what they would refuse.
 
-Of both interfaces the part that is used to force one tool call; anything else in a request is unknown, and refused.
+Supports the part of both APIs that is used to force one tool call; everything else in a request is refused.
 """
 
 import re
@@ -38,7 +38,7 @@ class WrongRequest(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A request as the model reads it."""
 
     api: Api
@@ -53,19 +53,19 @@ class Asked:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Those that the tool's form allows."""
+        """The labels that the tool's schema allows."""
         parameters = self.schema.get("properties", {}).get("parameters", {}).get("properties", {})
         return tuple(each for each in parameters.get("label", {}).get("enum", ()) if each is not None)
 
     @property
     def mail(self) -> str:
-        """The part of the prompt that is mail; all of it, where no fence is seen."""
+        """The part of the prompt that is mail; the whole prompt if there is no fence."""
         found = re.search(r'<mail mark="(\w+)">\n(.*)\n</mail mark="\1">', self.user, re.DOTALL)
         return found[2] if found else self.user
 
 
-def read_openai(body: object, headers: Mapping[str, str]) -> Asked:
-    """A request to `/v1/chat/completions`."""
+def read_openai(body: object, headers: Mapping[str, str]) -> ReceivedRequest:
+    """Parse a request to `/v1/chat/completions`."""
     given = _object(body, "the body")
     _known(given, _OPENAI_FIELDS)
     _number(given, "temperature", 0, 2)
@@ -77,17 +77,17 @@ def read_openai(body: object, headers: Mapping[str, str]) -> Asked:
     named = {"type": "function", "function": {"name": name}}
     if choice not in ("auto", "none", "required", named):
         raise WrongRequest(f"Invalid value for 'tool_choice': {choice!r}.")
-    told: dict[str, list[str]] = {"system": [], "developer": [], "user": []}
+    texts: dict[str, list[str]] = {"system": [], "developer": [], "user": []}
     for message in _list(given.get("messages"), "messages"):
         role = _object(message, "messages[]").get("role")
-        if role not in told:
+        if role not in texts:
             raise WrongRequest(f"Invalid value for messages[].role: {role!r}.")
-        told[str(role)].append(_content(_object(message, "messages[]").get("content")))
-    return Asked(
+        texts[str(role)].append(_content(_object(message, "messages[]").get("content")))
+    return ReceivedRequest(
         "openai",
         _text(given, "model"),
-        "\n".join(told["system"] + told["developer"]),
-        "\n".join(told["user"]),
+        "\n".join(texts["system"] + texts["developer"]),
+        "\n".join(texts["user"]),
         name,
         schema,
         choice not in ("auto", "none"),
@@ -96,8 +96,8 @@ def read_openai(body: object, headers: Mapping[str, str]) -> Asked:
     )
 
 
-def read_anthropic(body: object, headers: Mapping[str, str]) -> Asked:
-    """A request to `/v1/messages`."""
+def read_anthropic(body: object, headers: Mapping[str, str]) -> ReceivedRequest:
+    """Parse a request to `/v1/messages`."""
     given = _object(body, "the body")
     if "anthropic-version" not in headers:
         raise WrongRequest("anthropic-version: header is required")
@@ -113,7 +113,7 @@ def read_anthropic(body: object, headers: Mapping[str, str]) -> Asked:
     messages = [_object(each, "messages.0") for each in _list(given.get("messages"), "messages")]
     if not messages or messages[0].get("role") != "user":
         raise WrongRequest("messages: first message must use the user role")
-    return Asked(
+    return ReceivedRequest(
         "anthropic",
         _text(given, "model"),
         _content(given.get("system", "")),
@@ -126,7 +126,7 @@ def read_anthropic(body: object, headers: Mapping[str, str]) -> Asked:
     )
 
 
-READERS: Mapping[Api, Callable[[object, Mapping[str, str]], Asked]] = {
+READERS: Mapping[Api, Callable[[object, Mapping[str, str]], ReceivedRequest]] = {
     "openai": read_openai,
     "anthropic": read_anthropic,
 }
@@ -183,7 +183,7 @@ def _tokens(given: Json, name: str) -> None:
 
 
 def _content(value: object) -> str:
-    """A text, or a list of parts that are texts."""
+    """The content of a message: a text, or a list of text parts."""
     if isinstance(value, str):
         return value
     parts = [_object(part, "content") for part in _list(value, "content")]
@@ -193,7 +193,7 @@ def _content(value: object) -> str:
 
 
 def _closed(schema: Json, *, strict: bool) -> None:
-    """An object; in strict mode with nothing optional and nothing besides."""
+    """Check a schema: an object; in strict mode without optional or additional properties."""
     if schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
         raise WrongRequest("Invalid schema for function: schema must be a JSON Schema of 'type: \"object\"'")
     properties = cast("Json", schema["properties"])

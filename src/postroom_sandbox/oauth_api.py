@@ -1,6 +1,6 @@
-"""Google's OAuth addresses: where consent is asked for, tokens are handed out and withdrawn, and keys are published.
+"""Google's OAuth endpoints: consent, issuing and revoking of tokens, and public keys.
 
-The user of the sandbox agrees at once, to everything or to what the test lets him; there is no page to click on.
+The user of the sandbox consents at once, to everything or to what the test allows; there is no page to click on.
 """
 
 import base64
@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from postroom_sandbox.account import Account
-from postroom_sandbox.consent import Asked, Client, ConsentError, Consents, Issued
+from postroom_sandbox.consent import Client, ConsentError, Consents, Issued, PendingCode
 from postroom_sandbox.gmail_api import authorised, json_response, refused
 from postroom_sandbox.methods import ALL_SCOPES, EMAIL, OPENID
 from postroom_sandbox.refusal import Refusal
@@ -50,25 +50,25 @@ class OauthApi:
         ]
 
     async def _authorize(self, request: Request) -> Response:
-        """Consents, and goes back to the program with a code; an error that must not be sent back is shown."""
-        asked = request.query_params
-        client = self._consents.clients.get(asked.get("client_id", ""))
-        redirect = asked.get("redirect_uri", "")
-        scopes = frozenset(asked.get("scope", "").split())
-        problem = _problem(client, redirect, asked.get("response_type", ""), scopes, asked)
+        """Consent and redirect back to the app with a code; show errors that must not be sent back."""
+        query = request.query_params
+        client = self._consents.clients.get(query.get("client_id", ""))
+        redirect = query.get("redirect_uri", "")
+        scopes = frozenset(query.get("scope", "").split())
+        problem = _problem(client, redirect, query.get("response_type", ""), scopes, query)
         if problem or client is None:
             return _error_page(problem or "invalid_client")
-        user = self._chosen(asked.get("login_hint", ""))
+        user = self._chosen(query.get("login_hint", ""))
         behaviour = self._consents.behaviour
-        back: dict[str, str] = {"state": asked["state"]} if "state" in asked else {}
+        back: dict[str, str] = {"state": query["state"]} if "state" in query else {}
         granted = scopes - behaviour.withheld
         if behaviour.deny or user is None or not granted:
             return _back_to(redirect, {"error": "access_denied", **back})
-        offline = asked.get("access_type", "offline") == "offline"
-        challenge = asked.get("code_challenge", "")
-        if asked.get("include_granted_scopes") == "true":
+        offline = query.get("access_type", "offline") == "offline"
+        challenge = query.get("code_challenge", "")
+        if query.get("include_granted_scopes") == "true":
             granted |= self._granted_before(user, client.id)
-        waiting = Asked(client.id, redirect, challenge, user, granted, offline, self._consents.clock())
+        waiting = PendingCode(client.id, redirect, challenge, user, granted, offline, self._consents.clock())
         answer = {**back, "code": self._consents.code_for(waiting), "scope": " ".join(sorted(granted))}
         return _back_to(redirect, answer)
 
@@ -109,7 +109,7 @@ class OauthApi:
         return self._shown(issued, client_id)
 
     def _issue_to_service(self, fields: dict[str, str], endpoint: str) -> dict[str, Any]:
-        """No program is asked for here: whoever holds the key is it. Google does not repeat the scopes."""
+        """Issue a token to a service account, identified by its key alone. Google does not repeat the scopes."""
         account, scopes = self._services.check(_given(fields, "assertion"), endpoint)
         issued = self._consents.issue_to_service(account, scopes)
         return {"access_token": issued.access_token, "expires_in": issued.expires_in, "token_type": "Bearer"}
@@ -186,9 +186,9 @@ class OauthApi:
 
 
 def _problem(
-    client: Client | None, redirect: str, response_type: str, scopes: Collection[str], asked: Mapping[str, str]
+    client: Client | None, redirect: str, response_type: str, scopes: Collection[str], query: Mapping[str, str]
 ) -> str:
-    """What keeps Google from sending the user back at all; empty when nothing does."""
+    """Why Google would not redirect back at all; empty if it would."""
     if client is None:
         return "invalid_client: The OAuth client was not found."
     where = urlsplit(redirect)
@@ -200,7 +200,7 @@ def _problem(
         return f"invalid_scope: {unknown[0]}"
     if not scopes:
         return "invalid_request: Missing required parameter: scope"
-    if "code_challenge" in asked and asked.get("code_challenge_method", "plain") != "S256":
+    if "code_challenge" in query and query.get("code_challenge_method", "plain") != "S256":
         return "invalid_request: the sandbox takes code_challenge_method=S256 only"
     return ""
 
@@ -225,7 +225,7 @@ def _given(fields: dict[str, str], name: str) -> str:
 
 
 def _credentials(fields: dict[str, str], authorization: str) -> tuple[str, str]:
-    """The program's own id and secret, from the form or from a Basic header."""
+    """The client id and secret, from the form or from a Basic header."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() == "basic":
         try:

@@ -1,7 +1,7 @@
-"""What leaves a mailbox: sent messages and drafts, as Gmail sends them.
+"""Outgoing mail of a mailbox: drafts and sent messages, as at Gmail.
 
-Gmail puts a Message-ID of its own on whatever is sent through the API, so nobody can find a message by the one that he
-gave it. A sent draft is gone: the message in SENT is a new one, with an id of its own.
+Gmail replaces the Message-ID of everything sent through the API, so a message cannot be found by the one it was given.
+A sent draft is gone: the message in SENT is a new one, with a new id.
 """
 
 import base64
@@ -15,7 +15,7 @@ from postroom_sandbox.message import Message
 from postroom_sandbox.mime import Mail
 from postroom_sandbox.refusal import invalid, missing
 
-# Google's own limit for a message that is sent.
+# Google's limit for a sent message.
 LARGEST_MESSAGE = 36_700_160
 
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n|\r\r")
@@ -32,9 +32,9 @@ class Draft:
 
 
 class Outgoing:
-    """The drafts of one mailbox, and its way out.
+    """The drafts of one mailbox, and the sending of mail.
 
-    `post` hands a mail to another mailbox, if there is one; `senders` may stand in From, in lower case.
+    `post` delivers a mail to another mailbox, if there is one; `senders` are the allowed From addresses in lower case.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Outgoing:
         self._drafts: dict[str, Draft] = {}
 
     def drafts(self) -> Iterator[Draft]:
-        """The drafts that are still there, newest first; what was put in as a draft by other ways is one too."""
+        """All drafts, newest first, including messages that became drafts by other means."""
         known = {draft.message.id: draft for draft in self._drafts.values()}
         for message in self._mailbox.search(label_ids=["DRAFT"], include_spam_trash=True):
             yield known.get(message.id) or self._keep(message)
@@ -61,7 +61,7 @@ class Outgoing:
         return self._keep(self._mailbox.deliver(self._signed(raw), {"DRAFT"}, thread_id=thread_id))
 
     def update(self, draft_id: str, raw: bytes, thread_id: str | None) -> Draft:
-        """A draft keeps its id; the message in it is another one each time."""
+        """Replace the message of a draft. The draft keeps its id; the message gets a new one."""
         draft = self.get(draft_id)
         before, written = draft.message, self._signed(raw)
         thread = thread_id or before.thread_id
@@ -81,7 +81,7 @@ class Outgoing:
         return sent
 
     def send(self, raw: bytes, thread_id: str | None = None, staying: bool = False) -> Message:
-        """The message as it is in SENT; the recipients that have a mailbox here have it too, without its Bcc."""
+        """Send a mail; return the message in SENT. Recipients with a mailbox here get it, without Bcc."""
         signed = self._signed(raw)
         mail = Mail(signed)
         recipients = {address.lower() for _, address in _addresses(mail, "to", "cc", "bcc")}
@@ -107,7 +107,7 @@ class Outgoing:
         return draft.message.id in self._mailbox
 
     def _signed(self, raw: bytes) -> bytes:
-        """With Gmail's own Message-ID, the owner as the sender unless it is one of his other addresses, and a date."""
+        """The mail with Gmail's Message-ID, a date, and the owner as the sender unless From is one of their aliases."""
         if len(raw) > LARGEST_MESSAGE:
             raise invalid(f"Message too large: at most {LARGEST_MESSAGE} bytes")
         owner, rng = self._mailbox.owner, self._mailbox.rng
@@ -124,7 +124,7 @@ class Outgoing:
 
 
 def without_headers(raw: bytes, *names: str) -> bytes:
-    """The same mail without these headers, otherwise byte for byte."""
+    """The mail without these headers, otherwise byte for byte the same."""
     if raw[:1] in (b"\r", b"\n"):
         return raw
     blank = _END_OF_HEAD.search(raw)

@@ -1,4 +1,4 @@
-"""Partial responses: `fields=messages(id,threadId),nextPageToken` leaves everything else out, as Google does."""
+"""Partial responses: with `fields=messages(id,threadId),nextPageToken` everything else is left out, as at Google."""
 
 import re
 from typing import Any, cast
@@ -7,7 +7,7 @@ from postroom_sandbox.refusal import invalid
 
 _TOKEN = re.compile(r"[\w$*-]+|[(),/]")
 
-# What is kept: the names, and for each what is kept below it; an empty one keeps all.
+# The fields to keep, each with the fields to keep below it; an empty mask keeps everything.
 Mask = dict[str, "Mask"]
 
 

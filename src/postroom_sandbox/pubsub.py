@@ -1,7 +1,6 @@
-"""A stand-in for Google Cloud Pub/Sub: topics, subscriptions that are pulled or pushed, acknowledgements.
+"""A stand-in for Google Cloud Pub/Sub: topics, pull and push subscriptions, acknowledgements.
 
-What was handed out and not acknowledged within its deadline is handed out again, so a subscriber sees everything at
-least once, and some things twice.
+Messages that are not acknowledged within their deadline are delivered again: delivery is at least once.
 """
 
 import asyncio
@@ -46,9 +45,9 @@ class _Waiting:
 
 @dataclass
 class Subscription:
-    """One subscriber of a topic. With `push_to` its messages are posted there, else they wait to be pulled.
+    """A subscription to a topic. With `push_to` its messages are posted there, else they wait to be pulled.
 
-    One that is `closed` lacks the role that lets others than its owner pull it.
+    If it is `closed`, only its owner may pull it.
     """
 
     name: str
@@ -142,7 +141,7 @@ class Pubsub:
                     self._to_push.set()
 
     async def pull(self, name: str, most: int, at_once: bool, wait_s: float = PULL_WAIT_S) -> list[Json]:
-        """What waits; when nothing does, what comes within a few seconds."""
+        """The waiting messages; if there are none, wait a few seconds for new ones."""
         subscription = self.subscription(name)
         if subscription.closed:
             raise forbidden("User not authorized to perform this action.")
@@ -159,11 +158,11 @@ class Pubsub:
         return [{"ackId": each.ack_id, "message": each.as_json(), "deliveryAttempt": each.attempts} for each in taken]
 
     def postpone(self, name: str, ack_ids: list[str], by: timedelta) -> None:
-        """Another deadline for what was handed out; none at all hands it out again at once."""
+        """Set another deadline for delivered messages; zero delivers them again at once."""
         self.subscription(name).postpone(ack_ids, by, self._clock())
 
     async def push_forever(self) -> None:
-        """Posts what was published to those who want it posted, in order, each until it is taken."""
+        """Post published messages to push subscribers, in order, and retry each until it is accepted."""
         await self._to_push.wait()
         async with httpx2.AsyncClient(trust_env=False) as http:
             while True:
@@ -190,7 +189,7 @@ class Pubsub:
                 await self._sleep(RETRY_S)
 
     def push_token(self, subscription: Subscription) -> str:
-        """What Google puts on a push, so that the receiver can tell that it comes from Google."""
+        """The token that Google adds to a push, so that the receiver can verify the sender."""
         now = int(self._clock().timestamp())
         return self._signer.sign(
             {

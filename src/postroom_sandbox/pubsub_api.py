@@ -1,4 +1,4 @@
-"""The addresses of Pub/Sub that a subscriber of a mailbox needs."""
+"""The endpoints of Pub/Sub that a subscriber of a mailbox needs."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -98,7 +98,7 @@ class PubsubApi:
 
 
 def _answered(content: Json) -> Response:
-    """Pub/Sub says nothing with an empty object, not with an empty body."""
+    """A JSON response; Pub/Sub answers with an empty object, not with an empty body."""
     return Response(orjson.dumps(content), media_type="application/json; charset=UTF-8")
 
 

@@ -2,10 +2,10 @@
 
     all = either+    either = term ("OR" term)*    term = "-"? (operator ":")? (word | "(" all ")" | "{" term* "}")
 
-Terms beside each other must all be met; OR binds more tightly than that: `a OR b c` is `(a or b) and c`. Braces are an
-OR of what is in them; parentheses group, also behind an operator: `subject:(dinner movie)`. A leading minus negates,
-quotes hold words together. An operator that is not known here is refused instead of ignored: a search that silently
-finds too much proves nothing.
+Adjacent terms must all match; OR binds more tightly: `a OR b c` is `(a or b) and c`. Braces are an OR of their content;
+parentheses group, also after an operator: `subject:(dinner movie)`. A leading minus negates, quotes hold words
+together. An unknown operator is refused instead of ignored: a test with a search that silently finds too much would
+prove nothing.
 """
 
 import re
@@ -42,7 +42,7 @@ DEEPEST_GROUP = 50
 
 
 class Found(Protocol):
-    """What a search looks at in a message."""
+    """The parts of a message that a search uses."""
 
     @property
     def mail(self) -> Mail: ...
@@ -58,7 +58,7 @@ LabelNamed = Callable[[str], str | None]
 
 @dataclass(frozen=True)
 class Query:
-    """A search, ready to be put to messages. `everywhere` is set when it asks for spam or trash by name."""
+    """A parsed search. `everywhere` is set if it names spam or trash."""
 
     test: Test = lambda _message: True
     everywhere: bool = False
@@ -68,7 +68,7 @@ class Query:
 
 
 def parse_query(text: str, label_named: LabelNamed, now: datetime) -> Query:
-    """`label_named` gives the id of the label that a search names."""
+    """Parse a search. `label_named` returns the id of a label by its name."""
     reader = _Reader(text, label_named, now)
     test = reader.all_until("")
     return Query(test, reader.everywhere)
@@ -81,7 +81,7 @@ class _Token:
 
 
 class _Reader:
-    """Reads a search from left to right."""
+    """Parses a search from left to right."""
 
     def __init__(self, text: str, label_named: LabelNamed, now: datetime) -> None:
         self.everywhere = False
@@ -92,7 +92,7 @@ class _Reader:
         self._now = now
 
     def all_until(self, end: str, operator: str = "") -> Test:
-        """Everything up to a closing mark; each of it must be met, alternatives being joined by OR."""
+        """Parse terms up to a closing mark; all must match, apart from alternatives joined by OR."""
         groups: list[list[Test]] = []
         joined = False
         while (token := self._take()) is not None and not (token.kind == "mark" and token.text == end):
@@ -240,7 +240,7 @@ def _bytes(size: str) -> int:
 
 
 def _ago(age: str, now: datetime) -> datetime:
-    """The moment that lies an age such as 7d, 2m or 1y before now."""
+    """The time that is an age such as 7d, 2m or 1y before now."""
     found = _AGE.fullmatch(age)
     if not found:
         raise invalid(f"Invalid age in search: {age}")

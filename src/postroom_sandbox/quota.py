@@ -1,6 +1,6 @@
-"""Google's quota: every method has a price in units, and a user, a project and a day have so many of them.
+"""Google's quota: every method has a price in units, with limits per user, per project and per day.
 
-What was spent is counted whether or not there is a limit, so that a test can hold a client to its budget.
+Units are counted even without a limit, so that a test can check a client's use of them.
 """
 
 from collections import Counter, deque
@@ -21,8 +21,8 @@ _METRIC = "Quota exceeded for quota metric 'Queries' and limit '{}' of service '
 
 @dataclass(frozen=True)
 class Limits:
-    """How many units there are; none means without end. `user_refusal` is which of Google's forms a user's limit takes:
-    403 as documented, or 429 with the moment to come back at."""
+    """Limits in units; None for no limit. `user_refusal` is the form of the refusal for a user's limit: 403 as
+    documented, or 429 with a time to retry at."""
 
     per_user_minute: int | None = None
     per_project_minute: int | None = None
@@ -32,7 +32,7 @@ class Limits:
     prices: Mapping[str, int] = field(default_factory=lambda: dict(PRICES))
 
 
-# What Google gives to projects made since May 2026, and what older ones keep.
+# The quota of projects created since May 2026, and of older ones.
 NEW_PROJECT = Limits(per_user_minute=6_000, per_project_minute=1_200_000)
 OLD_PROJECT = Limits(
     per_user_minute=15_000,
@@ -42,7 +42,7 @@ OLD_PROJECT = Limits(
 
 
 class _Spent:
-    """Units spent within a span that slides along."""
+    """Units spent within a sliding window."""
 
     def __init__(self, span: timedelta) -> None:
         self._span = span
@@ -61,7 +61,7 @@ class _Spent:
         self.most = max(self.most, self.at(now))
 
     def free_at(self, now: datetime, room: int) -> datetime:
-        """When so little will be spent that it is at most `room`."""
+        """When at most `room` units will be in the window."""
         total = self.at(now)
         for when, units in self._entries:
             if total <= room:
@@ -73,7 +73,7 @@ class _Spent:
 
 @dataclass
 class Counters:
-    """What was asked since the counters were last set to zero. `units` counts only what was paid for."""
+    """Counts since the last reset. `units` counts only calls that were charged."""
 
     calls: Counter[str] = field(default_factory=Counter[str])
     units: Counter[str] = field(default_factory=Counter[str])
@@ -94,7 +94,7 @@ class Counters:
 
 
 class Quota:
-    """Charges calls, and refuses those for which nothing is left."""
+    """Charges calls, and refuses those beyond the limits."""
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -107,7 +107,7 @@ class Quota:
 
     @contextmanager
     def running(self, user: str, method: str, beside: int = 0) -> Generator[None]:
-        """Counts a call while it runs, `beside` others of the same batch."""
+        """Count a call while it runs, along with `beside` others of the same batch."""
         self.counters.calls[method] += 1
         self._running[user] += 1 + beside
         try:
@@ -119,7 +119,7 @@ class Quota:
             self._running[user] -= 1 + beside
 
     def charge(self, user: str, method: str) -> None:
-        """Takes the price of a call, or refuses it, which costs nothing."""
+        """Charge the price of a call, or refuse it, which is free."""
         now, price = self._clock(), self.limits.prices.get(method, 1)
         self._check(user, price, now)
         self.counters.units[method] += price
@@ -127,11 +127,11 @@ class Quota:
             spent.add(now, price)
 
     def spent(self, user: str) -> int:
-        """Units of the last minute."""
+        """Units spent in the last minute."""
         return self._of(user).at(self._clock())
 
     def most_in_a_minute(self, user: str) -> int:
-        """The most units that any sliding minute has seen."""
+        """The most units spent in any sliding minute."""
         return self._of(user).most
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""Refusals in Google's words: the status, the reason and the JSON form that its clients look at."""
+"""Google's errors: the status, the reason and the JSON format that its clients expect."""
 
 from collections.abc import Collection
 from typing import Any
@@ -12,11 +12,11 @@ CREDENTIALS = (
 
 
 class SandboxError(Exception):
-    """The root of the errors that the sandbox raises on purpose."""
+    """The base of the errors that the sandbox raises on purpose."""
 
 
 class Refusal(SandboxError):
-    """A request that Gmail would not accept either."""
+    """An error that Gmail would return too."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ def login_required() -> Refusal:
 
 
 def scope_missing(scopes: Collection[str]) -> Refusal:
-    """The token is good, but not for this. Google names in a header every scope that would do."""
+    """The token is valid but lacks the scope. Google lists the sufficient scopes in a header."""
     return Refusal(
         403,
         "PERMISSION_DENIED",

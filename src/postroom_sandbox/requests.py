@@ -1,4 +1,4 @@
-"""Reads requests as Google's front end does: unknown names and wrong types are refused, not ignored."""
+"""Parses requests as Google does: unknown names and wrong types are refused, not ignored."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ from postroom_sandbox.refusal import invalid, too_large
 
 Json = dict[str, Any]
 
-# What every method of a Google API takes besides its own parameters.
+# Parameters that every method of a Google API accepts.
 STANDARD_PARAMETERS = frozenset(
     {"$.xgafv", "access_token", "alt", "callback", "fields", "key", "oauth_token", "prettyPrint", "quotaUser",
      "uploadType", "upload_protocol"}
@@ -28,7 +28,7 @@ MOST_RESULTS = 500
 _BOUNDARY = re.compile(r'boundary=(?:"([^"]+)"|([^\s;]+))', re.IGNORECASE)
 _BLANK = re.compile(rb"\r?\n\r?\n")
 
-# The raw message in a JSON body is a third longer than itself.
+# In a JSON body, base64 makes the raw message a third longer.
 LARGEST_BODY = LARGEST_MESSAGE // 3 * 4 + 65_536
 
 
@@ -57,7 +57,7 @@ class Parameters:
         return value == "true"
 
     def choice(self, name: str, *allowed: str) -> str:
-        """One of the allowed values; the first when none was given."""
+        """One of the allowed values; the first if none was given."""
         value = self.text(name) or allowed[0]
         if value not in allowed:
             raise invalid(f"Invalid value at '{name}' (TYPE_ENUM), \"{value}\"")
@@ -76,7 +76,7 @@ class Parameters:
 
 
 async def body_of(request: Request, limit: int = LARGEST_BODY) -> bytes:
-    """The whole body, unless it is larger than Google takes."""
+    """Read the whole body; refuse one that is larger than Google allows."""
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
@@ -86,7 +86,7 @@ async def body_of(request: Request, limit: int = LARGEST_BODY) -> bytes:
 
 
 async def json_body(request: Request, *known: str) -> Json:
-    """The fields of a JSON body, all of them known."""
+    """The fields of a JSON body; unknown ones are refused."""
     return json_fields(await body_of(request), *known)
 
 
@@ -105,7 +105,7 @@ def known_fields(body: object, *known: str) -> Json:
 
 
 async def uploaded(request: Request) -> tuple[Json, bytes | None]:
-    """A JSON body, and the raw message if it was uploaded, beside it (multipart/related) or alone (message/rfc822)."""
+    """The JSON body and the raw message of an upload, together (multipart/related) or alone (message/rfc822)."""
     content = await body_of(request)
     kind = request.headers.get("Content-Type", "application/json")
     if kind.lower().startswith("message/"):
@@ -117,7 +117,7 @@ async def uploaded(request: Request) -> tuple[Json, bytes | None]:
 
 
 def multipart_pieces(content_type: str, content: bytes) -> list[bytes]:
-    """The parts of a body, byte for byte, each with its headers; at least two of an upload, and one of a batch."""
+    """The parts of a multipart body, byte for byte, with their headers."""
     found = _BOUNDARY.search(content_type)
     if not found:
         raise invalid("Failed to parse the body, error: no boundary in the Content-Type.")
@@ -129,7 +129,7 @@ def multipart_pieces(content_type: str, content: bytes) -> list[bytes]:
 
 
 def divided(content: bytes) -> tuple[bytes, bytes]:
-    """What stands before the first blank line, and what stands after it."""
+    """The content before and after the first blank line."""
     if content[:1] in (b"\r", b"\n"):
         return b"", content.removeprefix(b"\r").removeprefix(b"\n")
     blank = _BLANK.search(content)
@@ -147,7 +147,7 @@ def _fields(content: bytes) -> Json:
 
 
 def raw_in(fields: Json) -> bytes | None:
-    """The `raw` of a message, which is base64 for URLs, padded or not."""
+    """The `raw` field of a message, in URL-safe base64, padded or not."""
     text = text_in(fields, "raw")
     if not text:
         return None
@@ -172,7 +172,7 @@ def text_in(fields: Json, name: str) -> str:
 
 
 class PageTokens:
-    """Places in lists as opaque texts. One is good for the list that it was made for, and for no other."""
+    """Page tokens: positions in lists as opaque texts. Each is valid only for the list it was made for."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(16)
@@ -182,7 +182,7 @@ class PageTokens:
         return base64.urlsafe_b64encode(self._seal(listing, body) + body).decode().rstrip("=")
 
     def read(self, listing: object, token: str) -> tuple[int, str] | None:
-        """The place; none for no token, which means the beginning."""
+        """The position; None without a token, which means the beginning."""
         if not token:
             return None
         try:

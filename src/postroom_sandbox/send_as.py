@@ -1,4 +1,4 @@
-"""The addresses that a user may write under: the mailbox's own, and aliases, each verified by its owner or not yet."""
+"""The addresses from which a user may send: the mailbox's own, and aliases, verified or not yet."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -40,12 +40,12 @@ class SendAs:
         self._default = self._owner
 
     def usable(self) -> frozenset[str]:
-        """Those that mail may be sent from, in lower case."""
+        """The addresses from which mail may be sent, in lower case."""
         verified = [name for name, alias in self._aliases.items() if alias.verification == "accepted"]
         return frozenset({self._owner.lower(), *verified})
 
     def as_json(self) -> list[dict[str, Any]]:
-        """The mailbox's own first. Google leaves out what is false, and says nothing of verification there."""
+        """All addresses, the mailbox's own first. Google leaves out false values, and its own has no verification."""
         own = {
             "sendAsEmail": self._owner,
             "displayName": self.own_name,

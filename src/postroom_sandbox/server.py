@@ -1,4 +1,4 @@
-"""Serves the emulator, and other stand-ins, on a loopback address of this machine, inside the running process."""
+"""Serves the emulator and other stand-ins on a loopback address, inside the running process."""
 
 import asyncio
 import contextlib
@@ -15,12 +15,12 @@ from postroom_sandbox.connection import TRANSPORT
 from postroom_sandbox.emulator import Emulator
 
 LOOPBACK = "127.0.0.1"
-# How long a request that is still being answered may take when the server stops.
+# How long to wait for running requests when the server stops.
 GRACE_S = 1.0
 
 
 class LoopbackServer(uvicorn.Server):
-    """A server that tells when it is ready, stops when told, and leaves the process's signals to the process."""
+    """A server that signals when it is ready, stops on request, and does not handle process signals."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -32,7 +32,7 @@ class LoopbackServer(uvicorn.Server):
         self._stopping.set()
 
     async def main_loop(self) -> None:
-        """uvicorn itself looks only now and then if it shall stop."""
+        """Stop at once; uvicorn itself only checks periodically."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
@@ -43,7 +43,7 @@ class LoopbackServer(uvicorn.Server):
         self.ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn does, but without its pauses, which hundreds of tests would feel."""
+        """Shut down as uvicorn does, but without its pauses, which would slow down hundreds of tests."""
         for server in self.servers:
             server.close()
         for each in sockets or []:
@@ -63,7 +63,7 @@ class LoopbackServer(uvicorn.Server):
 
 
 class _OpenProtocol(HttpToolsProtocol):
-    """Lets the application reach the connection itself, so that it can break it on order."""
+    """Gives the application access to the connection, so that it can break it."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -72,7 +72,7 @@ class _OpenProtocol(HttpToolsProtocol):
 
 @asynccontextmanager
 async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[str]:
-    """Yields the base URL while the emulator runs. Port 0 takes any free one; raises OSError if a port is taken."""
+    """Serve the emulator; yield the base URL. Port 0 takes any free one. Raises OSError if the port is taken."""
     async with running(emulator.app(), port) as url:
         pushing = asyncio.create_task(emulator.pubsub.push_forever())
         try:
@@ -85,7 +85,7 @@ async def running_emulator(emulator: Emulator, port: int = 0) -> AsyncGenerator[
 
 @asynccontextmanager
 async def running(app: ASGIApp, port: int = 0) -> AsyncGenerator[str]:
-    """Yields the base URL while the application is served."""
+    """Serve the application; yield the base URL."""
     with listening(port) as listener:
         server = LoopbackServer(_config(app))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -102,7 +102,7 @@ async def running(app: ASGIApp, port: int = 0) -> AsyncGenerator[str]:
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:
-    """The emulator's answers carry the time of its own clock, so the server adds none."""
+    """The configuration. The server adds no Date header, since the emulator uses its own clock."""
     return uvicorn.Config(
         app,
         http=_OpenProtocol,
@@ -117,7 +117,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
 
 
 def listening(port: int) -> socket.socket:
-    """asyncio turns off Nagle's algorithm, which costs 40 ms an answer, only where the protocol is named."""
+    """Open a socket, naming the protocol: else asyncio leaves Nagle's algorithm on, which costs 40 ms per answer."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

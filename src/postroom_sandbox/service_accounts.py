@@ -1,6 +1,6 @@
-"""Service accounts: programs with a key of their own, who get a token for a statement that the key has signed.
+"""Service accounts: programs that get a token in exchange for an assertion signed with their own key.
 
-Google's checks of the statement are made in full: who signed it, with which key, for whom, for what and for how long.
+All of Google's checks of the assertion are made: issuer, key, audience, scopes and lifetime.
 """
 
 import base64
@@ -35,14 +35,14 @@ class _Key:
 
 
 class ServiceAccounts:
-    """All service accounts, by the keys that they have."""
+    """All service accounts, by their keys."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._keys: dict[str, _Key] = {}
 
     def create_key(self, email: str, token_uri: str = GOOGLE_ENDPOINT) -> Json:
-        """A new key for the account, as the file that Google hands out once; made with its account if that is new."""
+        """Create a key, and the account if it is new; return the content of the key file that Google would provide."""
         if "@" not in email:
             raise invalid("email is not a mail address")
         key, id = rsa.generate_private_key(65537, 2048), secrets.token_hex(20)
@@ -63,7 +63,7 @@ class ServiceAccounts:
         self._keys = {id: key for id, key in self._keys.items() if key.account != email}
 
     def check(self, statement: str, endpoint: str) -> tuple[str, frozenset[str]]:
-        """Who asks, and for which scopes. Refused in Google's words."""
+        """The account and the scopes of an assertion. Raises ConsentError as Google would."""
         signed, _, signature = statement.rpartition(".")
         head, _, body = signed.partition(".")
         header, claims = _part(head), _part(body)
@@ -89,10 +89,10 @@ class ServiceAccounts:
             raise ConsentError("invalid_grant", "Invalid JWT: iat and exp are not within a reasonable timeframe")
 
 
-def _scopes(asked: Collection[str]) -> frozenset[str]:
-    if not asked or not ALL_SCOPES.issuperset(asked):
+def _scopes(scopes: Collection[str]) -> frozenset[str]:
+    if not scopes or not ALL_SCOPES.issuperset(scopes):
         raise ConsentError("invalid_scope", "Invalid OAuth scope or ID token audience provided.")
-    return frozenset(asked)
+    return frozenset(scopes)
 
 
 def _part(encoded: str) -> Json:

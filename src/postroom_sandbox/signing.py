@@ -1,4 +1,4 @@
-"""Google's signing key: tokens that say who somebody is, or that a push is Google's, and the keys to check them."""
+"""Google's signing key: signs identity tokens and push tokens, and publishes the public key."""
 
 import base64
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ ISSUER = "https://accounts.google.com"
 
 
 class Signer:
-    """One RSA key, made when it is first needed."""
+    """One RSA key, generated on first use."""
 
     def __init__(self, key_id: str = KEY_ID) -> None:
         self._key_id = key_id

@@ -1,25 +1,25 @@
-"""`users.threads`: messages that answer one another, listed, read and changed together."""
+"""`users.threads`: conversations, listed, read and changed as a whole."""
 
 from collections.abc import Callable
 
 from postroom_sandbox.account import Call, Endpoint, Json
 from postroom_sandbox.mailbox import ESTIMATE_UP_TO
 from postroom_sandbox.message import Message
-from postroom_sandbox.message_methods import format_asked, label_change
+from postroom_sandbox.message_methods import label_change, requested_format
 
 
 async def list_threads(call: Call) -> Json:
-    """A thread is found when one of its messages is; it stands where the newest of these does."""
-    asked = call.asked("q", "labelIds", "pageToken", "maxResults", "includeSpamTrash")
-    q, labels, hidden = asked.text("q"), asked.texts("labelIds"), asked.flag("includeSpamTrash")
+    """List threads with a matching message, ordered by the newest match."""
+    parameters = call.parameters("q", "labelIds", "pageToken", "maxResults", "includeSpamTrash")
+    q, labels, hidden = parameters.text("q"), parameters.texts("labelIds"), parameters.flag("includeSpamTrash")
     call.check_search(q)
     listing = ("threads", call.mailbox.owner, q, sorted(labels), hidden)
-    before = call.account.pages.read(listing, asked.text("pageToken"))
+    before = call.account.pages.read(listing, parameters.text("pageToken"))
     newest: dict[str, Message] = {}
     for message in call.mailbox.search(q, labels, hidden):
         newest.setdefault(message.thread_id, message)
     found = [message for message in newest.values() if before is None or message.place < before]
-    size = asked.page_size()
+    size = parameters.page_size()
     answer: Json = {"resultSizeEstimate": min(len(found), ESTIMATE_UP_TO)}
     if found:
         answer["threads"] = [_listed(call, message) for message in found[:size]]
@@ -35,7 +35,7 @@ def _listed(call: Call, found: Message) -> Json:
 
 
 async def get_thread(call: Call) -> Json:
-    format, only = format_asked(call)
+    format, only = requested_format(call)
     messages = call.mailbox.thread(call.named())
     history_id = max(message.history_id for message in messages)
     shown = [message.as_json(format, only) for message in messages]
@@ -43,23 +43,23 @@ async def get_thread(call: Call) -> Json:
 
 
 async def modify_thread(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     add, remove = await label_change(call)
     return _each(call, lambda message: call.mailbox.modify(message.id, add, remove))
 
 
 async def trash_thread(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     return _each(call, lambda message: call.mailbox.modify(message.id, add=["TRASH"]))
 
 
 async def untrash_thread(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     return _each(call, lambda message: call.mailbox.modify(message.id, remove=["TRASH"]))
 
 
 async def delete_thread(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     for message in call.mailbox.thread(call.named()):
         call.mailbox.delete(message.id)
     return {}

@@ -1,4 +1,4 @@
-"""What a user's mailbox is asked as a whole: its profile, its history, its addresses, and to be watched."""
+"""`users` methods on a whole mailbox: profile, history, addresses, and watch."""
 
 from itertools import islice
 
@@ -11,7 +11,7 @@ HISTORY_TYPES = frozenset({"messageAdded", "messageDeleted", "labelAdded", "labe
 
 
 async def get_profile(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     return {
         "emailAddress": call.mailbox.owner,
         "messagesTotal": len(call.mailbox),
@@ -21,17 +21,17 @@ async def get_profile(call: Call) -> Json:
 
 
 async def list_history(call: Call) -> Json:
-    asked = call.asked("startHistoryId", "historyTypes", "labelId", "pageToken", "maxResults")
-    kinds = asked.texts("historyTypes")
+    parameters = call.parameters("startHistoryId", "historyTypes", "labelId", "pageToken", "maxResults")
+    kinds = parameters.texts("historyTypes")
     if unknown := sorted(kinds - HISTORY_TYPES):
         raise invalid(f"Invalid value at 'history_types': {unknown[0]}")
-    if not asked.text("startHistoryId"):
+    if not parameters.text("startHistoryId"):
         raise invalid("Missing/invalid startHistoryId")
-    start = asked.number("startHistoryId")
+    start = parameters.number("startHistoryId")
     listing = ("history", call.mailbox.owner, start)
-    place = call.account.pages.read(listing, asked.text("pageToken"))
-    since, size = place[0] if place else start, asked.page_size()
-    found = list(islice(call.mailbox.changes_since(since, kinds, asked.text("labelId") or None), size + 1))
+    place = call.account.pages.read(listing, parameters.text("pageToken"))
+    since, size = place[0] if place else start, parameters.page_size()
+    found = list(islice(call.mailbox.changes_since(since, kinds, parameters.text("labelId") or None), size + 1))
     answer: Json = {"historyId": str(call.mailbox.history_id)}
     if found:
         answer["history"] = [change.as_json() for change in found[:size]]
@@ -41,7 +41,7 @@ async def list_history(call: Call) -> Json:
 
 
 async def watch(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     fields = await json_body(call.request, "topicName", "labelIds", "labelFilterAction", "labelFilterBehavior")
     topic = text_in(fields, "topicName")
     if not TOPIC.fullmatch(topic):
@@ -54,13 +54,13 @@ async def watch(call: Call) -> Json:
 
 
 async def stop(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     call.account.watcher.stop()
     return {}
 
 
 async def list_send_as(call: Call) -> Json:
-    call.asked()
+    call.parameters()
     return {"sendAs": call.account.send_as.as_json()}
 
 

@@ -1,4 +1,4 @@
-"""`users.watch`: a mailbox tells a topic that something has changed, for a week."""
+"""`users.watch`: a mailbox notifies a topic of changes, for a week."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ class Watcher:
         mailbox.observers.append(self._changed)
 
     def begin(self, topic: str, label_ids: frozenset[str], excluding: bool) -> dict[str, Any]:
-        """Begins or renews. Google sends a first notification at once."""
+        """Start or renew the watch. Google sends a first notification at once."""
         self._mailbox.labels.check_known(label_ids)
         now = self._mailbox.clock()
         if self.watch and self.watch.topic != topic and now < self.watch.expires_at:

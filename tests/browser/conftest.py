@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from browser.chromium import Complaints, launched
+from support.chromium import Complaints, launched
 
 # Long, since it ends as soon as there is what is waited for: only a failure takes all of it.
 WAIT_MS = 60_000

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
-from browser.axe import grave_violations
-from browser.chromium import Complaints
-from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.dashboard.feed import AccountLine, ControlState, Feed, Totals
-from postroom.dashboard.switch import Switch
-from postroom.web.application import create_dashboard
+from postroom.manage.account_status import AccountLine
+from postroom.manage.overview import ControlState, Totals
 from postroom.web.serve import serving
+from support.axe import grave_violations
+from support.chromium import Complaints
+from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -32,18 +31,8 @@ ATTACKS = (
 
 
 @asynccontextmanager
-async def dashboard(
-    feed: Feed, port: int = 0, rhythm: UpdateIntervals | None = None, switch: Switch | None = None
-) -> AsyncGenerator[str]:
-    app = create_dashboard(
-        feed,
-        allowed_hosts=["127.0.0.1"],
-        account="owner@example.org",
-        started_at=NOON,
-        rhythm=rhythm or UpdateIntervals(between_updates=0.01, reread=3600),
-        switch=switch,
-        may_resume=True,
-    )
+async def dashboard(feed: ScriptedFeed, port: int = 0, intervals: UpdateIntervals | None = None) -> AsyncGenerator[str]:
+    app = overview_application(feed, intervals=intervals or UpdateIntervals(between_updates=0.01, reread=3600))
     async with serving(app, host="127.0.0.1", port=port) as address:
         yield address
 
@@ -248,7 +237,7 @@ async def test_the_order_in_which_scripts_arrive_does_not_matter(page: Page, com
 
 async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complaints: Complaints) -> None:
     feed = ScriptedFeed(line(1, subject="Before"))
-    async with dashboard(feed, rhythm=UpdateIntervals(between_updates=0.01, after_failure=0.01)) as address:
+    async with dashboard(feed, intervals=UpdateIntervals(between_updates=0.01, after_failure=0.01)) as address:
         await open_live(page, address)
         feed.failure = OSError("disk on fire at /var/lib")
         feed.announce()
@@ -261,7 +250,7 @@ async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complai
 
 async def test_a_connection_that_died_silently_is_noticed_and_opened_anew(page: Page) -> None:
     feed = ScriptedFeed(line(1))
-    async with dashboard(feed, rhythm=UpdateIntervals(pulse=3600, reread=3600)) as address:
+    async with dashboard(feed, intervals=UpdateIntervals(pulse=3600, reread=3600)) as address:
         await page.clock.install()
         await open_live(page, address)
         async with page.expect_request("**/events"):
@@ -307,9 +296,9 @@ async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page
 async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, complaints: Complaints) -> None:
     feed = ScriptedFeed(line(1, subject="Dinner?"), totals=Totals(approvals=3))
     feed.now = ControlState(model="a-model")
-    async with dashboard(feed, switch=ScriptedSwitch(feed)) as address:
+    async with dashboard(feed) as address:
         await open_live(page, address)
-        standing = page.get_by_label("ControlState")
+        standing = page.get_by_label("Standing")
         await expect(standing).to_contain_text("then the model a-model")
         await expect(standing).to_contain_text("3 actions wait for your yes")
         await page.get_by_role("button", name="Pause everything").click()
@@ -317,14 +306,3 @@ async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, co
         assert await grave_violations(page) == []
         await page.get_by_role("button", name="Let it go on").click()
         await expect(standing).not_to_contain_text("Paused")
-
-
-class ScriptedSwitch:
-    def __init__(self, feed: ScriptedFeed) -> None:
-        self._feed = feed
-
-    async def pause(self) -> None:
-        self._feed.now = ControlState(NOON, "on the page", may_resume=True)
-
-    async def resume(self) -> None:
-        self._feed.now = ControlState()

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from chaos.evidence import Place
-from chaos.nursery import NURSERY, Household, new_address
-from support.processes import Family, child_environment
+from support.crash.evidence import Place
+from support.fork_server import FORK_SERVER, ForkedProcesses, new_address
+from support.processes import ProcessGroup, child_environment
 
-FORKED = ("chaos.worker_process", "chaos.producer_process")
+FORKED = ("support.crash.worker_process", "support.crash.producer_process")
 
 
 @pytest.fixture
@@ -32,10 +32,10 @@ def rng() -> Random:
 
 
 @pytest.fixture(scope="session")
-def nursery_address() -> Generator[str]:
-    """One nursery for all tests: to load what a worker needs takes longer than most workers live."""
+def fork_server_address() -> Generator[str]:
+    """One fork server for all tests: to load what a worker needs takes longer than most workers live."""
     address = new_address()
-    command = [sys.executable, "-m", NURSERY, address, *FORKED]
+    command = [sys.executable, "-m", FORK_SERVER, address, *FORKED]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=child_environment()) as process:
         assert process.stdout is not None
         assert b"open" in process.stdout.readline(), "the nursery did not open"
@@ -44,8 +44,8 @@ def nursery_address() -> Generator[str]:
 
 
 @pytest.fixture
-async def children(tmp_path: Path, nursery_address: str) -> AsyncGenerator[Family]:
-    started = Household(tmp_path, nursery_address, FORKED)
+async def children(tmp_path: Path, fork_server_address: str) -> AsyncGenerator[ProcessGroup]:
+    started = ForkedProcesses(tmp_path, fork_server_address, FORKED)
     try:
         yield started
     finally:

@@ -3,11 +3,11 @@
 import time
 from random import Random
 
-from chaos.action_cases import KINDS
-from chaos.action_scene import scene
-from chaos.evidence import Place
-from conftest import scale
-from support.processes import Family
+from support.crash.action_cases import KINDS
+from support.crash.action_setup import crash_setup
+from support.crash.evidence import Place
+from support.processes import ProcessGroup
+from support.scale import scale
 
 # One in so many; a process on PostgreSQL takes several times as long.
 ONE_IN = {"sqlite": scale(10, 1), "postgres": scale(40, 1)}
@@ -20,19 +20,19 @@ VERBS = {
 
 
 async def test_a_worker_killed_at_any_step_of_an_action_does_nothing_twice_and_loses_nothing(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     started = time.monotonic()
-    async with scene(place, children, rng) as stage:
-        steps = [(name, step) for name in KINDS for step in await stage.undisturbed(name)]
+    async with crash_setup(place, children, rng) as setup:
+        steps = [(name, step) for name in KINDS for step in await setup.undisturbed(name)]
         for name, verbs in VERBS.items():
             assert verbs <= {step.what.split(" ")[0] for each, step in steps if each == name}
         chosen = rng.sample(steps, len(steps) // ONE_IN["postgres" if place.url else "sqlite"])
         for name, step in chosen:
-            await stage.strike(name, step)
-        await stage.finish()
+            await setup.strike(name, step)
+        await setup.finish()
         # How often a worker asks in vain, or asks for labels again, is a matter of time: not every step comes again.
-        assert stage.deaths >= len(chosen) // 4
-        ends = await stage.check()
+        assert setup.deaths >= len(chosen) // 4
+        ends = await setup.check()
     took = time.monotonic() - started
-    print(f"{len(steps)} steps, {len(chosen)} struck, {stage.deaths} deaths, {dict(ends)}, {took:.1f} s")
+    print(f"{len(steps)} steps, {len(chosen)} struck, {setup.deaths} deaths, {dict(ends)}, {took:.1f} s")

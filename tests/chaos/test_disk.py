@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from chaos.acceptance import accepted, check_accepted
-from chaos.evidence import Place
-from chaos.trade import CATALOGUE
 from postroom.core.errors import DatabaseFull, DatabaseReadOnly, DatabaseUnavailable, StoreError
 from postroom.jobs.queue import JobQueue
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.opening import FILE, open_database
-from support.processes import Family
+from support.crash.accepted import accepted, check_accepted
+from support.crash.counted_jobs import CATALOGUE
+from support.crash.evidence import Place
+from support.processes import ProcessGroup
 
-PROCESS = "chaos.disk_process"
+PROCESS = "support.crash.disk_process"
 ROOM = 2_000_000
 BIG = "x" * 900_000
 BIG_PAGES = 220
@@ -56,7 +56,7 @@ async def pages(place: Place) -> int:
 
 
 async def test_when_a_file_cannot_grow_the_write_is_refused_and_others_work_on(
-    place: Place, database: Database, children: Family
+    place: Place, database: Database, children: ProcessGroup
 ) -> None:
     cramped = await children.start(PROCESS, *place.arguments(), "--room", str(ROOM))
     refused = await cramped.hear("refused")
@@ -112,7 +112,9 @@ async def test_a_folder_that_not_even_root_can_make_is_named_in_the_error(folder
         await open_database(Path(folder))
 
 
-async def test_a_folder_that_cannot_be_written_is_named_in_the_error(common_folder: Path, children: Family) -> None:
+async def test_a_folder_that_cannot_be_written_is_named_in_the_error(
+    common_folder: Path, children: ProcessGroup
+) -> None:
     process = await children.start(PROCESS, "--data-dir", str(common_folder), "--powerless")
     refused = await process.hear("refused")
     assert refused.details.startswith((DatabaseUnavailable.__name__, DatabaseReadOnly.__name__))
@@ -122,7 +124,7 @@ async def test_a_folder_that_cannot_be_written_is_named_in_the_error(common_fold
 
 @pytest.mark.parametrize("mode", [0o555, 0o777], ids=["folder and file", "file only"])
 async def test_a_database_that_cannot_be_written_is_named_in_the_error(
-    common_folder: Path, children: Family, mode: int
+    common_folder: Path, children: ProcessGroup, mode: int
 ) -> None:
     database = await open_database(common_folder)
     accepted = await JobQueue(database, CATALOGUE).enqueue("parcel", {})

@@ -6,17 +6,17 @@ from random import Random
 
 import pytest
 
-from chaos.evidence import Place, check_everything
-from chaos.points import Point
-from chaos.production import producing
-from chaos.storm import WORKER, finish_all
-from support.processes import Family
+from support.crash.evidence import Place, check_everything
+from support.crash.finishing import WORKER, finish_all
+from support.crash.points import Point
+from support.crash.producer import producing
+from support.processes import ProcessGroup
 
 FENCED = ("begin_step", "finish_step", "deliver", "finish", "retry_later", "fail", "heartbeat", "claim")
 
 
 async def test_workers_that_wake_after_their_lease_change_nothing_and_work_on(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     async with producing(place, rng) as producer:
         frozen = [
@@ -44,7 +44,7 @@ async def lease_is_gone(place: Place, pid: int) -> bool:
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_a_worker_that_freezes_inside_a_transaction_does_not_hold_up_the_others(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     async with producing(place, rng) as producer:
         point = Point("inside", "finish_step")

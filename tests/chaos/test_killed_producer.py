@@ -7,19 +7,19 @@ from uuid import UUID
 
 import pytest
 
-from chaos.acceptance import accepted, check_accepted
-from chaos.evidence import Place
-from chaos.halting_disk import Spot
-from chaos.points import MOMENTS, Point
-from chaos.trade import CATALOGUE
-from conftest import scale
 from postroom.jobs.queue import JobQueue
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.store.jobs import count_jobs
-from support.processes import Child, Family
+from support.crash.accepted import accepted, check_accepted
+from support.crash.counted_jobs import CATALOGUE
+from support.crash.evidence import Place
+from support.crash.halting_disk import Spot
+from support.crash.points import MOMENTS, Point
+from support.processes import Child, ProcessGroup
+from support.scale import scale
 
-PRODUCER = "chaos.producer_process"
+PRODUCER = "support.crash.producer_process"
 # 100 kB each, so that few jobs fill many pages; 200 MB in all, however long the process may live.
 HEAVY = ("--weight", "100000", "--most", "2000")
 
@@ -33,7 +33,7 @@ async def database(place: Place) -> AsyncGenerator[Database]:
 
 
 async def test_what_a_killed_producer_was_told_is_accepted_is_there(
-    place: Place, database: Database, children: Family, rng: Random
+    place: Place, database: Database, children: ProcessGroup, rng: Random
 ) -> None:
     told: dict[str, UUID] = {}
     kills = scale(4, 30)
@@ -49,7 +49,7 @@ async def test_what_a_killed_producer_was_told_is_accepted_is_there(
 
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_producer_killed_around_its_commit_was_told_nothing_wrong(
-    place: Place, database: Database, children: Family, moment: str
+    place: Place, database: Database, children: ProcessGroup, moment: str
 ) -> None:
     point = Point(moment, "enqueue_many")
     producer = await children.start(PRODUCER, *place.arguments(), "--prefix", "p", "--halt", str(point), "--hit", "5")
@@ -66,7 +66,7 @@ async def test_a_producer_killed_around_its_commit_was_told_nothing_wrong(
 @pytest.mark.parametrize("file", ["wal", "database"])
 @pytest.mark.parametrize("act", ["write", "sync"])
 async def test_a_process_killed_in_the_middle_of_a_commit_or_checkpoint_hurts_nobody_else(
-    place: Place, database: Database, children: Family, rng: Random, file: str, act: str
+    place: Place, database: Database, children: ProcessGroup, rng: Random, file: str, act: str
 ) -> None:
     queue = JobQueue(database, CATALOGUE)
     told: dict[str, UUID] = {}

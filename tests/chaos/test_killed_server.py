@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from chaos.evidence import Place, check_everything
-from chaos.production import producing
-from chaos.storm import WORKER, finish_all
-from conftest import scale
+from support.crash.evidence import Place, check_everything
+from support.crash.finishing import WORKER, finish_all
+from support.crash.producer import producing
 from support.postgres import PostgresServer
-from support.processes import Child, Family
+from support.processes import Child, ProcessGroup
+from support.scale import scale
 
 LONGEST_ABSENCE_S = 3.0
 PACE_S = 0.01
@@ -33,7 +33,7 @@ def server() -> Generator[PostgresServer]:
 
 
 async def test_workers_are_back_by_themselves_after_the_server_was_killed_and_nothing_is_lost(
-    server: PostgresServer, tmp_path: Path, children: Family, rng: Random
+    server: PostgresServer, tmp_path: Path, children: ProcessGroup, rng: Random
 ) -> None:
     place = Place(tmp_path, server, server.url())
     kills = scale(2, 10)

@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from random import Random
 
-from chaos.evidence import Place, check_everything
-from chaos.points import MOMENTS, Point
-from chaos.production import Producer, producing
-from chaos.storm import WORKER, finish_all
-from conftest import scale
-from support.processes import Family
+from support.crash.evidence import Place, check_everything
+from support.crash.finishing import WORKER, finish_all
+from support.crash.points import MOMENTS, Point
+from support.crash.producer import Producer, producing
+from support.processes import ProcessGroup
+from support.scale import scale
 
 LEAVING = ("release", "close_lease", "resign")
 OFTEN = ("claim", "begin_step", "finish_step", "deliver", "finish")
@@ -22,7 +22,7 @@ BURST = 20
 LATEST_KILL_S = 1.2
 
 
-async def kill_at(point: Point, hit: int, children: Family, place: Place, producer: Producer) -> None:
+async def kill_at(point: Point, hit: int, children: ProcessGroup, place: Place, producer: Producer) -> None:
     """One worker that works until it comes to the point, and dies there."""
     while True:
         worker = await children.start(WORKER, *place.arguments(), "--halt", str(point), "--hit", str(hit))
@@ -36,7 +36,9 @@ async def kill_at(point: Point, hit: int, children: Family, place: Place, produc
         assert point.verb == "release", point  # it happened to hold nothing that it could give back
 
 
-async def kill_at_each(points: Sequence[tuple[Point, int]], children: Family, place: Place, producer: Producer) -> None:
+async def kill_at_each(
+    points: Sequence[tuple[Point, int]], children: ProcessGroup, place: Place, producer: Producer
+) -> None:
     """A few at a time, so that the dying work beside the living."""
     waiting = list(reversed(points))
 
@@ -51,7 +53,7 @@ async def kill_at_each(points: Sequence[tuple[Point, int]], children: Family, pl
 
 
 async def test_a_worker_killed_at_any_named_point_loses_nothing_and_does_nothing_twice(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     rounds = scale(1, 2)
     points = [(point, rng.randint(1, 20) if point.verb in OFTEN else 1) for point in POINTS * rounds]
@@ -66,7 +68,7 @@ async def test_a_worker_killed_at_any_named_point_loses_nothing_and_does_nothing
 
 
 async def test_workers_killed_at_random_moments_lose_nothing_and_do_nothing_twice(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     kills = scale(10, 100)
     started = time.monotonic()

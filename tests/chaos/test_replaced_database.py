@@ -9,14 +9,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from chaos.evidence import Place
-from chaos.trade import CATALOGUE
-from conftest import copy_sqlite
 from postroom.core.errors import DatabaseReplaced, IntakeRefused
 from postroom.jobs.queue import JobQueue
 from postroom.store.engine.opening import FILE, open_database
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.switchboard.intake import Intake
+from support.crash.counted_jobs import CATALOGUE
+from support.crash.evidence import Place
+from support.sqlite import copy_sqlite
 from support.switchboard import mail
 
 

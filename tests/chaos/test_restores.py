@@ -16,9 +16,6 @@ from random import Random
 
 import pytest
 
-from chaos.evidence import Place
-from chaos.nursery import Nursery, nursery
-from conftest import scale
 from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import RestoreTarget as Target
 from postroom.backup.restore import restore_backup
@@ -35,9 +32,12 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
-from support.processes import Child, Family
+from support.crash.evidence import Place
+from support.fork_server import ForkServer, fork_server
+from support.processes import Child, ProcessGroup
+from support.scale import scale
 
-CHILD = "chaos.product_process"
+CHILD = "support.crash.product_process"
 OWNER = "mara@lindqvist.example"
 TOKEN = "token-of-the-sandbox"
 DELETED = 0.05
@@ -67,20 +67,20 @@ class Ledger:
 
 
 @dataclass
-class Scene:
+class RestoreSetup:
     place: Place
     backups: Path
     mailbox: Mailbox
     ledger: Ledger
     gmail: str
-    nursery: Nursery
+    fork_server: ForkServer
     rng: Random
     come: int = 0
     asked: int = 0
 
     async def start(self) -> Child:
         words = ("--gmail", self.gmail, "--token", TOKEN, "--email", OWNER)
-        child = await self.nursery.start(CHILD, *self.place.arguments(), *words)
+        child = await self.fork_server.start(CHILD, *self.place.arguments(), *words)
         await child.hear("ready")
         return child
 
@@ -153,7 +153,7 @@ def signed() -> Signature:
 
 
 @asynccontextmanager
-async def scene(place: Place, family: Family, rng: Random) -> AsyncGenerator[Scene]:
+async def restore_setup(place: Place, processes: ProcessGroup, rng: Random) -> AsyncGenerator[RestoreSetup]:
     mailbox = Mailbox(OWNER, rng)
     emulator = Emulator(mailbox, TOKEN, seed=rng.randrange(2**32))
     ledger = Ledger(mailbox, Random(rng.randrange(2**32)))
@@ -170,55 +170,55 @@ async def scene(place: Place, family: Family, rng: Random) -> AsyncGenerator[Sce
     ]
     await database.run(add_rules(rules, wall_clock()))
     await database.close()
-    async with running_emulator(emulator) as gmail, nursery(backups, family, CHILD) as children:
-        yield Scene(place, backups, mailbox, ledger, gmail, children, rng)
+    async with running_emulator(emulator) as gmail, fork_server(backups, processes, CHILD) as children:
+        yield RestoreSetup(place, backups, mailbox, ledger, gmail, children, rng)
 
 
 @pytest.mark.timeout(900)
 async def test_mail_that_was_snoozed_after_the_backup_comes_back_after_the_restore(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
-    async with scene(place, children, rng) as stage:
-        process = await stage.start()
-        stage.receive(1)
-        await stage.until_left(1)
-        backup = await stage.back_up(0)
-        database = connect_database(stage.place.folder, stage.place.url)
+    async with restore_setup(place, children, rng) as setup:
+        process = await setup.start()
+        setup.receive(1)
+        await setup.until_left(1)
+        backup = await setup.back_up(0)
+        database = connect_database(setup.place.folder, setup.place.url)
         later = {"amount": 1, "units": "hours"}
         rule = NewRule(new_id(), "Later", "", {"subject_contains": "later"}, "snooze", later)
         await database.run(add_rules([rule], wall_clock()))
         await database.close()
-        message = stage.mailbox.deliver(b"From: p@example.com\r\nSubject: For later\r\n\r\nHello.\r\n")
-        await stage.until_labels(message.id, lambda labels: "INBOX" not in labels)
-        snoozed = stage.mailbox.get(message.id).labels
+        message = setup.mailbox.deliver(b"From: p@example.com\r\nSubject: For later\r\n\r\nHello.\r\n")
+        await setup.until_labels(message.id, lambda labels: "INBOX" not in labels)
+        snoozed = setup.mailbox.get(message.id).labels
         await process.kill()
-        await stage.restore(backup)
-        process = await stage.start()
-        await stage.until_labels(message.id, lambda labels: "INBOX" in labels)
-        assert not (snoozed - {"UNREAD"}) & stage.mailbox.get(message.id).labels, "the snooze label is off"
+        await setup.restore(backup)
+        process = await setup.start()
+        await setup.until_labels(message.id, lambda labels: "INBOX" in labels)
+        assert not (snoozed - {"UNREAD"}) & setup.mailbox.get(message.id).labels, "the snooze label is off"
         await process.kill()
 
 
 @pytest.mark.timeout(scale(900, 7200))
 async def test_mail_sent_after_a_backup_is_not_sent_again_by_the_restored_database(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     rounds = scale(2, 50)
-    async with scene(place, children, rng) as stage:
-        process = await stage.start()
+    async with restore_setup(place, children, rng) as setup:
+        process = await setup.start()
         for number in range(rounds):
-            stage.receive(PER_ROUND)
-            await stage.until_left(stage.come - rng.randrange(PER_ROUND))
-            backup = await stage.back_up(number)
-            stage.receive(PER_ROUND)
-            await stage.until_left(stage.come - rng.randrange(PER_ROUND))
+            setup.receive(PER_ROUND)
+            await setup.until_left(setup.come - rng.randrange(PER_ROUND))
+            backup = await setup.back_up(number)
+            setup.receive(PER_ROUND)
+            await setup.until_left(setup.come - rng.randrange(PER_ROUND))
             await process.kill()
-            await stage.restore(backup)
-            process = await stage.start()
-        await stage.settle()
+            await setup.restore(backup)
+            process = await setup.start()
+        await setup.settle()
         await process.kill()
-    twice = {number: count for number, count in stage.ledger.left.items() if count > 1}
-    deleted = len(stage.ledger.deleted)
-    print(f"{rounds} restores, {stage.come} mails, {deleted} copies deleted, {stage.asked} asked, {twice=}")
+    twice = {number: count for number, count in setup.ledger.left.items() if count > 1}
+    deleted = len(setup.ledger.deleted)
+    print(f"{rounds} restores, {setup.come} mails, {deleted} copies deleted, {setup.asked} asked, {twice=}")
     assert not twice
-    assert len(stage.ledger.left) == stage.come
+    assert len(setup.ledger.left) == setup.come

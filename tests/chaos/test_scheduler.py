@@ -5,15 +5,15 @@ import time
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from chaos.evidence import Place, check_all_ended, ended_jobs
-from chaos.points import MOMENTS, Point
-from chaos.storm import WORKER, finish_all
-from chaos.trade import lay_out
-from conftest import scale
 from postroom.store.engine.codecs import as_time
 from postroom.store.engine.database import Script, Text, schema_change
 from postroom.store.engine.opening import open_database
-from support.processes import Child, Family, hear_any
+from support.crash.counted_jobs import create_deliveries
+from support.crash.evidence import Place, check_all_ended, ended_jobs
+from support.crash.finishing import WORKER, finish_all
+from support.crash.points import MOMENTS, Point
+from support.processes import Child, ProcessGroup, hear_any
+from support.scale import scale
 
 EVERY_SECOND = "* * * * * *"
 PROCESSES = 3
@@ -41,13 +41,13 @@ def note_ticks(dialect: str) -> Script[None]:
 
 async def prepare(place: Place) -> None:
     database = await open_database(place.folder, place.url)
-    await database.run(lay_out())
+    await database.run(create_deliveries())
     await database.run(note_ticks(database.dialect))
     await database.close()
 
 
 async def test_a_recurring_job_fires_once_per_tick_while_its_leaders_are_killed(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     await prepare(place)
     moments = itertools.cycle(MOMENTS)
@@ -72,7 +72,7 @@ async def test_a_recurring_job_fires_once_per_tick_while_its_leaders_are_killed(
     print(f"{ticks} ticks, {kills} leaders killed, replaced after {[f'{each:.2f} s' for each in replaced]}")
 
 
-async def start(children: Family, place: Place, moment: str, rng: Random) -> Child:
+async def start(children: ProcessGroup, place: Place, moment: str, rng: Random) -> Child:
     """A process that, once it leads, fires a few ticks and then stops before, inside or after firing one."""
     point, hit = Point(moment, "fire"), rng.randint(2, scale(4, 8))
     return await children.start(

@@ -13,10 +13,6 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from chaos.evidence import Place
-from chaos.nursery import Nursery, nursery
-from chaos.sends_process import TYPES
-from conftest import scale
 from postroom.act.action_requests import ActionRequests
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CLASSIFY, Catalogue
@@ -40,9 +36,13 @@ from postroom_sandbox.faults import Fault
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox, Message
 from postroom_sandbox.server import running_emulator
-from support.processes import Child, Family
+from support.crash.evidence import Place
+from support.crash.sends_process import TYPES
+from support.fork_server import ForkServer, fork_server
+from support.processes import Child, ProcessGroup
+from support.scale import scale
 
-CHILD = "chaos.sends_process"
+CHILD = "support.crash.sends_process"
 OWNER = "mara@lindqvist.example"
 ENDPOINT = f"gmail:user:{OWNER}"
 TOKEN = "token-of-the-sandbox"
@@ -87,19 +87,19 @@ class Ledger:
 
 
 @dataclass
-class Scene:
+class SendingSetup:
     place: Place
     database: Database
     emulator: Emulator
     gmail: str
     ledger: Ledger
-    nursery: Nursery
+    fork_server: ForkServer
     account: Account
 
     async def start(self) -> Child:
         # To look through all that was sent takes its time, the more the more it is.
         words = ("--gmail", self.gmail, "--token", TOKEN, "--lease", str(scale(3, 20) / 2))
-        child = await self.nursery.start(CHILD, *self.place.arguments(), *words)
+        child = await self.fork_server.start(CHILD, *self.place.arguments(), *words)
         await child.hear("ready")
         return child
 
@@ -166,7 +166,7 @@ def _envelope(message: Message, headers: tuple[tuple[str, str], ...]) -> dict[st
 
 
 @asynccontextmanager
-async def scene(place: Place, family: Family, rng: Random) -> AsyncGenerator[Scene]:
+async def sending_setup(place: Place, processes: ProcessGroup, rng: Random) -> AsyncGenerator[SendingSetup]:
     mailbox = Mailbox(OWNER, rng)
     emulator = Emulator(mailbox, TOKEN, seed=rng.randrange(2**32))
     ledger = Ledger(mailbox, Random(rng.randrange(2**32)))
@@ -174,38 +174,38 @@ async def scene(place: Place, family: Family, rng: Random) -> AsyncGenerator[Sce
     database = await open_database(place.folder, place.url)
     try:
         account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
-        async with running_emulator(emulator) as gmail, nursery(place.folder, family, CHILD) as children:
-            yield Scene(place, database, emulator, gmail, ledger, children, account)
+        async with running_emulator(emulator) as gmail, fork_server(place.folder, processes, CHILD) as children:
+            yield SendingSetup(place, database, emulator, gmail, ledger, children, account)
     finally:
         await database.close()
 
 
 async def test_mail_sent_by_killed_processes_to_a_mailbox_that_loses_answers_goes_out_once(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     sends, kills = scale(50, 500), scale(3, 20)
-    async with scene(place, children, rng) as stage:
-        wanted = await stage.ask(sends)
-        stage.emulator.faults.order(Fault(kind="drop_reply", path="/gmail/", share=LOST))
-        process = await stage.start()
+    async with sending_setup(place, children, rng) as setup:
+        wanted = await setup.ask(sends)
+        setup.emulator.faults.order(Fault(kind="drop_reply", path="/gmail/", share=LOST))
+        process = await setup.start()
         for number in range(kills):
-            await stage.ledger.until(int(sends * 0.9 * (number + rng.random()) / kills))
+            await setup.ledger.until(int(sends * 0.9 * (number + rng.random()) / kills))
             await asyncio.sleep(rng.uniform(0, LATEST_KILL_S))
             await process.kill()
-            process = await stage.start()
-        found = await stage.all_settled(sends)
+            process = await setup.start()
+        found = await setup.all_settled(sends)
         await process.kill()
-        done = {each.id: each for each in await stage.database.run(actions.list_actions(10_000))}
-        shown = {each.id for each in await stage.database.run(outbound.list_deliveries(10_000, "unknown"))}
-    lost = stage.emulator.faults.struck.count("drop_reply")
+        done = {each.id: each for each in await setup.database.run(actions.list_actions(10_000))}
+        shown = {each.id for each in await setup.database.run(outbound.list_deliveries(10_000, "unknown"))}
+    lost = setup.emulator.faults.struck.count("drop_reply")
     states = Counter(each.state for each in found)
-    drafts = len(list(stage.emulator.mailbox.search(label_ids=["DRAFT"])))
+    drafts = len(list(setup.emulator.mailbox.search(label_ids=["DRAFT"])))
     print(f"{sends} sends, {kills} kills, {lost} answers lost: {dict(states)}, {drafts} stray drafts")
     assert lost > 0
     for each in found:
-        check(stage.ledger, each, done[each.action_id], wanted[each.action_id])
+        check(setup.ledger, each, done[each.action_id], wanted[each.action_id])
         assert (each.id in shown) == (each.state == "unknown")
-    assert set(stage.ledger.left) <= {str(each.id) for each in found}
+    assert set(setup.ledger.left) <= {str(each.id) for each in found}
     # What is left over is taken away after the mail has ended; the last kill interrupts that.
     assert drafts <= kills + Pace().at_once
 

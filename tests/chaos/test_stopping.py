@@ -19,9 +19,6 @@ from uuid import UUID
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from chaos.evidence import Place
-from chaos.stopping_process import ATTEMPTS, CHANGE, TYPES
-from conftest import scale
 from postroom.core.jobs.job import JobView, NewJob
 from postroom.manage.pausing import Stopped, stop
 from postroom.store import jobs, mail, pauses
@@ -37,9 +34,12 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running
-from support.processes import Child, Family
+from support.crash.evidence import Place
+from support.crash.stopping_process import ATTEMPTS, CHANGE, TYPES
+from support.processes import Child, ProcessGroup
+from support.scale import scale
 
-PROCESS = "chaos.stopping_process"
+PROCESS = "support.crash.stopping_process"
 OWNER = "mara@lindqvist.example"
 TOKEN = "token-of-the-sandbox"
 MESSAGES = 2_000
@@ -109,7 +109,7 @@ class Trusted(NamedTuple):
 
 
 @dataclass
-class Scene:
+class StoppingSetup:
     place: Place
     database: Database
     mailbox: Mailbox
@@ -182,7 +182,7 @@ async def _true(value: bool) -> bool:
 
 
 @asynccontextmanager
-async def opened(place: Place, children: Family, rng: Random) -> AsyncGenerator[Scene]:
+async def opened(place: Place, children: ProcessGroup, rng: Random) -> AsyncGenerator[StoppingSetup]:
     database = await open_database(place.folder, place.url)
     mailbox, witness = Mailbox(OWNER, Random(rng.random())), Witness()
     emulator = Emulator(mailbox, TOKEN)
@@ -190,66 +190,66 @@ async def opened(place: Place, children: Family, rng: Random) -> AsyncGenerator[
     labels = [mailbox.labels.create(name, {}).id for name in names]
     message_ids = [mailbox.deliver(b"Subject: Hello\r\n\r\nHello.\r\n").id for _ in range(MESSAGES)]
     account = await database.run(mail.keep_account(new_id(), "gmail", f"gmail:user:{OWNER}", OWNER, wall_clock()))
-    scene = Scene(place, database, mailbox, emulator, witness, rng, account.id, labels[:ATTEMPTS], message_ids)
+    setup = StoppingSetup(place, database, mailbox, emulator, witness, rng, account.id, labels[:ATTEMPTS], message_ids)
     async with running(witness.around(emulator.app())) as url:
         for label in labels[ATTEMPTS:]:
             words = ("--gmail", url, "--token", TOKEN, "--label", label)
-            scene.workers[label] = await children.start(PROCESS, *place.arguments(), *words)
-        for worker in scene.workers.values():
+            setup.workers[label] = await children.start(PROCESS, *place.arguments(), *words)
+        for worker in setup.workers.values():
             await worker.hear("ready")
         try:
-            yield scene
+            yield setup
         finally:
-            for worker in scene.workers.values():
+            for worker in setup.workers.values():
                 worker.signal(signal.SIGCONT)
                 await worker.kill()
             await database.close()
 
 
 @pytest.fixture
-async def scene(place: Place, children: Family, rng: Random) -> AsyncGenerator[Scene]:
-    async with opened(place, children, rng) as scene:
-        yield scene
+async def setup(place: Place, children: ProcessGroup, rng: Random) -> AsyncGenerator[StoppingSetup]:
+    async with opened(place, children, rng) as setup:
+        yield setup
 
 
-async def test_once_pause_has_answered_no_request_starts(scene: Scene) -> None:
+async def test_once_pause_has_answered_no_request_starts(setup: StoppingSetup) -> None:
     told: Counter[str] = Counter()
     for _ in range(scale(10, 200)):
-        await scene.moment()
-        frozen = scene.rng.choice(list(scene.workers.values())) if scene.rng.random() < FROZEN else None
+        await setup.moment()
+        frozen = setup.rng.choice(list(setup.workers.values())) if setup.rng.random() < FROZEN else None
         if frozen is not None:
-            await scene.freeze(frozen)
-        stopped = await stop(scene.database, pauses.ALL, "a trial", scene.signed())
+            await setup.freeze(frozen)
+        stopped = await stop(setup.database, pauses.ALL, "a trial", setup.signed())
         answered = since_boot()
         if frozen is not None:
             frozen.signal(signal.SIGCONT)
         # Everything that waited in the limiter has been refused by then, also in the one that was frozen.
-        await scene.until(scene.all_wait)
-        _check(stopped, scene.witness.after(answered))
-        told.update(on_wire=stopped.on_wire, silent=stopped.silent, late=scene.witness.after(answered))
-        await scene.database.run(pauses.resume(pauses.ALL, scene.signed(), wall_clock()))
-    print(f"{dict(told)} of {len(scene.witness.requests)} requests")
+        await setup.until(setup.all_wait)
+        _check(stopped, setup.witness.after(answered))
+        told.update(on_wire=stopped.on_wire, silent=stopped.silent, late=setup.witness.after(answered))
+        await setup.database.run(pauses.resume(pauses.ALL, setup.signed(), wall_clock()))
+    print(f"{dict(told)} of {len(setup.witness.requests)} requests")
 
 
 def _check(stopped: Stopped, came: int) -> None:
     assert came <= stopped.on_wire, f"{came} requests came after the answer, which told of {stopped.on_wire}"
 
 
-async def test_a_process_that_wakes_after_its_lease_sends_nothing_of_what_it_held(scene: Scene) -> None:
+async def test_a_process_that_wakes_after_its_lease_sends_nothing_of_what_it_held(setup: StoppingSetup) -> None:
     held = 0
     for _ in range(scale(3, 100)):
-        await scene.moment()
-        label, worker = scene.rng.choice(list(scene.workers.items()))
-        await scene.freeze(worker)
-        claims = await _claims_of(scene, worker)
-        await scene.until(lambda pid=worker.pid: _has_no_lease(scene.place, pid))
+        await setup.moment()
+        label, worker = setup.rng.choice(list(setup.workers.items()))
+        await setup.freeze(worker)
+        claims = await _claims_of(setup, worker)
+        await setup.until(lambda pid=worker.pid: _has_no_lease(setup.place, pid))
         lost = since_boot()
         worker.signal(signal.SIGCONT)
-        seen = len(scene.witness.changes)
-        await scene.until(lambda label=label, seen=seen: _works_on(scene, label, seen))
+        seen = len(setup.witness.changes)
+        await setup.until(lambda label=label, seen=seen: _works_on(setup, label, seen))
         stale = [
             each
-            for each in scene.witness.changes
+            for each in setup.witness.changes
             if each.at > lost and label in each.labels and any(_is_by(each, claim) for claim in claims)
         ]
         assert stale == []
@@ -258,17 +258,17 @@ async def test_a_process_that_wakes_after_its_lease_sends_nothing_of_what_it_hel
     assert held
 
 
-async def _claims_of(scene: Scene, worker: Child) -> list[Trusted]:
+async def _claims_of(setup: StoppingSetup, worker: Child) -> list[Trusted]:
     """What a frozen worker holds."""
-    queue = "job_queue q JOIN job_bodies b ON b.seq = q.seq" if scene.place.url else "jobs q"
-    payload = "b.payload_json" if scene.place.url else "q.payload_json"
-    rows = await scene.place.rows(
+    queue = "job_queue q JOIN job_bodies b ON b.seq = q.seq" if setup.place.url else "jobs q"
+    payload = "b.payload_json" if setup.place.url else "q.payload_json"
+    rows = await setup.place.rows(
         f"SELECT {payload}, q.attempts FROM {queue} JOIN job_leases l ON l.token = q.lease_token"
         f" WHERE q.state = 'running' AND l.holder LIKE '%:{worker.pid}'"
     )
     found = [(re.search(r'"gmail_id": ?"(\w+)"', str(text)), attempts) for text, attempts in rows]
     return [
-        Trusted(match[1], scene.attempts[min(attempts, ATTEMPTS) - 1]) for match, attempts in found if match is not None
+        Trusted(match[1], setup.attempts[min(attempts, ATTEMPTS) - 1]) for match, attempts in found if match is not None
     ]
 
 
@@ -276,10 +276,10 @@ def _is_by(seen: Seen, claim: Trusted) -> bool:
     return seen.message_id == claim.message_id and claim.attempt_label in seen.labels
 
 
-async def _works_on(scene: Scene, label: str, seen: int) -> bool:
+async def _works_on(setup: StoppingSetup, label: str, seen: int) -> bool:
     """Whether the process has sent something again; there is enough to do for both."""
-    await scene.fill()
-    return any(label in each.labels for each in scene.witness.changes[seen:])
+    await setup.fill()
+    return any(label in each.labels for each in setup.witness.changes[seen:])
 
 
 async def _has_no_lease(place: Place, pid: int) -> bool:

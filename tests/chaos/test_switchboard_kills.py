@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from chaos.evidence import Place
-from chaos.exchange import CONSUMER, INTAKE, Exchange, exchange, tour
-from chaos.gaps import ANSWER, COMMIT, Gap
-from chaos.halting_disk import Spot
-from conftest import scale
-from support.processes import Family
+from support.crash.evidence import Place
+from support.crash.gaps import ANSWER, COMMIT, Gap
+from support.crash.halting_disk import Spot
+from support.crash.switchboard_setup import CONSUMER, INTAKE, SwitchboardSetup, switchboard_setup, tour
+from support.processes import ProcessGroup
+from support.scale import scale
 
 VERBS = {"accept_many", "lease", "ack", "nack", "return_expired", "sweep"}
 FORMS = ("single", "batch")
@@ -22,7 +22,7 @@ LATEST_KILL_S = 0.4
 
 
 async def test_a_process_killed_between_any_two_statements_breaks_nothing(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     seen = await tour(place.folder / "tour")
     gaps = seen.on("postgres" if place.url else "sqlite")
@@ -37,7 +37,7 @@ async def test_a_process_killed_between_any_two_statements_breaks_nothing(
     ]
     rng.shuffle(deaths)
     started = time.monotonic()
-    async with exchange(place, children, rng) as scene:
+    async with switchboard_setup(place, children, rng) as scene:
         for gap in (Gap("sweep", FIRST_USE), Gap("lease", FIRST_USE)):
             await scene.kill_in(gap, "")
         async with scene.fed():
@@ -47,7 +47,7 @@ async def test_a_process_killed_between_any_two_statements_breaks_nothing(
     print(f"{len(deaths) + 3} kills in {len(gaps)} gaps, {outcome}, {time.monotonic() - started:.1f} s")
 
 
-async def kill_in_each(deaths: Sequence[tuple[Gap, str]], scene: Exchange, rng: Random) -> None:
+async def kill_in_each(deaths: Sequence[tuple[Gap, str]], scene: SwitchboardSetup, rng: Random) -> None:
     """A few at a time, so that the dying work beside the living."""
     waiting = list(deaths)
 
@@ -62,12 +62,12 @@ async def kill_in_each(deaths: Sequence[tuple[Gap, str]], scene: Exchange, rng: 
 
 
 async def test_producers_and_consumers_killed_at_random_moments_break_nothing(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     kinds = ((INTAKE, "--form", "single"), (CONSUMER,), (INTAKE, "--form", "batch"), (CONSUMER,))
     kills = scale(8, 200)
     started = time.monotonic()
-    async with exchange(place, children, rng) as scene:
+    async with switchboard_setup(place, children, rng) as scene:
         # On a busy machine a producer may be killed before it has handed in anything.
         for number in range(5):
             await scene.ingest("before", number)
@@ -87,12 +87,12 @@ async def test_producers_and_consumers_killed_at_random_moments_break_nothing(
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_process_killed_in_the_middle_of_a_commit_or_checkpoint_breaks_nothing(
-    place: Place, children: Family, rng: Random
+    place: Place, children: ProcessGroup, rng: Random
 ) -> None:
     kinds = ((INTAKE, "--form", "batch"), (CONSUMER,))
     spots = [(file, act) for file in ("wal", "database") for act in ("write", "sync")] * scale(1, 12)
     started = time.monotonic()
-    async with exchange(place, children, rng) as scene:
+    async with switchboard_setup(place, children, rng) as scene:
         async with scene.fed():
             for file, act in spots:
                 for kind in kinds:

@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from chaos.evidence import Place
-from chaos.trade import CATALOGUE
-from conftest import copy_sqlite, scale
 from postroom.core.errors import IntakeRefused, TookTooLong
 from postroom.jobs.queue import JobQueue
 from postroom.store.engine.database import Script, Text, query, sql
@@ -21,7 +18,11 @@ from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.engine.write_ahead_log import snapshot_holders
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.intake import Intake
-from support.processes import Child, Family
+from support.crash.counted_jobs import CATALOGUE
+from support.crash.evidence import Place
+from support.processes import Child, ProcessGroup
+from support.scale import scale
+from support.sqlite import copy_sqlite
 
 MIB = 1024 * 1024
 LIMIT = 128 * MIB
@@ -117,11 +118,11 @@ async def test_the_log_stays_short_beside_readers_that_overlap(place: Place, dat
 
 
 async def test_the_log_stays_short_beside_readers_and_a_second_writing_process(
-    place: Place, database: SqliteDatabase, children: Family
+    place: Place, database: SqliteDatabase, children: ProcessGroup
 ) -> None:
     log = Log(place)
     producer = await children.start(
-        "chaos.producer_process", *place.arguments(), "--prefix", "theirs", "--weight", str(PARCEL)
+        "support.crash.producer_process", *place.arguments(), "--prefix", "theirs", "--weight", str(PARCEL)
     )
     await producer.hear("accepted")
     async with reading(database):
@@ -169,14 +170,14 @@ async def take_in(intake: Intake, log: Log, numbers: "itertools.count[int]", mos
     return None
 
 
-async def hold_a_snapshot(place: Place, children: Family) -> Child:
-    reader = await children.start("chaos.reader_process", *place.arguments())
+async def hold_a_snapshot(place: Place, children: ProcessGroup) -> Child:
+    reader = await children.start("support.crash.reader_process", *place.arguments())
     await reader.hear("reads")
     return reader
 
 
 async def test_a_frozen_reader_stops_intake_before_the_log_fills_the_disk_and_nothing_else(
-    place: Place, database: SqliteDatabase, children: Family
+    place: Place, database: SqliteDatabase, children: ProcessGroup
 ) -> None:
     log, numbers = Log(place), itertools.count()
     intake = Intake(database, DiskReserve(place.folder, 1, database=place.file))

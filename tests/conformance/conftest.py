@@ -1,19 +1,20 @@
-"""Fixtures of the conformance suite: the desk, and a second pair of hands on the same database."""
+"""Fixtures of the conformance suite: the setup, and a second pair of hands on the same database."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from conformance.desk import Desk
-from conftest import ManualClock, new_sqlite
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import connect_database, open_database
+from support.clocks import ManualClock
+from support.sqlite import new_sqlite
+from support.store.job_setup import JobSetup
 
 
 @pytest.fixture
-def desk(database: Database, clock: ManualClock) -> Desk:
-    return Desk(database, clock)
+def setup(database: Database, clock: ManualClock) -> JobSetup:
+    return JobSetup(database, clock)
 
 
 @pytest.fixture
@@ -27,16 +28,16 @@ async def second_database(
 
 
 @pytest.fixture
-async def postgres_desk(emptied_postgres_url: str, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Desk]:
+async def postgres_setup(emptied_postgres_url: str, tmp_path: Path, clock: ManualClock) -> AsyncIterator[JobSetup]:
     """For what only PostgreSQL has."""
     opened = await open_database(tmp_path, emptied_postgres_url)
-    yield Desk(opened, clock)
+    yield JobSetup(opened, clock)
     await opened.close()
 
 
 @pytest.fixture
-async def sqlite_desk(migrated_sqlite: Path, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Desk]:
+async def sqlite_setup(migrated_sqlite: Path, tmp_path: Path, clock: ManualClock) -> AsyncIterator[JobSetup]:
     """For what only SQLite has."""
     opened = await new_sqlite(tmp_path, migrated_sqlite)
-    yield Desk(opened, clock)
+    yield JobSetup(opened, clock)
     await opened.close()

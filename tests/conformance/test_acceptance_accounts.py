@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from conformance.dump import dump
-from conformance.inbox_desk import ENDPOINT, InboxDesk, event, mail
-from conftest import ManualClock
 from postroom.core.errors import AccountUnusable
 from postroom.core.queue.queues import EMAIL, GATEWAY, Queues, Route
 from postroom.store.acceptance import Accepted
@@ -17,83 +14,86 @@ from postroom.store.audit import Signature
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import account_of, keep_account
+from support.clocks import ManualClock
+from support.store.dump import dump
+from support.store.inbox_setup import ENDPOINT, InboxSetup, event, mail
 
 KEY = {"idempotency_key": "k"}
 
 
 @pytest.fixture
-async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDesk]:
-    desk = InboxDesk(database, clock)
-    await desk.open_account()
-    yield desk
-    await desk.close()
+async def setup(database: Database, clock: ManualClock) -> AsyncIterator[InboxSetup]:
+    setup = InboxSetup(database, clock)
+    await setup.open_account()
+    yield setup
+    await setup.close()
 
 
 def for_nobody(number: int = 1, **parts: Any) -> dict[str, Any]:
     return mail(number, source={"endpoint_identity": "gmail:user:new@example.com"}, **parts)
 
 
-async def no_account(desk: InboxDesk, envelope: dict[str, Any]) -> AccountUnusable:
+async def no_account(setup: InboxSetup, envelope: dict[str, Any]) -> AccountUnusable:
     with pytest.raises(AccountUnusable) as raised:
-        await desk.intake.ingest(envelope)
+        await setup.intake.ingest(envelope)
     return raised.value
 
 
-async def test_mail_for_an_account_that_does_not_exist_is_refused_and_leaves_nothing_behind(desk: InboxDesk) -> None:
-    before = await dump(desk.database)
-    error = await no_account(desk, for_nobody(control=KEY))
+async def test_mail_for_an_account_that_does_not_exist_is_refused_and_leaves_nothing_behind(setup: InboxSetup) -> None:
+    before = await dump(setup.database)
+    error = await no_account(setup, for_nobody(control=KEY))
     assert error.field == "source.endpoint_identity"
     assert "there is no account 'gmail:user:new@example.com'" in error.problem
     assert "postroom account add" in error.remedy
-    assert await dump(desk.database) == before
+    assert await dump(setup.database) == before
 
 
-async def test_in_a_batch_only_the_mail_without_account_is_refused(desk: InboxDesk) -> None:
-    good, bad, other = await desk.batch(mail(1), for_nobody(2), event(3))
+async def test_in_a_batch_only_the_mail_without_account_is_refused(setup: InboxSetup) -> None:
+    good, bad, other = await setup.batch(mail(1), for_nobody(2), event(3))
     assert isinstance(good, Accepted)
     assert isinstance(bad, AccountUnusable)
     assert isinstance(other, Accepted)
-    assert len(await desk.look()) == 2
+    assert len(await setup.look()) == 2
 
 
-async def test_what_was_refused_is_accepted_once_the_account_is_there(desk: InboxDesk) -> None:
-    await no_account(desk, for_nobody(control=KEY))
+async def test_what_was_refused_is_accepted_once_the_account_is_there(setup: InboxSetup) -> None:
+    await no_account(setup, for_nobody(control=KEY))
     identity = for_nobody()["source"]["endpoint_identity"]
-    await desk.database.run(keep_account(new_id(), "gmail", identity, "new@example.com", desk.clock()))
-    assert not (await desk.ingest(for_nobody(control=KEY)))[0].duplicate
+    await setup.database.run(keep_account(new_id(), "gmail", identity, "new@example.com", setup.clock()))
+    assert not (await setup.ingest(for_nobody(control=KEY)))[0].duplicate
 
 
 @pytest.mark.parametrize(("move", "accepted"), [("pause", True), ("remove", False)])
 async def test_mail_of_a_paused_account_is_accepted_and_of_a_removed_one_is_not(
-    desk: InboxDesk, move: str, accepted: bool
+    setup: InboxSetup, move: str, accepted: bool
 ) -> None:
-    account = await desk.database.run(account_of(ENDPOINT))
+    account = await setup.database.run(account_of(ENDPOINT))
     verb = pause_account if move == "pause" else remove_account
-    await desk.database.run(verb(account.id, Signature(new_id(), "test", "admin"), desk.clock()))
-    (answer,) = await desk.batch(mail())
+    await setup.database.run(verb(account.id, Signature(new_id(), "test", "admin"), setup.clock()))
+    (answer,) = await setup.batch(mail())
     assert isinstance(answer, Accepted) == accepted
     if not accepted:
-        assert "was removed" in (await no_account(desk, mail())).problem
-        assert await desk.look() == []
+        assert "was removed" in (await no_account(setup, mail())).problem
+        assert await setup.look() == []
 
 
 async def test_mail_that_a_route_gives_to_agents_needs_no_account(database: Database, clock: ManualClock) -> None:
-    desk = InboxDesk(database, clock, Queues([EMAIL, GATEWAY], [Route("gateway", "email")]))
-    assert not (await desk.ingest(for_nobody()))[0].duplicate
+    setup = InboxSetup(database, clock, Queues([EMAIL, GATEWAY], [Route("gateway", "email")]))
+    assert not (await setup.ingest(for_nobody()))[0].duplicate
 
 
 async def test_nothing_is_accepted_for_an_account_once_it_is_removed(
-    desk: InboxDesk, second_database: Database
+    setup: InboxSetup, second_database: Database
 ) -> None:
     """Whoever removes an account waits for those who are just accepting; whoever comes after is refused."""
-    account = await desk.database.run(account_of(ENDPOINT))
-    removing = remove_account(account.id, Signature(new_id(), "test", "admin"), desk.clock())
-    handing_in = [asyncio.create_task(desk.batch(mail(number))) for number in range(20)]
+    account = await setup.database.run(account_of(ENDPOINT))
+    removing = remove_account(account.id, Signature(new_id(), "test", "admin"), setup.clock())
+    handing_in = [asyncio.create_task(setup.batch(mail(number))) for number in range(20)]
     removed = asyncio.create_task(second_database.run(removing))
     await removed
-    in_time = {row.id for row in await desk.look()}
-    late = await desk.batch(mail(99))
+    in_time = {row.id for row in await setup.look()}
+    late = await setup.batch(mail(99))
     answers = [answer for (answer,) in await asyncio.gather(*handing_in)]
     assert isinstance(late[0], AccountUnusable)
     assert {each.request_id for each in answers if isinstance(each, Accepted)} == in_time
-    assert {row.id for row in await desk.look()} == in_time
+    assert {row.id for row in await setup.look()} == in_time

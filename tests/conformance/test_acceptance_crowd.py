@@ -9,12 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from conformance.inbox_desk import InboxDesk, check_books, event, look, mail, metadata, reopened
-from conftest import ManualClock, scale
 from postroom.core.errors import BadInput, Conflict, PostroomError
 from postroom.store.acceptance import Accepted
 from postroom.store.engine.database import Database
 from postroom.switchboard.intake import LARGEST_BATCH, Intake
+from support.clocks import ManualClock
+from support.scale import scale
+from support.store.inbox_setup import InboxSetup, check_books, event, look, mail, metadata, reopened
 
 DATABASES = 4
 MALLORY = {"identity": "mallory"}
@@ -25,17 +26,17 @@ def key(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDesk]:
-    desk = InboxDesk(database, clock)
-    await desk.open_account()
-    yield desk
-    await desk.close()
+async def setup(database: Database, clock: ManualClock) -> AsyncIterator[InboxSetup]:
+    setup = InboxSetup(database, clock)
+    await setup.open_account()
+    yield setup
+    await setup.close()
 
 
 @pytest.fixture
 async def intakes(database: Database, clock: ManualClock) -> AsyncIterator[list[Intake]]:
     """Sixteen, as in as many processes: on database objects that know nothing of each other."""
-    await InboxDesk(database, clock).open_account()
+    await InboxSetup(database, clock).open_account()
     opened = [reopened(database) for _ in range(DATABASES)]
     yield [Intake(opened[n % DATABASES], None, clock) for n in range(16)]
     for each in opened:
@@ -50,35 +51,35 @@ def kinds(answers: Sequence[object]) -> list[str]:
 # Batches.
 
 
-async def test_one_bad_member_is_named_by_its_place_and_the_good_ones_are_accepted(desk: InboxDesk) -> None:
+async def test_one_bad_member_is_named_by_its_place_and_the_good_ones_are_accepted(setup: InboxSetup) -> None:
     items: list[object] = [event(n) for n in range(7)]
     items[1] = event(1, event={"kind": "two words"})
     items[3] = "no envelope"
     items[5] = event(5, payload={"raw": {"half": "\ud800"}})
-    answers = await desk.batch(*items)
+    answers = await setup.batch(*items)
     assert kinds(answers) == ["accepted", "bad", "accepted", "bad", "accepted", "bad", "accepted"]
     fields = [each.field for each in answers if isinstance(each, BadInput)]
     assert fields == ["event.kind", "envelope", "payload"]
-    assert [row.id for row in await desk.look()] == [each.request_id for each in answers if isinstance(each, Accepted)]
+    assert [row.id for row in await setup.look()] == [each.request_id for each in answers if isinstance(each, Accepted)]
 
 
-async def test_a_batch_of_nothing_but_bad_members_tells_each_why(desk: InboxDesk) -> None:
-    assert kinds(await desk.batch(None, {}, event(event={"kind": ""}))) == ["bad"] * 3
-    assert await desk.look() == []
+async def test_a_batch_of_nothing_but_bad_members_tells_each_why(setup: InboxSetup) -> None:
+    assert kinds(await setup.batch(None, {}, event(event={"kind": ""}))) == ["bad"] * 3
+    assert await setup.look() == []
 
 
-async def test_copies_in_one_batch_share_the_first_id(desk: InboxDesk) -> None:
-    first, *others = await desk.batch(event(1, control=key("k")), event(1), event(1, control=key("k")))
+async def test_copies_in_one_batch_share_the_first_id(setup: InboxSetup) -> None:
+    first, *others = await setup.batch(event(1, control=key("k")), event(1), event(1, control=key("k")))
     assert isinstance(first, Accepted)
     assert others == [Accepted(first.request_id, True, "event")] * 2
 
 
-async def test_the_same_words_in_one_batch_are_one_message(desk: InboxDesk) -> None:
+async def test_the_same_words_in_one_batch_are_one_message(setup: InboxSetup) -> None:
     said = {"raw": {}, "normalized_text": "push changes"}
-    first, *others = await desk.batch(*(event(n, payload=said) for n in range(3)))
+    first, *others = await setup.batch(*(event(n, payload=said) for n in range(3)))
     assert isinstance(first, Accepted)
     assert others == [Accepted(first.request_id, True, "text")] * 2
-    assert await desk.states() == ["waiting", "duplicate", "duplicate"]
+    assert await setup.states() == ["waiting", "duplicate", "duplicate"]
 
 
 @pytest.mark.parametrize(
@@ -111,24 +112,24 @@ async def test_the_same_words_in_one_batch_are_one_message(desk: InboxDesk) -> N
     ],
 )
 async def test_a_conflict_in_a_batch_refuses_the_wrong_one_and_nobody_else(
-    desk: InboxDesk, before: list[dict[str, Any]], batch: list[dict[str, Any]], expected: list[str]
+    setup: InboxSetup, before: list[dict[str, Any]], batch: list[dict[str, Any]], expected: list[str]
 ) -> None:
-    await desk.ingest(*before)
-    answers = await desk.batch(*batch)
+    await setup.ingest(*before)
+    answers = await setup.batch(*batch)
     assert kinds(answers) == expected
     accepted = expected.count("accepted")
-    assert len(await desk.look()) == len(before) + accepted
+    assert len(await setup.look()) == len(before) + accepted
 
 
-async def test_a_conflict_in_a_batch_names_both(desk: InboxDesk) -> None:
-    _, conflict = await desk.batch(event(1, control=key("k")), event(2, control=key("k")))
+async def test_a_conflict_in_a_batch_names_both(setup: InboxSetup) -> None:
+    _, conflict = await setup.batch(event(1, control=key("k")), event(2, control=key("k")))
     assert "event-1 from builder" in str(conflict)
     assert "event-2 from builder" in str(conflict)
 
 
-async def test_who_is_refused_within_a_batch_leaves_no_key_behind(desk: InboxDesk) -> None:
-    assert kinds(await desk.batch(event(1), event(1, sender=MALLORY, control=key("k")))) == ["accepted", "conflict"]
-    assert kinds(await desk.batch(event(2, control=key("k")))) == ["accepted"]
+async def test_who_is_refused_within_a_batch_leaves_no_key_behind(setup: InboxSetup) -> None:
+    assert kinds(await setup.batch(event(1), event(1, sender=MALLORY, control=key("k")))) == ["accepted", "conflict"]
+    assert kinds(await setup.batch(event(2, control=key("k")))) == ["accepted"]
 
 
 # Many at once.

@@ -8,17 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from conformance.desk import Desk, listen
-from conformance.dump import dump
-from conformance.fault_cases_accounts import ADA, SCOPES, connected, consent, parked_job
-from conformance.fault_cases_registry import signed
-from conftest import ManualClock, scale
 from postroom.accounts.sealing import drop_other_keys, reseal_all
 from postroom.core.errors import Conflict, IllegalMove, KeyMissing, NotFound, SealBroken, VaultError
 from postroom.core.mail.accounts import parking_key
 from postroom.gmail.oauth import ConsentRefused, Grant
 from postroom.gmail.scopes import FULL, MODIFY, READONLY, SEND
-from postroom.manage.accounts import connect, find_account
+from postroom.manage.accounts import find_account
+from postroom.manage.connecting import connect
 from postroom.store import accounts, jobs, mail, secret_keys
 from postroom.store.accounts import REFRESH_TOKEN, AccountView
 from postroom.store.audit import list_audit
@@ -26,7 +22,13 @@ from postroom.store.engine.database import Database, Script, Text, Verb, transac
 from postroom.store.engine.ids import new_id
 from postroom.store.secret_keys import Resealed, StoredSecret
 from postroom.vault.sealing import Sealed, Vault
+from support.clocks import ManualClock
 from support.patience import PATIENCE_S
+from support.scale import scale
+from support.store.dump import dump
+from support.store.fault_cases_accounts import ADA, SCOPES, connected, consent, parked_job
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup, listen
 
 BOB = "bob@example.com"
 
@@ -40,82 +42,84 @@ def vault(tmp_path: Path) -> Vault:
     return Vault(tmp_path / "keys")
 
 
-async def linked(desk: Desk, vault: Vault, email: str = ADA, secret: str = "1//secret", **more: Any) -> AccountView:
-    account = await connect(desk.database, vault, grant(secret), email, "client", signed(), desk.clock(), **more)
-    await drop_looks(desk)
+async def linked(
+    setup: JobSetup, vault: Vault, email: str = ADA, secret: str = "1//secret", **more: Any
+) -> AccountView:
+    account = await connect(setup.database, vault, grant(secret), email, "client", signed(), setup.clock(), **more)
+    await drop_looks(setup)
     return account
 
 
-async def drop_looks(desk: Desk) -> None:
+async def drop_looks(setup: JobSetup) -> None:
     """An account that is used again is looked at by a job; here it would only be in the way."""
-    for job in await desk.database.run(jobs.list_jobs("queued", "history.sync.gmail")):
-        await desk.cancel(job.id)
+    for job in await setup.database.run(jobs.list_jobs("queued", "history.sync.gmail")):
+        await setup.cancel(job.id)
 
 
-async def secret_of(desk: Desk, vault: Vault, id: UUID) -> str:
-    sealed = (await desk.database.run(accounts.held_by(id))).sealed
+async def secret_of(setup: JobSetup, vault: Vault, id: UUID) -> str:
+    sealed = (await setup.database.run(accounts.held_by(id))).sealed
     assert sealed is not None
     return vault.open(sealed, id, REFRESH_TOKEN)
 
 
-async def lose(desk: Desk, account: AccountView, reason: str = "revoked; connect it again") -> bool:
+async def lose(setup: JobSetup, account: AccountView, reason: str = "revoked; connect it again") -> bool:
     assert account.consent is not None
-    losing = accounts.lose_consent(account.id, account.consent.granted_at, reason, signed(), desk.clock())
-    return await desk.database.run(losing)
+    losing = accounts.lose_consent(account.id, account.consent.granted_at, reason, signed(), setup.clock())
+    return await setup.database.run(losing)
 
 
-async def test_an_account_is_connected_with_its_consent_and_a_sealed_secret(desk: Desk, vault: Vault) -> None:
-    account = await linked(desk, vault, "Ada@Example.COM")
+async def test_an_account_is_connected_with_its_consent_and_a_sealed_secret(setup: JobSetup, vault: Vault) -> None:
+    account = await linked(setup, vault, "Ada@Example.COM")
     assert (account.email, account.endpoint_identity) == (ADA, f"gmail:user:{ADA}")
     assert (account.state, account.provider) == ("active", "gmail")
-    assert account.consent == consent(desk.clock())
-    assert await secret_of(desk, vault, account.id) == "1//secret"
-    assert "1//secret" not in repr(await dump(desk.database))
-    assert await desk.database.run(accounts.list_accounts()) == [account]
-    (entry,) = await desk.database.run(list_audit(10))
+    assert account.consent == consent(setup.clock())
+    assert await secret_of(setup, vault, account.id) == "1//secret"
+    assert "1//secret" not in repr(await dump(setup.database))
+    assert await setup.database.run(accounts.list_accounts()) == [account]
+    (entry,) = await setup.database.run(list_audit(10))
     assert (entry.action, entry.object_id, entry.before) == ("account.connect", str(account.id), None)
     assert entry.after == {"state": "active", "email": ADA, "level": "organise", "scopes": sorted(SCOPES)}
 
 
 @pytest.mark.parametrize("state", ["active", "paused", "needs_consent", "removed"])
-async def test_a_mailbox_that_is_connected_again_keeps_its_account(desk: Desk, vault: Vault, state: str) -> None:
-    account = await linked(desk, vault)
+async def test_a_mailbox_that_is_connected_again_keeps_its_account(setup: JobSetup, vault: Vault, state: str) -> None:
+    account = await linked(setup, vault)
     match state:
         case "paused":
-            await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
+            await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
         case "needs_consent":
-            assert await lose(desk, account)
+            assert await lose(setup, account)
         case "removed":
-            await desk.database.run(accounts.remove_account(account.id, signed(), desk.clock()))
+            await setup.database.run(accounts.remove_account(account.id, signed(), setup.clock()))
         case _:
             pass
-    desk.clock.forward(60)
-    again = await linked(desk, vault, "ADA@example.com", "1//again")
+    setup.clock.forward(60)
+    again = await linked(setup, vault, "ADA@example.com", "1//again")
     assert (again.id, again.email, again.state) == (account.id, ADA, "active")
-    assert await secret_of(desk, vault, account.id) == "1//again"
-    assert len(await desk.database.run(accounts.list_accounts())) == 1
+    assert await secret_of(setup, vault, account.id) == "1//again"
+    assert len(await setup.database.run(accounts.list_accounts())) == 1
 
 
 @pytest.mark.parametrize("again", ["ada.love@gmail.com", "A.D.A.love@GMAIL.com", "adalove@googlemail.com"])
-async def test_every_spelling_of_a_gmail_address_is_the_same_account(desk: Desk, vault: Vault, again: str) -> None:
-    account = await linked(desk, vault, "AdaLove@gmail.com")
-    renewed = await linked(desk, vault, again, "1//again")
+async def test_every_spelling_of_a_gmail_address_is_the_same_account(setup: JobSetup, vault: Vault, again: str) -> None:
+    account = await linked(setup, vault, "AdaLove@gmail.com")
+    renewed = await linked(setup, vault, again, "1//again")
     assert (renewed.id, renewed.email) == (account.id, "adalove@gmail.com")
     assert renewed.endpoint_identity == account.endpoint_identity
-    assert (await find_account(desk.database, again)).id == account.id
-    assert len(await desk.database.run(accounts.list_accounts())) == 1
+    assert (await find_account(setup.database, again)).id == account.id
+    assert len(await setup.database.run(accounts.list_accounts())) == 1
 
 
-async def test_elsewhere_a_dot_makes_another_mailbox(desk: Desk, vault: Vault) -> None:
-    account = await linked(desk, vault, "ada.love@example.com")
-    assert (await linked(desk, vault, "adalove@example.com")).id != account.id
+async def test_elsewhere_a_dot_makes_another_mailbox(setup: JobSetup, vault: Vault) -> None:
+    account = await linked(setup, vault, "ada.love@example.com")
+    assert (await linked(setup, vault, "adalove@example.com")).id != account.id
 
 
 @pytest.mark.parametrize(
     ("first", "second"), [("ada{}@gmail.com", "ada{}@gmail.com"), ("ada{}@gmail.com", "a.da{}@googlemail.com")]
 )
 async def test_two_who_connect_the_same_mailbox_at_once_make_one_account(
-    desk: Desk, second_database: Database, first: str, second: str
+    setup: JobSetup, second_database: Database, first: str, second: str
 ) -> None:
     for number in range(scale(15, 300)):
         outcomes = await asyncio.gather(
@@ -124,44 +128,44 @@ async def test_two_who_connect_the_same_mailbox_at_once_make_one_account(
                     accounts.connect_account(
                         new_id(),
                         address.format(number),
-                        consent(desk.clock()),
+                        consent(setup.clock()),
                         Sealed("k", "s"),
                         signed(),
-                        desk.clock(),
+                        setup.clock(),
                     )
                 )
-                for database, address in ((desk.database, first), (second_database, second))
+                for database, address in ((setup.database, first), (second_database, second))
             ),
             return_exceptions=True,
         )
         assert sorted(type(each).__name__ for each in outcomes) == ["AccountView", "Conflict"]
-        assert len(await desk.database.run(accounts.list_accounts())) == number + 1
+        assert len(await setup.database.run(accounts.list_accounts())) == number + 1
 
 
-async def test_an_address_may_have_an_account_at_another_provider(desk: Desk, vault: Vault) -> None:
-    await desk.database.run(mail.keep_account(new_id(), "imap", f"imap:{ADA}", ADA, desk.clock()))
-    account = await linked(desk, vault)
+async def test_an_address_may_have_an_account_at_another_provider(setup: JobSetup, vault: Vault) -> None:
+    await setup.database.run(mail.keep_account(new_id(), "imap", f"imap:{ADA}", ADA, setup.clock()))
+    account = await linked(setup, vault)
     with pytest.raises(Conflict, match=f"name one by its id: .*{account.id}"):
-        await find_account(desk.database, ADA)
-    assert (await find_account(desk.database, str(account.id))).provider == "gmail"
+        await find_account(setup.database, ADA)
+    assert (await find_account(setup.database, str(account.id))).provider == "gmail"
 
 
-async def test_an_account_from_before_consents_is_taken_over_with_its_history(desk: Desk, vault: Vault) -> None:
-    old = await desk.database.run(
-        mail.keep_account(new_id(), "gmail", "gmail:user:Ada@example.com", "Ada@example.com", desk.clock())
+async def test_an_account_from_before_consents_is_taken_over_with_its_history(setup: JobSetup, vault: Vault) -> None:
+    old = await setup.database.run(
+        mail.keep_account(new_id(), "gmail", "gmail:user:Ada@example.com", "Ada@example.com", setup.clock())
     )
-    account = await linked(desk, vault)
+    account = await linked(setup, vault)
     assert (account.id, account.endpoint_identity) == (old.id, old.endpoint_identity)
 
 
-async def test_a_consent_is_renewed_and_widened_when_that_is_asked_for(desk: Desk, vault: Vault) -> None:
-    account = await linked(desk, vault)
-    now = desk.clock.forward(60)
+async def test_a_consent_is_renewed_and_widened_when_that_is_asked_for(setup: JobSetup, vault: Vault) -> None:
+    account = await linked(setup, vault)
+    now = setup.clock.forward(60)
     wide = Grant("ya29.x", timedelta(hours=1), frozenset({FULL}), "1//wide", timedelta(days=7))
-    renewed = await connect(desk.database, vault, wide, ADA, "client", signed(), now)
+    renewed = await connect(setup.database, vault, wide, ADA, "client", signed(), now)
     assert renewed.id == account.id
     assert renewed.consent == accounts.Consent("client", "full", frozenset({FULL}), now, None, now + timedelta(days=7))
-    assert await secret_of(desk, vault, account.id) == "1//wide"
+    assert await secret_of(setup, vault, account.id) == "1//wide"
 
 
 @pytest.mark.parametrize(
@@ -171,89 +175,91 @@ async def test_a_consent_is_renewed_and_widened_when_that_is_asked_for(desk: Des
         (grant("1//r", SEND), "reading was not granted"),
     ],
 )
-async def test_a_consent_that_cannot_be_used_is_refused(desk: Desk, vault: Vault, given: Grant, words: str) -> None:
+async def test_a_consent_that_cannot_be_used_is_refused(
+    setup: JobSetup, vault: Vault, given: Grant, words: str
+) -> None:
     with pytest.raises(ConsentRefused, match=words):
-        await connect(desk.database, vault, given, ADA, "client", signed(), desk.clock())
-    assert await desk.database.run(accounts.list_accounts()) == []
+        await connect(setup.database, vault, given, ADA, "client", signed(), setup.clock())
+    assert await setup.database.run(accounts.list_accounts()) == []
 
 
-async def test_less_than_was_asked_for_is_kept_as_what_it_is(desk: Desk, vault: Vault) -> None:
+async def test_less_than_was_asked_for_is_kept_as_what_it_is(setup: JobSetup, vault: Vault) -> None:
     given = grant("1//r", READONLY, SEND)
-    account = await connect(desk.database, vault, given, ADA, "client", signed(), desk.clock())
+    account = await connect(setup.database, vault, given, ADA, "client", signed(), setup.clock())
     assert account.consent is not None
     assert (account.consent.level, account.consent.scopes) == ("read", {READONLY, SEND})
 
 
 async def test_a_lost_consent_parks_jobs_without_an_attempt_and_a_new_one_releases_them(
-    desk: Desk, vault: Vault
+    setup: JobSetup, vault: Vault
 ) -> None:
-    account = await linked(desk, vault)
-    assert await lose(desk, account)
-    waiting = await parked_job(desk, account.id)
-    shown = await desk.database.run(jobs.show_job(waiting))
+    account = await linked(setup, vault)
+    assert await lose(setup, account)
+    waiting = await parked_job(setup, account.id)
+    shown = await setup.database.run(jobs.show_job(waiting))
     assert shown is not None
     assert (shown.state, shown.attempts, shown.parked_by) == ("queued", 0, parking_key(account.id))
-    assert await desk.claim() == []
-    heard = await listen(desk.database, jobs.CHANNEL)
-    renewed = await linked(desk, vault)
+    assert await setup.claim() == []
+    heard = await listen(setup.database, jobs.CHANNEL)
+    renewed = await linked(setup, vault)
     assert (renewed.state, renewed.state_reason) == ("active", None)
     async with asyncio.timeout(PATIENCE_S):
         await heard.get()
-    assert [job.id for job in await desk.claim()] == [waiting]
+    assert [job.id for job in await setup.claim()] == [waiting]
 
 
-async def test_a_job_that_parks_after_the_release_is_not_forgotten(desk: Desk, vault: Vault) -> None:
+async def test_a_job_that_parks_after_the_release_is_not_forgotten(setup: JobSetup, vault: Vault) -> None:
     """It met the account without consent, and before it could wait the consent was there again."""
-    account = await linked(desk, vault)
-    job = await desk.claimed()
-    assert await desk.database.run(jobs.park(job.claim, parking_key(account.id), "no consent", desk.clock()))
-    assert [each.id for each in await desk.claim()] == [job.id]
+    account = await linked(setup, vault)
+    job = await setup.claimed()
+    assert await setup.database.run(jobs.park(job.claim, parking_key(account.id), "no consent", setup.clock()))
+    assert [each.id for each in await setup.claim()] == [job.id]
 
 
 async def test_parking_and_releasing_at_once_never_strands_a_job(
-    desk: Desk, second_database: Database, vault: Vault
+    setup: JobSetup, second_database: Database, vault: Vault
 ) -> None:
-    account = await linked(desk, vault)
+    account = await linked(setup, vault)
     for _ in range(scale(30, 500)):
-        await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
-        job = await desk.claimed()
+        await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
+        job = await setup.claimed()
         await asyncio.gather(
-            desk.database.run(jobs.park(job.claim, parking_key(account.id), "paused", desk.clock())),
-            second_database.run(accounts.resume_account(account.id, signed(), desk.clock())),
+            setup.database.run(jobs.park(job.claim, parking_key(account.id), "paused", setup.clock())),
+            second_database.run(accounts.resume_account(account.id, signed(), setup.clock())),
         )
-        await drop_looks(desk)
-        (again,) = await desk.claim()
+        await drop_looks(setup)
+        (again,) = await setup.claim()
         assert again.id == job.id
-        await desk.database.run(jobs.finish([again.claim], [], desk.clock()))
+        await setup.database.run(jobs.finish([again.claim], [], setup.clock()))
 
 
-async def test_the_loss_of_a_consent_that_was_renewed_meanwhile_changes_nothing(desk: Desk, vault: Vault) -> None:
-    account = await linked(desk, vault)
-    desk.clock.forward(60)
-    await linked(desk, vault)
-    before = await dump(desk.database)
-    assert not await lose(desk, account)
-    assert await dump(desk.database) == before
+async def test_the_loss_of_a_consent_that_was_renewed_meanwhile_changes_nothing(setup: JobSetup, vault: Vault) -> None:
+    account = await linked(setup, vault)
+    setup.clock.forward(60)
+    await linked(setup, vault)
+    before = await dump(setup.database)
+    assert not await lose(setup, account)
+    assert await dump(setup.database) == before
 
 
-async def test_of_two_processes_that_find_the_loss_one_writes_it_down(desk: Desk, vault: Vault) -> None:
-    account = await linked(desk, vault)
-    assert await lose(desk, account, "revoked; connect it again")
-    assert not await lose(desk, account, "said again; connect it again")
-    entries = await desk.database.run(list_audit(10, action="account.consent_lost"))
+async def test_of_two_processes_that_find_the_loss_one_writes_it_down(setup: JobSetup, vault: Vault) -> None:
+    account = await linked(setup, vault)
+    assert await lose(setup, account, "revoked; connect it again")
+    assert not await lose(setup, account, "said again; connect it again")
+    entries = await setup.database.run(list_audit(10, action="account.consent_lost"))
     assert [(entry.reason, entry.after) for entry in entries] == [
         ("revoked; connect it again", {"state": "needs_consent", "reason": "revoked; connect it again"})
     ]
 
 
-async def test_every_move_is_audited_with_its_reason_and_none_is_made_twice(desk: Desk, vault: Vault) -> None:
-    id = (await linked(desk, vault)).id
-    heard = await listen(desk.database, accounts.CHANNEL)
+async def test_every_move_is_audited_with_its_reason_and_none_is_made_twice(setup: JobSetup, vault: Vault) -> None:
+    id = (await linked(setup, vault)).id
+    heard = await listen(setup.database, accounts.CHANNEL)
 
     async def twice(verb: Verb[..., AccountView], reason: str | None = None) -> AccountView:
         for _ in range(2):
-            await desk.database.run(verb(id, signed()._replace(reason=reason), desk.clock()))
-        return await desk.database.run(accounts.load_account(id))
+            await setup.database.run(verb(id, signed()._replace(reason=reason), setup.clock()))
+        return await setup.database.run(accounts.load_account(id))
 
     paused = await twice(accounts.pause_account, "on holiday")
     assert (paused.state, paused.state_reason) == ("paused", "on holiday")
@@ -263,45 +269,45 @@ async def test_every_move_is_audited_with_its_reason_and_none_is_made_twice(desk
     assert (resumed.state, resumed.state_reason) == ("active", None)
     removed = await twice(accounts.remove_account)
     assert (removed.state, removed.consent) == ("removed", None)
-    moves = [entry.action for entry in reversed(await desk.database.run(list_audit(20)))]
+    moves = [entry.action for entry in reversed(await setup.database.run(list_audit(20)))]
     assert moves == ["account.connect", "account.pause", "account.resume", "account.remove"]
 
 
 async def test_a_removed_account_keeps_its_row_loses_its_secrets_and_can_be_connected_again(
-    desk: Desk, vault: Vault
+    setup: JobSetup, vault: Vault
 ) -> None:
-    account = await linked(desk, vault)
-    await desk.database.run(accounts.remove_account(account.id, signed(), desk.clock()))
-    assert (await desk.database.run(accounts.held_by(account.id))).sealed is None
-    assert [each.state for each in await desk.database.run(accounts.list_accounts())] == ["removed"]
+    account = await linked(setup, vault)
+    await setup.database.run(accounts.remove_account(account.id, signed(), setup.clock()))
+    assert (await setup.database.run(accounts.held_by(account.id))).sealed is None
+    assert [each.state for each in await setup.database.run(accounts.list_accounts())] == ["removed"]
     with pytest.raises(IllegalMove):
-        await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
-    again = await linked(desk, vault, secret="1//again")
+        await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
+    again = await linked(setup, vault, secret="1//again")
     assert (again.id, again.state) == (account.id, "active")
-    assert await secret_of(desk, vault, account.id) == "1//again"
+    assert await secret_of(setup, vault, account.id) == "1//again"
 
 
-async def test_jobs_of_a_removed_account_are_let_go_to_meet_their_end(desk: Desk, vault: Vault) -> None:
-    account = await linked(desk, vault)
-    await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
-    waiting = await parked_job(desk, account.id)
-    await desk.database.run(accounts.remove_account(account.id, signed(), desk.clock()))
-    assert [job.id for job in await desk.claim()] == [waiting]
+async def test_jobs_of_a_removed_account_are_let_go_to_meet_their_end(setup: JobSetup, vault: Vault) -> None:
+    account = await linked(setup, vault)
+    await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
+    waiting = await parked_job(setup, account.id)
+    await setup.database.run(accounts.remove_account(account.id, signed(), setup.clock()))
+    assert [job.id for job in await setup.claim()] == [waiting]
 
 
-async def test_what_is_no_account_is_not_found(desk: Desk) -> None:
+async def test_what_is_no_account_is_not_found(setup: JobSetup) -> None:
     for verb in (accounts.pause_account, accounts.resume_account, accounts.remove_account):
         with pytest.raises(NotFound, match="postroom account list"):
-            await desk.database.run(verb(new_id(), signed(), desk.clock()))
+            await setup.database.run(verb(new_id(), signed(), setup.clock()))
     for name in (str(new_id()), "nobody@example.com", "nonsense", ""):
         with pytest.raises(NotFound, match="postroom account list"):
-            await find_account(desk.database, name)
-    assert await desk.database.run(accounts.account_at("gmail:user:nobody")) is None
+            await find_account(setup.database, name)
+    assert await setup.database.run(accounts.account_at("gmail:user:nobody")) is None
 
 
-async def test_two_rows_that_were_swapped_do_not_open(desk: Desk, vault: Vault) -> None:
-    ada, bob = await linked(desk, vault), await linked(desk, vault, BOB, "1//bob")
-    sealed = [(await desk.database.run(accounts.held_by(each.id))).sealed for each in (ada, bob)]
+async def test_two_rows_that_were_swapped_do_not_open(setup: JobSetup, vault: Vault) -> None:
+    ada, bob = await linked(setup, vault), await linked(setup, vault, BOB, "1//bob")
+    sealed = [(await setup.database.run(accounts.held_by(each.id))).sealed for each in (ada, bob)]
 
     @transaction
     def swap() -> Script[None]:
@@ -309,72 +315,72 @@ async def test_two_rows_that_were_swapped_do_not_open(desk: Desk, vault: Vault) 
             assert each is not None
             yield Text(f"UPDATE credentials SET sealed = '{each.text}' WHERE account_id = '{id}'")
 
-    await desk.database.run(swap())
+    await setup.database.run(swap())
     for account in (ada, bob):
         with pytest.raises(SealBroken):
-            await secret_of(desk, vault, account.id)
+            await secret_of(setup, vault, account.id)
 
 
 async def test_a_second_installation_on_the_same_database_is_told_to_bring_the_key(
-    desk: Desk, vault: Vault, tmp_path: Path
+    setup: JobSetup, vault: Vault, tmp_path: Path
 ) -> None:
-    await linked(desk, vault)
+    await linked(setup, vault)
     other = Vault(tmp_path / "other machine")
     with pytest.raises(KeyMissing, match=vault.known_keys()[0].id):
-        await linked(desk, other, BOB)
+        await linked(setup, other, BOB)
     assert not other.file.exists()
 
 
-async def test_a_key_is_dropped_only_when_nothing_stands_under_it(desk: Desk, vault: Vault) -> None:
-    account = await linked(desk, vault)
-    (old,) = await desk.database.run(secret_keys.list_key_uses())
+async def test_a_key_is_dropped_only_when_nothing_stands_under_it(setup: JobSetup, vault: Vault) -> None:
+    account = await linked(setup, vault)
+    (old,) = await setup.database.run(secret_keys.list_key_uses())
     assert (old.id, old.secrets, old.dropped_at) == (vault.known_keys()[0].id, 1, None)
     with pytest.raises(Conflict, match="postroom key rotate"):
-        await desk.database.run(secret_keys.drop_key(old.id, signed(), desk.clock()))
+        await setup.database.run(secret_keys.drop_key(old.id, signed(), setup.clock()))
     stale = vault.seal(account.id, REFRESH_TOKEN, "1//stale")
-    done = await reseal_all(desk.database, vault, vault.add_key(desk.clock()), desk.clock)
+    done = await reseal_all(setup.database, vault, vault.add_key(setup.clock()), setup.clock)
     assert (done.resealed, done.unopened) == (1, ())
-    assert await desk.database.run(secret_keys.drop_key(old.id, signed(), desk.clock()))
-    assert not await desk.database.run(secret_keys.drop_key(old.id, signed(), desk.clock()))
-    sealed = (await desk.database.run(accounts.held_by(account.id))).sealed
+    assert await setup.database.run(secret_keys.drop_key(old.id, signed(), setup.clock()))
+    assert not await setup.database.run(secret_keys.drop_key(old.id, signed(), setup.clock()))
+    sealed = (await setup.database.run(accounts.held_by(account.id))).sealed
     assert sealed is not None
     late = Resealed(StoredSecret(account.id, REFRESH_TOKEN, sealed), stale)
     with pytest.raises(VaultError, match="was dropped"):
-        await desk.database.run(secret_keys.reseal([late], desk.clock()))
-    assert await secret_of(desk, vault, account.id) == "1//secret"
+        await setup.database.run(secret_keys.reseal([late], setup.clock()))
+    assert await secret_of(setup, vault, account.id) == "1//secret"
 
 
 async def test_whoever_drops_a_key_and_whoever_seals_with_it_do_not_miss_each_other(
-    desk: Desk, second_database: Database
+    setup: JobSetup, second_database: Database
 ) -> None:
     for number in range(scale(30, 500)):
         key, email = f"key{number}", f"{number}@example.com"
-        known_by = await connected(desk, f"earlier{number}@example.com", key)
-        await desk.database.run(accounts.remove_account(known_by.id, signed(), desk.clock()))
+        known_by = await connected(setup, f"earlier{number}@example.com", key)
+        await setup.database.run(accounts.remove_account(known_by.id, signed(), setup.clock()))
         storing = accounts.connect_account(
-            new_id(), email, consent(desk.clock()), Sealed(key, "s"), signed(), desk.clock()
+            new_id(), email, consent(setup.clock()), Sealed(key, "s"), signed(), setup.clock()
         )
         outcomes = await asyncio.gather(
-            desk.database.run(storing),
-            second_database.run(secret_keys.drop_key(key, signed(), desk.clock())),
+            setup.database.run(storing),
+            second_database.run(secret_keys.drop_key(key, signed(), setup.clock())),
             return_exceptions=True,
         )
-        uses = {use.id: use for use in await desk.database.run(secret_keys.list_key_uses())}
+        uses = {use.id: use for use in await setup.database.run(secret_keys.list_key_uses())}
         assert sum(isinstance(each, Exception) for each in outcomes) == 1, outcomes
         assert (uses[key].dropped_at is None) == (uses[key].secrets == 1)
 
 
 async def test_rotation_while_accounts_are_connected_anew_loses_nothing(
-    desk: Desk, second_database: Database, vault: Vault
+    setup: JobSetup, second_database: Database, vault: Vault
 ) -> None:
     """Every account's newest secret opens, under the newest key, however both were interleaved."""
     emails = [f"user{number}@example.com" for number in range(scale(60, 300))]
-    newest = {(await linked(desk, vault, email, f"1//{email}-0")).id: f"1//{email}-0" for email in emails}
+    newest = {(await linked(setup, vault, email, f"1//{email}-0")).id: f"1//{email}-0" for email in emails}
     running, renewals = asyncio.Event(), 0
 
     async def renew_again_and_again() -> None:
         nonlocal renewals
-        other, serving = Desk(second_database, ManualClock()), Vault(vault.file.parent)
+        other, serving = JobSetup(second_database, ManualClock()), Vault(vault.file.parent)
         while not running.is_set():
             email = emails[renewals * 7 % len(emails)]
             renewals += 1
@@ -386,36 +392,36 @@ async def test_rotation_while_accounts_are_connected_anew_loses_nothing(
     rotations = 0
     while rotations < 3 or renewals < 20:
         rotations += 1
-        key_id = vault.add_key(desk.clock())
-        done = await reseal_all(desk.database, vault, key_id, desk.clock)
+        key_id = vault.add_key(setup.clock())
+        done = await reseal_all(setup.database, vault, key_id, setup.clock)
         assert done.unopened == ()
-        assert len(await drop_other_keys(desk.database, vault, key_id, desk.clock, signed)) == 1
+        assert len(await drop_other_keys(setup.database, vault, key_id, setup.clock, signed)) == 1
     running.set()
     await renewing
-    (key,) = [use for use in await desk.database.run(secret_keys.list_key_uses()) if use.dropped_at is None]
+    (key,) = [use for use in await setup.database.run(secret_keys.list_key_uses()) if use.dropped_at is None]
     assert (key.id, key.secrets) == (vault.known_keys()[0].id, len(emails))
-    assert {id: await secret_of(desk, vault, id) for id in newest} == newest
+    assert {id: await secret_of(setup, vault, id) for id in newest} == newest
 
 
-async def test_what_does_not_open_is_named_and_left_and_all_else_is_sealed_anew(desk: Desk, vault: Vault) -> None:
-    ada, bob = await linked(desk, vault), await linked(desk, vault, BOB, "1//bob")
+async def test_what_does_not_open_is_named_and_left_and_all_else_is_sealed_anew(setup: JobSetup, vault: Vault) -> None:
+    ada, bob = await linked(setup, vault), await linked(setup, vault, BOB, "1//bob")
 
     @transaction
     def spoil() -> Script[None]:
         yield Text(f"UPDATE credentials SET sealed = 'AAAA' WHERE account_id = '{ada.id}'")
 
-    await desk.database.run(spoil())
-    done = await reseal_all(desk.database, vault, vault.add_key(desk.clock()), desk.clock)
+    await setup.database.run(spoil())
+    done = await reseal_all(setup.database, vault, vault.add_key(setup.clock()), setup.clock)
     assert (done.resealed, done.unopened) == (1, (ada.id,))
-    assert await secret_of(desk, vault, bob.id) == "1//bob"
+    assert await secret_of(setup, vault, bob.id) == "1//bob"
 
 
-async def test_a_refresh_is_noted_for_the_consent_it_was_made_with(desk: Desk) -> None:
-    account = await connected(desk)
+async def test_a_refresh_is_noted_for_the_consent_it_was_made_with(setup: JobSetup) -> None:
+    account = await connected(setup)
     assert account.consent is not None
-    later = desk.clock.forward(60)
-    assert await desk.database.run(accounts.note_refresh(account.id, account.consent.granted_at, later))
-    assert not await desk.database.run(accounts.note_refresh(account.id, later, desk.clock.forward(60)))
-    found = await desk.database.run(accounts.load_account(account.id))
+    later = setup.clock.forward(60)
+    assert await setup.database.run(accounts.note_refresh(account.id, account.consent.granted_at, later))
+    assert not await setup.database.run(accounts.note_refresh(account.id, later, setup.clock.forward(60)))
+    found = await setup.database.run(accounts.load_account(account.id))
     assert found.consent is not None
     assert found.consent.refreshed_at == later

@@ -5,12 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from conformance.action_desk import ARRIVED, CAP, OTHERS, ActionDesk, Waiting
-from conformance.desk import Desk
-from conformance.dump import dump
-from conformance.fault_cases_registry import signed
 from postroom.core.actions.action import ActionType
-from postroom.core.actions.undo import no_way_back
+from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.handlers.action_gmail import is_the_end
 from postroom.jobs.run import JobRun
@@ -19,84 +15,88 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.protection import restraints
 from support.gates import LASTING
+from support.store.action_setup import ARRIVED, CAP, OTHERS, ActionSetup, Waiting
+from support.store.dump import dump
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup
 
 HOUR_S = 3600.0
 
 
 @pytest.fixture
-def office(desk: Desk) -> ActionDesk:
-    return ActionDesk(desk)
+def action_setup(setup: JobSetup) -> ActionSetup:
+    return ActionSetup(setup)
 
 
-async def irreversible(office: ActionDesk, waiting: Waiting) -> int:
-    found = await office.desk.database.run(restraints(waiting.account_id, office.desk.clock()))
+async def irreversible(action_setup: ActionSetup, waiting: Waiting) -> int:
+    found = await action_setup.setup.database.run(restraints(waiting.account_id, action_setup.setup.clock()))
     return found.irreversible_this_hour
 
 
 # beginning
 
 
-async def test_an_action_is_begun_by_its_own_job_alone(office: ActionDesk) -> None:
-    waiting = await office.waiting()
+async def test_an_action_is_begun_by_its_own_job_alone(action_setup: ActionSetup) -> None:
+    waiting = await action_setup.waiting()
     with pytest.raises(Fatal, match="belongs to another job"):
-        await office.begin(waiting, await office.desk.claimed())
-    assert await office.state(waiting.id) == "queued"
-    await office.begin(waiting)
-    assert await office.state(waiting.id) == "executing"
+        await action_setup.begin(waiting, await action_setup.setup.claimed())
+    assert await action_setup.state(waiting.id) == "queued"
+    await action_setup.begin(waiting)
+    assert await action_setup.state(waiting.id) == "executing"
 
 
-async def test_an_action_that_is_not_there_is_not_begun(office: ActionDesk) -> None:
-    job = await office.desk.claimed()
+async def test_an_action_that_is_not_there_is_not_begun(action_setup: ActionSetup) -> None:
+    job = await action_setup.setup.claimed()
     with pytest.raises(Fatal, match="not waiting to be carried out"):
-        await office.desk.database.run(actions.begin_action(job, new_id(), CAP, office.desk.clock()))
+        await action_setup.setup.database.run(actions.begin_action(job, new_id(), CAP, action_setup.setup.clock()))
 
 
-async def test_the_next_attempt_of_a_job_goes_on_with_its_action(office: ActionDesk) -> None:
-    begun = await office.begun()
-    await office.desk.rescue_all()
-    await office.begin(begun, await office.desk.claim_one())
-    assert await office.state(begun.id) == "executing"
+async def test_the_next_attempt_of_a_job_goes_on_with_its_action(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun()
+    await action_setup.setup.rescue_all()
+    await action_setup.begin(begun, await action_setup.setup.claim_one())
+    assert await action_setup.state(begun.id) == "executing"
 
 
-async def test_an_action_that_failed_is_begun_again_when_its_job_is_retried(office: ActionDesk) -> None:
-    begun = await office.begun()
-    await office.fail(begun, "refused")
-    await office.desk.retry(begun.job.id)
-    await office.begin(begun, await office.desk.claim_one())
-    view = await office.view(begun.id)
+async def test_an_action_that_failed_is_begun_again_when_its_job_is_retried(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun()
+    await action_setup.fail(begun, "refused")
+    await action_setup.setup.retry(begun.job.id)
+    await action_setup.begin(begun, await action_setup.setup.claim_one())
+    view = await action_setup.view(begun.id)
     assert (view.state, view.error) == ("executing", None)
 
 
-async def test_an_action_that_was_canceled_is_begun_again_when_its_job_is_retried(office: ActionDesk) -> None:
-    waiting = await office.waiting()
-    await office.desk.cancel_claimed(waiting.job)
-    await office.desk.database.run(actions.end_orphans(office.desk.clock()))
-    assert await office.state(waiting.id) == "canceled"
-    await office.desk.retry(waiting.job.id)
-    await office.begin(waiting, await office.desk.claim_one())
-    assert await office.state(waiting.id) == "executing"
+async def test_an_action_that_was_canceled_is_begun_again_when_its_job_is_retried(action_setup: ActionSetup) -> None:
+    waiting = await action_setup.waiting()
+    await action_setup.setup.cancel_claimed(waiting.job)
+    await action_setup.setup.database.run(actions.end_orphans(action_setup.setup.clock()))
+    assert await action_setup.state(waiting.id) == "canceled"
+    await action_setup.setup.retry(waiting.job.id)
+    await action_setup.begin(waiting, await action_setup.setup.claim_one())
+    assert await action_setup.state(waiting.id) == "executing"
 
 
-async def test_a_completed_action_is_not_begun_again_even_by_its_own_job(office: ActionDesk) -> None:
-    done = await office.completed()
-    job = await office.desk.claimed()
-    before = await office.view(done.id)
+async def test_a_completed_action_is_not_begun_again_even_by_its_own_job(action_setup: ActionSetup) -> None:
+    done = await action_setup.completed()
+    job = await action_setup.setup.claimed()
+    before = await action_setup.view(done.id)
     with pytest.raises(Fatal):
-        await office.begin(done, job._replace(id=done.job.id))
-    assert await office.view(done.id) == before
+        await action_setup.begin(done, job._replace(id=done.job.id))
+    assert await action_setup.view(done.id) == before
 
 
-async def test_an_action_of_a_canceled_job_is_not_begun(office: ActionDesk) -> None:
-    waiting = await office.waiting()
-    await office.desk.cancel(waiting.job.id)
+async def test_an_action_of_a_canceled_job_is_not_begun(action_setup: ActionSetup) -> None:
+    waiting = await action_setup.waiting()
+    await action_setup.setup.cancel(waiting.job.id)
     with pytest.raises(Canceled):
-        await office.begin(waiting)
-    assert await office.state(waiting.id) == "queued"
+        await action_setup.begin(waiting)
+    assert await action_setup.state(waiting.id) == "queued"
 
 
-async def test_a_job_that_was_canceled_in_its_last_attempt_does_not_fail_its_action(office: ActionDesk) -> None:
-    waiting = await office.waiting(max_attempts=1)
-    run = JobRun(waiting.job, office.desk.database, office.desk.clock, LASTING)
+async def test_a_job_that_was_canceled_in_its_last_attempt_does_not_fail_its_action(action_setup: ActionSetup) -> None:
+    waiting = await action_setup.waiting(max_attempts=1)
+    run = JobRun(waiting.job, action_setup.setup.database, action_setup.setup.clock, LASTING)
     assert not is_the_end(run, Canceled("on request"))
     assert not is_the_end(run, Parked("pause:all", "paused"))
     assert is_the_end(run, Fatal("no"))
@@ -104,25 +104,27 @@ async def test_a_job_that_was_canceled_in_its_last_attempt_does_not_fail_its_act
 
 @pytest.mark.parametrize("scope", ["all", "account"])
 async def test_while_a_pause_stands_nothing_begins_and_nothing_that_has_begun_goes_on(
-    office: ActionDesk, scope: str
+    action_setup: ActionSetup, scope: str
 ) -> None:
-    waiting, begun = await office.waiting(), await office.begun()
+    waiting, begun = await action_setup.waiting(), await action_setup.begun()
     named = pauses.ALL if scope == "all" else str(waiting.account_id)
-    await office.desk.database.run(pauses.pause(named, "to look", signed(), office.desk.clock()))
+    await action_setup.setup.database.run(pauses.pause(named, "to look", signed(), action_setup.setup.clock()))
     with pytest.raises(Parked, match="to look") as parked:
-        await office.begin(waiting)
+        await action_setup.begin(waiting)
     assert parked.value.key == f"pause:{named}"
-    assert await office.state(waiting.id) == "queued"
+    assert await action_setup.state(waiting.id) == "queued"
     with pytest.raises(Parked, match="to look"):
-        await office.desk.database.run(actions.keep_pre_image(begun.job, begun.id, ARRIVED, office.desk.clock()))
+        await action_setup.setup.database.run(
+            actions.keep_pre_image(begun.job, begun.id, ARRIVED, action_setup.setup.clock())
+        )
 
 
-async def test_the_pause_of_one_account_does_not_hold_up_another(office: ActionDesk) -> None:
-    waiting, other = await office.waiting(), await office.waiting(endpoint=OTHERS)
-    await office.desk.database.run(pauses.pause(str(other.account_id), "", signed(), office.desk.clock()))
-    await office.begin(waiting)
+async def test_the_pause_of_one_account_does_not_hold_up_another(action_setup: ActionSetup) -> None:
+    waiting, other = await action_setup.waiting(), await action_setup.waiting(endpoint=OTHERS)
+    await action_setup.setup.database.run(pauses.pause(str(other.account_id), "", signed(), action_setup.setup.clock()))
+    await action_setup.begin(waiting)
     with pytest.raises(Parked):
-        await office.begin(other)
+        await action_setup.begin(other)
 
 
 # the hourly cap
@@ -130,241 +132,265 @@ async def test_the_pause_of_one_account_does_not_hold_up_another(office: ActionD
 
 @pytest.mark.parametrize("kind", ["delete", "forward", "auto_reply"])
 async def test_of_what_cannot_be_undone_no_more_begins_in_an_hour_than_the_cap_allows(
-    office: ActionDesk, kind: ActionType
+    action_setup: ActionSetup, kind: ActionType
 ) -> None:
-    begun = [await office.begun(kind) for _ in range(CAP)]
-    one_more, harmless = await office.waiting(kind), await office.waiting("trash")
+    begun = [await action_setup.begun(kind) for _ in range(CAP)]
+    one_more, harmless = await action_setup.waiting(kind), await action_setup.waiting("trash")
     with pytest.raises(Parked, match="within the hour") as parked:
-        await office.begin(one_more)
+        await action_setup.begin(one_more)
     assert parked.value.key == f"cap:{one_more.account_id}"
-    assert await office.state(one_more.id) == "queued"
-    await office.begin(harmless)
-    await office.begin(begun[0])  # what has begun goes on
-    other = await office.waiting(kind, endpoint=OTHERS)
-    await office.begin(other)
-    office.desk.clock.forward(HOUR_S)
-    await office.begin(one_more)
+    assert await action_setup.state(one_more.id) == "queued"
+    await action_setup.begin(harmless)
+    await action_setup.begin(begun[0])  # what has begun goes on
+    other = await action_setup.waiting(kind, endpoint=OTHERS)
+    await action_setup.begin(other)
+    action_setup.setup.clock.forward(HOUR_S)
+    await action_setup.begin(one_more)
 
 
-async def test_the_hour_counts_from_the_first_attempt(office: ActionDesk) -> None:
-    begun = await office.begun("delete")
-    office.desk.clock.forward(HOUR_S - 1)
-    await office.begin(begun)
-    assert await irreversible(office, begun) == 1
-    office.desk.clock.forward(1)
-    assert await irreversible(office, begun) == 0
+async def test_the_hour_counts_from_the_first_attempt(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun("delete")
+    action_setup.setup.clock.forward(HOUR_S - 1)
+    await action_setup.begin(begun)
+    assert await irreversible(action_setup, begun) == 1
+    action_setup.setup.clock.forward(1)
+    assert await irreversible(action_setup, begun) == 0
 
 
 async def test_of_two_that_begin_at_once_only_one_is_the_last_that_the_cap_allows(
-    office: ActionDesk, second_database: Database
+    action_setup: ActionSetup, second_database: Database
 ) -> None:
     for _ in range(3):
         for _ in range(CAP - 1):
-            await office.begun("delete")
-        both = [await office.waiting("delete") for _ in range(2)]
-        now = office.desk.clock()
+            await action_setup.begun("delete")
+        both = [await action_setup.waiting("delete") for _ in range(2)]
+        now = action_setup.setup.clock()
         answers = await asyncio.gather(
             *(
                 database.run(actions.begin_action(each.job, each.id, CAP, now))
-                for each, database in zip(both, (office.desk.database, second_database), strict=True)
+                for each, database in zip(both, (action_setup.setup.database, second_database), strict=True)
             ),
             return_exceptions=True,
         )
         assert sorted(type(answer).__name__ for answer in answers) == ["NoneType", "Parked"]
-        assert await irreversible(office, both[0]) == CAP
-        office.desk.clock.forward(HOUR_S)
+        assert await irreversible(action_setup, both[0]) == CAP
+        action_setup.setup.clock.forward(HOUR_S)
 
 
-async def test_what_waits_for_the_hour_to_pass_goes_on_when_it_has_passed(office: ActionDesk) -> None:
+async def test_what_waits_for_the_hour_to_pass_goes_on_when_it_has_passed(action_setup: ActionSetup) -> None:
     for _ in range(CAP):
-        await office.begun("delete")
-    waiting = await office.waiting("delete")
-    await office.desk.park(waiting.job, f"cap:{waiting.account_id}")
-    release = office.desk.database.run
-    assert await release(actions.release_capped(CAP, office.desk.clock())) == 0
-    assert await release(actions.release_capped(CAP + 1, office.desk.clock())) == 1, "the user has raised the cap"
-    await office.desk.park(await office.desk.claim_one(), f"cap:{waiting.account_id}")
-    office.desk.clock.forward(HOUR_S)
-    assert await release(actions.release_capped(CAP, office.desk.clock())) == 1
-    await office.begin(waiting, await office.desk.claim_one())
+        await action_setup.begun("delete")
+    waiting = await action_setup.waiting("delete")
+    await action_setup.setup.park(waiting.job, f"cap:{waiting.account_id}")
+    release = action_setup.setup.database.run
+    assert await release(actions.release_capped(CAP, action_setup.setup.clock())) == 0
+    assert await release(actions.release_capped(CAP + 1, action_setup.setup.clock())) == 1, (
+        "the user has raised the cap"
+    )
+    await action_setup.setup.park(await action_setup.setup.claim_one(), f"cap:{waiting.account_id}")
+    action_setup.setup.clock.forward(HOUR_S)
+    assert await release(actions.release_capped(CAP, action_setup.setup.clock())) == 1
+    await action_setup.begin(waiting, await action_setup.setup.claim_one())
 
 
 # the pre-image
 
 
-async def test_the_pre_image_is_that_of_the_first_attempt(office: ActionDesk) -> None:
-    begun = await office.begun("snooze")
-    keep = office.desk.database.run
-    first = await keep(actions.keep_pre_image(begun.job, begun.id, ARRIVED, office.desk.clock(), snooze_until="then"))
+async def test_the_pre_image_is_that_of_the_first_attempt(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun("snooze")
+    keep = action_setup.setup.database.run
+    first = await keep(
+        actions.keep_pre_image(begun.job, begun.id, ARRIVED, action_setup.setup.clock(), snooze_until="then")
+    )
     assert first == {"labels": ["INBOX", "UNREAD"], "snooze_until": "then"}
-    await office.desk.rescue_all()
-    job = await office.desk.claim_one()
-    await office.begin(begun, job)
+    await action_setup.setup.rescue_all()
+    job = await action_setup.setup.claim_one()
+    await action_setup.begin(begun, job)
     changed = frozenset({"UNREAD"})
-    again = await keep(actions.keep_pre_image(job, begun.id, changed, office.desk.clock(), snooze_until="later"))
+    again = await keep(actions.keep_pre_image(job, begun.id, changed, action_setup.setup.clock(), snooze_until="later"))
     assert again == first
     loaded = await keep(actions.load_action(begun.id))
     assert loaded.pre_image == first
 
 
 async def test_what_must_come_whatever_becomes_of_the_action_is_enqueued_once_with_the_pre_image(
-    office: ActionDesk,
+    action_setup: ActionSetup,
 ) -> None:
-    begun, now = await office.begun("snooze"), office.desk.clock()
-    wake, late = office.desk.new(), office.desk.new()
+    begun, now = await action_setup.begun("snooze"), action_setup.setup.clock()
+    wake, late = action_setup.setup.new(), action_setup.setup.new()
     for follow_up in (wake, late):
-        await office.desk.database.run(actions.keep_pre_image(begun.job, begun.id, ARRIVED, now, [follow_up]))
-    await office.fail(begun, "Gmail is away")
-    assert [job.id for job in await office.desk.claim()] == [wake.id]
+        await action_setup.setup.database.run(actions.keep_pre_image(begun.job, begun.id, ARRIVED, now, [follow_up]))
+    await action_setup.fail(begun, "Gmail is away")
+    assert [job.id for job in await action_setup.setup.claim()] == [wake.id]
 
 
-async def test_a_job_that_was_canceled_learns_it_before_anything_is_changed(office: ActionDesk) -> None:
-    begun = await office.begun()
-    await office.desk.cancel(begun.job.id)
+async def test_a_job_that_was_canceled_learns_it_before_anything_is_changed(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun()
+    await action_setup.setup.cancel(begun.job.id)
     with pytest.raises(Canceled):
-        await office.desk.database.run(actions.keep_pre_image(begun.job, begun.id, ARRIVED, office.desk.clock()))
+        await action_setup.setup.database.run(
+            actions.keep_pre_image(begun.job, begun.id, ARRIVED, action_setup.setup.clock())
+        )
 
 
 # ending
 
 
-async def test_an_action_its_message_and_its_job_end_together(office: ActionDesk) -> None:
-    begun, hint = await office.begun("archive"), no_way_back("archive")
-    now = office.desk.clock.forward(5)
-    await office.desk.database.run(actions.complete_action(begun.job, begun.id, frozenset({"UNREAD"}), hint, now))
-    view = await office.view(begun.id)
+async def test_an_action_its_message_and_its_job_end_together(action_setup: ActionSetup) -> None:
+    begun, hint = await action_setup.begun("archive"), irreversible_hint("archive")
+    now = action_setup.setup.clock.forward(5)
+    await action_setup.setup.database.run(
+        actions.complete_action(begun.job, begun.id, frozenset({"UNREAD"}), hint, now)
+    )
+    view = await action_setup.view(begun.id)
     assert (view.state, view.undo_hint, view.executed_at) == ("completed", hint, now)
-    assert await office.desk.state(begun.job.id) == "completed"
-    message = await office.desk.database.run(mail.load_message(begun.message_id))
-    assert message.subject.labels == {"UNREAD"}
+    assert await action_setup.setup.state(begun.job.id) == "completed"
+    message = await action_setup.setup.database.run(mail.load_message(begun.message_id))
+    assert message.facts.labels == {"UNREAD"}
 
 
-async def test_a_message_that_was_deleted_is_known_to_be_gone(office: ActionDesk) -> None:
-    begun = await office.begun("delete")
-    hint = no_way_back("delete")
-    await office.desk.database.run(actions.complete_action(begun.job, begun.id, None, hint, office.desk.clock()))
-    assert (await office.desk.database.run(mail.load_message(begun.message_id))).is_gone
+async def test_a_message_that_was_deleted_is_known_to_be_gone(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun("delete")
+    hint = irreversible_hint("delete")
+    await action_setup.setup.database.run(
+        actions.complete_action(begun.job, begun.id, None, hint, action_setup.setup.clock())
+    )
+    assert (await action_setup.setup.database.run(mail.load_message(begun.message_id))).is_gone
 
 
-async def test_an_action_that_was_ended_meanwhile_is_not_completed_and_neither_is_its_job(office: ActionDesk) -> None:
-    begun = await office.begun()
-    await office.desk.database.run(actions.fail_action(begun.job, begun.id, "given up", office.desk.clock()))
+async def test_an_action_that_was_ended_meanwhile_is_not_completed_and_neither_is_its_job(
+    action_setup: ActionSetup,
+) -> None:
+    begun = await action_setup.begun()
+    await action_setup.setup.database.run(
+        actions.fail_action(begun.job, begun.id, "given up", action_setup.setup.clock())
+    )
     with pytest.raises(Fatal, match="was ended while it was carried out"):
-        await office.complete(begun)
-    assert await office.state(begun.id) == "failed"
-    assert await office.desk.state(begun.job.id) == "running"
+        await action_setup.complete(begun)
+    assert await action_setup.state(begun.id) == "failed"
+    assert await action_setup.setup.state(begun.job.id) == "running"
 
 
-async def test_an_action_that_is_handed_over_belongs_to_the_next_job(office: ActionDesk) -> None:
-    begun = await office.begun("forward")
-    sending = office.desk.new()
-    await office.desk.database.run(actions.hand_over_action(begun.job, begun.id, sending, office.desk.clock()))
-    assert await office.desk.state(begun.job.id) == "completed"
-    job = await office.desk.claim_one()
+async def test_an_action_that_is_handed_over_belongs_to_the_next_job(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun("forward")
+    sending = action_setup.setup.new()
+    await action_setup.setup.database.run(
+        actions.hand_over_action(begun.job, begun.id, sending, action_setup.setup.clock())
+    )
+    assert await action_setup.setup.state(begun.job.id) == "completed"
+    job = await action_setup.setup.claim_one()
     assert job.id == sending.id
-    await office.begin(begun, job)
+    await action_setup.begin(begun, job)
     with pytest.raises(Fatal):
-        await office.begin(begun, job._replace(id=begun.job.id))
+        await action_setup.begin(begun, job._replace(id=begun.job.id))
 
 
-async def test_an_action_that_was_ended_meanwhile_is_not_handed_over(office: ActionDesk) -> None:
-    begun = await office.begun("forward")
-    await office.desk.database.run(actions.fail_action(begun.job, begun.id, "given up", office.desk.clock()))
-    sending = office.desk.new()
+async def test_an_action_that_was_ended_meanwhile_is_not_handed_over(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun("forward")
+    await action_setup.setup.database.run(
+        actions.fail_action(begun.job, begun.id, "given up", action_setup.setup.clock())
+    )
+    sending = action_setup.setup.new()
     with pytest.raises(Fatal, match="was ended"):
-        await office.desk.database.run(actions.hand_over_action(begun.job, begun.id, sending, office.desk.clock()))
-    assert await office.desk.state(begun.job.id) == "running"
-    assert await office.desk.claim() == []
+        await action_setup.setup.database.run(
+            actions.hand_over_action(begun.job, begun.id, sending, action_setup.setup.clock())
+        )
+    assert await action_setup.setup.state(begun.job.id) == "running"
+    assert await action_setup.setup.claim() == []
 
 
-async def test_a_failed_action_says_why(office: ActionDesk) -> None:
-    begun = await office.begun()
-    await office.fail(begun, "the message is gone")
-    view = await office.view(begun.id)
+async def test_a_failed_action_says_why(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun()
+    await action_setup.fail(begun, "the message is gone")
+    view = await action_setup.view(begun.id)
     assert (view.state, view.error) == ("failed", "the message is gone")
 
 
-async def test_what_is_completed_does_not_fail_afterwards(office: ActionDesk) -> None:
-    done = await office.completed()
-    job = await office.desk.claimed()
-    await office.desk.database.run(actions.fail_action(job, done.id, "too late", office.desk.clock()))
-    assert await office.state(done.id) == "completed"
+async def test_what_is_completed_does_not_fail_afterwards(action_setup: ActionSetup) -> None:
+    done = await action_setup.completed()
+    job = await action_setup.setup.claimed()
+    await action_setup.setup.database.run(actions.fail_action(job, done.id, "too late", action_setup.setup.clock()))
+    assert await action_setup.state(done.id) == "completed"
 
 
-Act = Callable[[ActionDesk, Waiting], Awaitable[object]]
+Act = Callable[[ActionSetup, Waiting], Awaitable[object]]
 FENCED: dict[str, Act] = {
-    "begin_action": lambda office, stale: office.begin(stale),
-    "keep_pre_image": lambda office, stale: office.desk.database.run(
-        actions.keep_pre_image(stale.job, stale.id, ARRIVED, office.desk.clock())
+    "begin_action": lambda action_setup, stale: action_setup.begin(stale),
+    "keep_pre_image": lambda action_setup, stale: action_setup.setup.database.run(
+        actions.keep_pre_image(stale.job, stale.id, ARRIVED, action_setup.setup.clock())
     ),
-    "complete_action": lambda office, stale: office.complete(stale),
-    "hand_over_action": lambda office, stale: office.desk.database.run(
-        actions.hand_over_action(stale.job, stale.id, office.desk.new(), office.desk.clock())
+    "complete_action": lambda action_setup, stale: action_setup.complete(stale),
+    "hand_over_action": lambda action_setup, stale: action_setup.setup.database.run(
+        actions.hand_over_action(stale.job, stale.id, action_setup.setup.new(), action_setup.setup.clock())
     ),
-    "fail_action": lambda office, stale: office.desk.database.run(
-        actions.fail_action(stale.job, stale.id, "late", office.desk.clock())
+    "fail_action": lambda action_setup, stale: action_setup.setup.database.run(
+        actions.fail_action(stale.job, stale.id, "late", action_setup.setup.clock())
     ),
-    "end_awakened": lambda office, stale: office.desk.database.run(
-        actions.end_awakened(stale.job, stale.message_id, ARRIVED, office.desk.clock())
+    "end_awakened": lambda action_setup, stale: action_setup.setup.database.run(
+        actions.end_awakened(stale.job, stale.message_id, ARRIVED, action_setup.setup.clock())
     ),
 }
 
 
 @pytest.mark.parametrize("moment", ["rescued", "taken over", "ended by another"])
-async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_action(office: ActionDesk, moment: str) -> None:
-    stale = await office.begun()
-    await office.desk.rescue_all()
+async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_action(
+    action_setup: ActionSetup, moment: str
+) -> None:
+    stale = await action_setup.begun()
+    await action_setup.setup.rescue_all()
     if moment != "rescued":
-        current = stale._replace(job=await office.desk.claim_one())
-        await office.begin(current)
+        current = stale._replace(job=await action_setup.setup.claim_one())
+        await action_setup.begin(current)
         if moment == "ended by another":
-            await office.complete(current)
-    before = await dump(office.desk.database)
+            await action_setup.complete(current)
+    before = await dump(action_setup.setup.database)
     for act in FENCED.values():
         with pytest.raises(LeaseLost):
-            await act(office, stale)
-    assert await dump(office.desk.database) == before
+            await act(action_setup, stale)
+    assert await dump(action_setup.setup.database) == before
 
 
 @pytest.mark.parametrize("name", FENCED)
-async def test_the_worker_that_owns_the_job_is_not_refused(office: ActionDesk, name: str) -> None:
-    begun = await office.begun()
-    office.desk.clock.forward(1)
-    before = await dump(office.desk.database)
-    await FENCED[name](office, begun)
-    assert await dump(office.desk.database) != before
+async def test_the_worker_that_owns_the_job_is_not_refused(action_setup: ActionSetup, name: str) -> None:
+    begun = await action_setup.begun()
+    action_setup.setup.clock.forward(1)
+    before = await dump(action_setup.setup.database)
+    await FENCED[name](action_setup, begun)
+    assert await dump(action_setup.setup.database) != before
 
 
 # orphans
 
 
-async def test_an_action_whose_job_was_canceled_is_canceled(office: ActionDesk) -> None:
-    waiting = await office.waiting()
-    await office.desk.release(waiting.job)
-    await office.desk.cancel(waiting.job.id)
-    assert await office.desk.database.run(actions.end_orphans(office.desk.clock())) == 1
-    view = await office.view(waiting.id)
+async def test_an_action_whose_job_was_canceled_is_canceled(action_setup: ActionSetup) -> None:
+    waiting = await action_setup.waiting()
+    await action_setup.setup.release(waiting.job)
+    await action_setup.setup.cancel(waiting.job.id)
+    assert await action_setup.setup.database.run(actions.end_orphans(action_setup.setup.clock())) == 1
+    view = await action_setup.view(waiting.id)
     assert (view.state, view.error) == ("canceled", "its job was canceled")
-    assert await office.desk.database.run(actions.end_orphans(office.desk.clock())) == 0
+    assert await action_setup.setup.database.run(actions.end_orphans(action_setup.setup.clock())) == 0
 
 
-async def test_an_action_whose_last_worker_died_fails_and_says_so(office: ActionDesk) -> None:
-    begun = await office.begun(max_attempts=1)
-    await office.desk.rescue_all()
-    assert await office.desk.database.run(actions.end_orphans(office.desk.clock())) == 1
-    view = await office.view(begun.id)
+async def test_an_action_whose_last_worker_died_fails_and_says_so(action_setup: ActionSetup) -> None:
+    begun = await action_setup.begun(max_attempts=1)
+    await action_setup.setup.rescue_all()
+    assert await action_setup.setup.database.run(actions.end_orphans(action_setup.setup.clock())) == 1
+    view = await action_setup.view(begun.id)
     assert (view.state, view.error) == ("failed", "the worker died in attempt 1")
 
 
 async def test_an_action_is_no_orphan_while_its_job_lives_and_one_that_has_ended_stays_as_it_is(
-    office: ActionDesk,
+    action_setup: ActionSetup,
 ) -> None:
-    waiting, begun, parked, done = [await make() for make in (office.waiting, office.begun, office.begun, office.begun)]
-    await office.desk.park(parked.job)
-    await office.complete(done)
-    failed = await office.begun()
-    await office.fail(failed, "its own reason")
-    assert await office.desk.database.run(actions.end_orphans(office.desk.clock())) == 0
-    states = [await office.state(each.id) for each in (waiting, begun, parked, done, failed)]
+    waiting, begun, parked, done = [
+        await make() for make in (action_setup.waiting, action_setup.begun, action_setup.begun, action_setup.begun)
+    ]
+    await action_setup.setup.park(parked.job)
+    await action_setup.complete(done)
+    failed = await action_setup.begun()
+    await action_setup.fail(failed, "its own reason")
+    assert await action_setup.setup.database.run(actions.end_orphans(action_setup.setup.clock())) == 0
+    states = [await action_setup.state(each.id) for each in (waiting, begun, parked, done, failed)]
     assert states == ["queued", "executing", "executing", "completed", "failed"]
-    assert (await office.view(failed.id)).error == "its own reason"
+    assert (await action_setup.view(failed.id)).error == "its own reason"

@@ -6,96 +6,90 @@ from uuid import UUID
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_approvals import LIFE, pending
-from conformance.fault_cases_inbox import ENDPOINT
-from conformance.fault_cases_registry import signed
 from postroom.act.approvals import Approvals
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import TOOLS, Role
 from postroom.store import accounts, approvals, mail, mail_changes, protection
 from postroom.store.audit import Signature, list_audit
-from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.ids import new_id
+from support.approvals import tamper
+from support.store.fault_cases_approvals import LIFE, pending
+from support.store.fault_cases_inbox import ENDPOINT
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup
 
 
-def answers(desk: Desk) -> Approvals:
-    return Approvals(desk.database, CATALOGUE, desk.clock)
+def answers(setup: JobSetup) -> Approvals:
+    return Approvals(setup.database, CATALOGUE, setup.clock)
 
 
-async def shown(desk: Desk, id: UUID) -> approvals.Approval:
-    return await desk.database.run(approvals.show_approval(id))
+async def shown(setup: JobSetup, id: UUID) -> approvals.Approval:
+    return await setup.database.run(approvals.show_approval(id))
 
 
-async def approve(desk: Desk, id: UUID, by: Signature | None = None) -> approvals.AnsweredApproval:
-    return await answers(desk).approve(id, (await shown(desk, id)).action_hash, by or signed())
+async def approve(setup: JobSetup, id: UUID, by: Signature | None = None) -> approvals.AnsweredApproval:
+    return await answers(setup).approve(id, (await shown(setup, id)).action_hash, by or signed())
 
 
-async def audited(desk: Desk) -> list[tuple[str, str]]:
-    entries = await desk.database.run(list_audit(10))
+async def audited(setup: JobSetup) -> list[tuple[str, str]]:
+    entries = await setup.database.run(list_audit(10))
     return [(entry.action, entry.actor) for entry in entries if entry.action.startswith("approval.")]
 
 
-@transaction
-def tamper(change: str, id: UUID) -> Script[None]:
-    """What somebody with access to the database could do."""
-    yield Text(f"UPDATE actions SET {change} WHERE id = '{id}'")
-
-
-async def test_what_waits_is_listed_with_what_a_person_needs_to_answer(desk: Desk) -> None:
-    id = await pending(desk, "forward", {"to": "boss@example.com"}, actor="rule")
-    (found,) = await desk.database.run(approvals.list_waiting(10))
+async def test_what_waits_is_listed_with_what_a_person_needs_to_answer(setup: JobSetup) -> None:
+    id = await pending(setup, "forward", {"to": "boss@example.com"}, actor="rule")
+    (found,) = await setup.database.run(approvals.list_waiting(10))
     assert (found.id, found.action_type, found.parameters) == (id, "forward", {"to": "boss@example.com"})
     assert (found.account, found.sender, found.subject) == ("me@example.com", "a@example.com", "Hello")
     assert found.reasons == ("agents propose, people approve",)
-    assert found.expires_at == desk.clock() + LIFE
+    assert found.expires_at == setup.clock() + LIFE
 
 
-async def test_an_approved_action_is_queued_with_its_job_and_who_approved_it(desk: Desk) -> None:
-    id = await pending(desk)
-    assert await approve(desk, id) == approvals.AnsweredApproval("queued")
-    found = await shown(desk, id)
+async def test_an_approved_action_is_queued_with_its_job_and_who_approved_it(setup: JobSetup) -> None:
+    id = await pending(setup)
+    assert await approve(setup, id) == approvals.AnsweredApproval("queued")
+    found = await shown(setup, id)
     assert (found.state, found.approved_by) == ("queued", "cli:ada")
-    jobs = {job.type: job for job in await desk.claim()}
+    jobs = {job.type: job for job in await setup.claim()}
     assert jobs["action.gmail"].payload == {"account_id": str(found.account_id), "action_id": str(id)}
-    assert await audited(desk) == [("approval.approve", "cli:ada")]
+    assert await audited(setup) == [("approval.approve", "cli:ada")]
 
 
-async def test_a_rejected_action_says_by_whom_and_why_and_has_no_job(desk: Desk) -> None:
-    id = await pending(desk)
-    await answers(desk).reject(id, Signature(new_id(), "discord:7", "approver", "not this one"))
-    found = await shown(desk, id)
+async def test_a_rejected_action_says_by_whom_and_why_and_has_no_job(setup: JobSetup) -> None:
+    id = await pending(setup)
+    await answers(setup).reject(id, Signature(new_id(), "discord:7", "approver", "not this one"))
+    found = await shown(setup, id)
     assert (found.state, found.error) == ("rejected", "rejected by discord:7: not this one")
-    assert "action.gmail" not in {job.type for job in await desk.claim()}
+    assert "action.gmail" not in {job.type for job in await setup.claim()}
 
 
-async def test_of_a_long_reason_the_beginning_is_shown(desk: Desk) -> None:
-    id = await pending(desk)
-    await answers(desk).reject(id, Signature(new_id(), "cli:ada", "admin", "n" * 301))
-    assert (await shown(desk, id)).error == f"rejected by cli:ada: {'n' * 300}"
+async def test_of_a_long_reason_the_beginning_is_shown(setup: JobSetup) -> None:
+    id = await pending(setup)
+    await answers(setup).reject(id, Signature(new_id(), "cli:ada", "admin", "n" * 301))
+    assert (await shown(setup, id)).error == f"rejected by cli:ada: {'n' * 300}"
 
 
-async def test_an_action_is_answered_once(desk: Desk) -> None:
-    id = await pending(desk)
-    await approve(desk, id)
+async def test_an_action_is_answered_once(setup: JobSetup) -> None:
+    id = await pending(setup)
+    await approve(setup, id)
     with pytest.raises(IllegalMove, match=r"it is queued \(approved by cli:ada\)"):
-        await approve(desk, id)
+        await approve(setup, id)
     with pytest.raises(IllegalMove, match=r"it is queued"):
-        await answers(desk).reject(id, signed())
-    other = await pending(desk)
-    await answers(desk).reject(other, signed())
+        await answers(setup).reject(id, signed())
+    other = await pending(setup)
+    await answers(setup).reject(other, signed())
     with pytest.raises(IllegalMove, match=r"it is rejected \(rejected by cli:ada\)"):
-        await approve(desk, other)
+        await approve(setup, other)
 
 
-async def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
-    id = await pending(desk)
-    given = (approve(desk, id) if n % 2 else answers(desk).reject(id, signed()) for n in range(6))
+async def test_of_many_answers_at_once_one_counts(setup: JobSetup) -> None:
+    id = await pending(setup)
+    given = (approve(setup, id) if n % 2 else answers(setup).reject(id, signed()) for n in range(6))
     became = await asyncio.gather(*given, return_exceptions=True)
     assert sum(isinstance(each, approvals.AnsweredApproval) for each in became) == 1
     assert all(isinstance(each, approvals.AnsweredApproval | IllegalMove) for each in became)
-    assert len(await audited(desk)) == 1
+    assert len(await audited(setup)) == 1
 
 
 @pytest.mark.parametrize(
@@ -106,33 +100,33 @@ async def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
         f"action_hash = '{'0' * 64}'",
     ],
 )
-async def test_an_action_that_was_changed_afterwards_is_not_approved(desk: Desk, change: str) -> None:
-    id = await pending(desk, "forward", {"to": "boss@example.com"}, actor="rule")
-    seen = await shown(desk, id)
-    await desk.database.run(tamper(change, id))
-    for hashed in (seen.action_hash, (await shown(desk, id)).action_hash):
+async def test_an_action_that_was_changed_afterwards_is_not_approved(setup: JobSetup, change: str) -> None:
+    id = await pending(setup, "forward", {"to": "boss@example.com"}, actor="rule")
+    seen = await shown(setup, id)
+    await setup.database.run(tamper(change, id))
+    for hashed in (seen.action_hash, (await shown(setup, id)).action_hash):
         with pytest.raises(Conflict):
-            await answers(desk).approve(id, hashed, signed())
-    assert (await shown(desk, id)).state == approvals.WAITING
-    assert (await answers(desk).reject(id, signed())).state == "rejected"
+            await answers(setup).approve(id, hashed, signed())
+    assert (await shown(setup, id)).state == approvals.WAITING
+    assert (await answers(setup).reject(id, signed())).state == "rejected"
 
 
-async def test_another_action_than_the_one_shown_is_not_approved(desk: Desk) -> None:
-    id = await pending(desk)
-    for wrong in ("0" * 64, "", (await shown(desk, id)).action_hash[:8]):
+async def test_another_action_than_the_one_shown_is_not_approved(setup: JobSetup) -> None:
+    id = await pending(setup)
+    for wrong in ("0" * 64, "", (await shown(setup, id)).action_hash[:8]):
         with pytest.raises(Conflict, match="not the one that was shown"):
-            await answers(desk).approve(id, wrong, signed())
+            await answers(setup).approve(id, wrong, signed())
 
 
 @pytest.mark.parametrize("role", ["agent", "connector", "none"])
-async def test_an_agent_can_neither_approve_nor_reject(desk: Desk, role: str) -> None:
-    id = await pending(desk)
+async def test_an_agent_can_neither_approve_nor_reject(setup: JobSetup, role: str) -> None:
+    id = await pending(setup)
     by = Signature(new_id(), "token:7", role)
     with pytest.raises(Refused, match="only people"):
-        await approve(desk, id, by)
+        await approve(setup, id, by)
     with pytest.raises(Refused, match="only people"):
-        await answers(desk).reject(id, by)
-    assert (await shown(desk, id)).state == approvals.WAITING
+        await answers(setup).reject(id, by)
+    assert (await shown(setup, id)).state == approvals.WAITING
 
 
 def test_no_tool_that_an_agent_may_call_answers() -> None:
@@ -140,121 +134,121 @@ def test_no_tool_that_an_agent_may_call_answers() -> None:
     assert [name for name in names if "approv" in name or "reject" in name] == []
 
 
-async def test_what_does_not_exist_cannot_be_answered(desk: Desk) -> None:
+async def test_what_does_not_exist_cannot_be_answered(setup: JobSetup) -> None:
     with pytest.raises(NotFound, match="postroom approvals list"):
-        await answers(desk).reject(new_id(), signed())
+        await answers(setup).reject(new_id(), signed())
     with pytest.raises(NotFound):
-        await answers(desk).approve(new_id(), "0" * 64, signed())
+        await answers(setup).approve(new_id(), "0" * 64, signed())
 
 
-async def test_an_answer_after_the_expiry_comes_too_late(desk: Desk) -> None:
-    first, second = await pending(desk), await pending(desk)
-    desk.clock.forward(LIFE.total_seconds())
-    assert (await approve(desk, first)).state == "expired"
-    assert (await answers(desk).reject(second, signed())).state == "expired"
-    assert (await shown(desk, first)).error == "nobody approved it in time"
+async def test_an_answer_after_the_expiry_comes_too_late(setup: JobSetup) -> None:
+    first, second = await pending(setup), await pending(setup)
+    setup.clock.forward(LIFE.total_seconds())
+    assert (await approve(setup, first)).state == "expired"
+    assert (await answers(setup).reject(second, signed())).state == "expired"
+    assert (await shown(setup, first)).error == "nobody approved it in time"
 
 
-async def test_what_nobody_answers_expires_and_the_rest_waits_on(desk: Desk) -> None:
-    old = await pending(desk)
-    desk.clock.forward(60)
-    young = await pending(desk)
-    desk.clock.forward((LIFE - timedelta(seconds=60)).total_seconds())
-    assert await desk.database.run(approvals.expire_approvals(desk.clock())) == 1
-    assert ((await shown(desk, old)).state, (await shown(desk, young)).state) == ("expired", approvals.WAITING)
-    assert await desk.database.run(approvals.expire_approvals(desk.clock())) == 0
+async def test_what_nobody_answers_expires_and_the_rest_waits_on(setup: JobSetup) -> None:
+    old = await pending(setup)
+    setup.clock.forward(60)
+    young = await pending(setup)
+    setup.clock.forward((LIFE - timedelta(seconds=60)).total_seconds())
+    assert await setup.database.run(approvals.expire_approvals(setup.clock())) == 1
+    assert ((await shown(setup, old)).state, (await shown(setup, young)).state) == ("expired", approvals.WAITING)
+    assert await setup.database.run(approvals.expire_approvals(setup.clock())) == 0
 
 
-async def test_approving_what_happens_to_a_deleted_message_cancels_it(desk: Desk) -> None:
-    id = await pending(desk)
+async def test_approving_what_happens_to_a_deleted_message_cancels_it(setup: JobSetup) -> None:
+    id = await pending(setup)
     gone = mail_changes.Change("m1", frozenset(), frozenset(), deleted=True)
-    await desk.database.run(mail_changes.apply_changes(ENDPOINT, [gone], desk.clock()))
-    became = await approve(desk, id)
+    await setup.database.run(mail_changes.apply_changes(ENDPOINT, [gone], setup.clock()))
+    became = await approve(setup, id)
     assert became == approvals.AnsweredApproval("canceled", "approved too late: the message was deleted")
-    assert (await shown(desk, id)).state == "canceled"
-    assert "action.gmail" not in {job.type for job in await desk.claim()}
-    assert await audited(desk) == [("approval.cancel", "cli:ada")]
+    assert (await shown(setup, id)).state == "canceled"
+    assert "action.gmail" not in {job.type for job in await setup.claim()}
+    assert await audited(setup) == [("approval.cancel", "cli:ada")]
 
 
-async def test_approving_what_was_protected_meanwhile_cancels_it(desk: Desk) -> None:
-    id = await pending(desk)
-    await desk.database.run(protection.protect("sender", "a@example.com", "", signed(), desk.clock()))
-    became = await approve(desk, id)
+async def test_approving_what_was_protected_meanwhile_cancels_it(setup: JobSetup) -> None:
+    id = await pending(setup)
+    await setup.database.run(protection.protect("sender", "a@example.com", "", signed(), setup.clock()))
+    became = await approve(setup, id)
     assert became == approvals.AnsweredApproval("canceled", "approved too late: the sender is protected")
 
 
-async def test_approving_for_an_account_that_was_removed_cancels_it(desk: Desk) -> None:
-    id = await pending(desk)
-    account = await desk.database.run(mail.account_of(ENDPOINT))
-    await desk.database.run(accounts.remove_account(account.id, signed(), desk.clock()))
-    became = await approve(desk, id)
+async def test_approving_for_an_account_that_was_removed_cancels_it(setup: JobSetup) -> None:
+    id = await pending(setup)
+    account = await setup.database.run(mail.account_of(ENDPOINT))
+    await setup.database.run(accounts.remove_account(account.id, signed(), setup.clock()))
+    became = await approve(setup, id)
     assert became == approvals.AnsweredApproval("canceled", "approved too late: the account was removed")
 
 
-async def test_a_notice_is_kept_once_and_closed_once(desk: Desk) -> None:
-    id = await pending(desk)
-    assert await desk.database.run(approvals.keep_notice(id, "discord", "1", desk.clock()))
-    assert not await desk.database.run(approvals.keep_notice(id, "discord", "2", desk.clock()))
-    assert await desk.database.run(approvals.notices_of(id)) == [("discord", "1", True)]
-    assert await desk.database.run(approvals.close_notice(id, "discord", desk.clock()))
-    assert not await desk.database.run(approvals.close_notice(id, "discord", desk.clock()))
-    assert await desk.database.run(approvals.notices_of(id)) == [("discord", "1", False)]
+async def test_a_notice_is_kept_once_and_closed_once(setup: JobSetup) -> None:
+    id = await pending(setup)
+    assert await setup.database.run(approvals.keep_notice(id, "discord", "1", setup.clock()))
+    assert not await setup.database.run(approvals.keep_notice(id, "discord", "2", setup.clock()))
+    assert await setup.database.run(approvals.notices_of(id)) == [("discord", "1", True)]
+    assert await setup.database.run(approvals.close_notice(id, "discord", setup.clock()))
+    assert not await setup.database.run(approvals.close_notice(id, "discord", setup.clock()))
+    assert await setup.database.run(approvals.notices_of(id)) == [("discord", "1", False)]
 
 
-async def test_open_notices_of_answered_actions_are_asked_to_be_closed_once(desk: Desk) -> None:
-    answered, waiting = await pending(desk), await pending(desk)
+async def test_open_notices_of_answered_actions_are_asked_to_be_closed_once(setup: JobSetup) -> None:
+    answered, waiting = await pending(setup), await pending(setup)
     for id in (answered, waiting):
-        await desk.database.run(approvals.keep_notice(id, "webhook", "x", desk.clock()))
-    assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 0
-    await answers(desk).reject(answered, signed())
-    assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 1
-    assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 0
-    jobs = [job for job in await desk.claim() if job.type == "approval.notify"]
+        await setup.database.run(approvals.keep_notice(id, "webhook", "x", setup.clock()))
+    assert await setup.database.run(approvals.ask_to_close(new_id(), setup.clock())) == 0
+    await answers(setup).reject(answered, signed())
+    assert await setup.database.run(approvals.ask_to_close(new_id(), setup.clock())) == 1
+    assert await setup.database.run(approvals.ask_to_close(new_id(), setup.clock())) == 0
+    jobs = [job for job in await setup.claim() if job.type == "approval.notify"]
     assert [job.payload["action_id"] for job in jobs] == [str(answered)]
 
 
-async def test_a_notice_posted_after_the_others_were_closed_is_asked_to_be_closed_too(desk: Desk) -> None:
-    id = await pending(desk)
-    await desk.database.run(approvals.keep_notice(id, "discord", "1", desk.clock()))
-    await answers(desk).reject(id, signed())
+async def test_a_notice_posted_after_the_others_were_closed_is_asked_to_be_closed_too(setup: JobSetup) -> None:
+    id = await pending(setup)
+    await setup.database.run(approvals.keep_notice(id, "discord", "1", setup.clock()))
+    await answers(setup).reject(id, signed())
     for channel in ("discord", "webhook"):
-        assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 1
-        for job in await desk.claim():
-            await desk.finish(job)
-        await desk.database.run(approvals.close_notice(id, channel, desk.clock()))
-        await desk.database.run(approvals.keep_notice(id, "webhook", "2", desk.clock()))
-    assert await desk.database.run(approvals.ask_to_close(new_id(), desk.clock())) == 0
+        assert await setup.database.run(approvals.ask_to_close(new_id(), setup.clock())) == 1
+        for job in await setup.claim():
+            await setup.finish(job)
+        await setup.database.run(approvals.close_notice(id, channel, setup.clock()))
+        await setup.database.run(approvals.keep_notice(id, "webhook", "2", setup.clock()))
+    assert await setup.database.run(approvals.ask_to_close(new_id(), setup.clock())) == 0
 
 
-async def test_the_oldest_notices_are_closed_first(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_oldest_notices_are_closed_first(setup: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(approvals, "_MOST_CLOSINGS", 1)
-    young, old = await pending(desk), await pending(desk)
+    young, old = await pending(setup), await pending(setup)
     for id, ago in ((young, 0), (old, 60)):
-        await desk.database.run(approvals.keep_notice(id, "discord", "x", desk.clock() - timedelta(seconds=ago)))
-        await answers(desk).reject(id, signed())
-    await desk.database.run(approvals.ask_to_close(new_id(), desk.clock()))
-    jobs = [job for job in await desk.claim() if job.type == "approval.notify"]
+        await setup.database.run(approvals.keep_notice(id, "discord", "x", setup.clock() - timedelta(seconds=ago)))
+        await answers(setup).reject(id, signed())
+    await setup.database.run(approvals.ask_to_close(new_id(), setup.clock()))
+    jobs = [job for job in await setup.claim() if job.type == "approval.notify"]
     assert [job.payload["action_id"] for job in jobs] == [str(old)]
 
 
-async def test_people_are_asked_singly_so_many_times_an_hour_and_then_by_a_digest(desk: Desk) -> None:
+async def test_people_are_asked_singly_so_many_times_an_hour_and_then_by_a_digest(setup: JobSetup) -> None:
     async def asked(id: UUID) -> bool:
-        return await desk.database.run(approvals.take_slot(id, 2, desk.new("other", key="digest"), desk.clock()))
+        return await setup.database.run(approvals.take_slot(id, 2, setup.new("other", key="digest"), setup.clock()))
 
-    first, second, third = [await pending(desk) for _ in range(3)]
+    first, second, third = [await pending(setup) for _ in range(3)]
     assert [await asked(id) for id in (first, second)] == [True, True]
-    assert "other" not in {job.type for job in await desk.claim()}
+    assert "other" not in {job.type for job in await setup.claim()}
     assert not await asked(third)
-    assert [job.type for job in await desk.claim()] == ["other"]
+    assert [job.type for job in await setup.claim()] == ["other"]
     assert await asked(first), "a retry has its slot already"
-    desk.clock.forward(3599)
+    setup.clock.forward(3599)
     assert not await asked(third)
-    desk.clock.forward(1)
+    setup.clock.forward(1)
     assert await asked(third)
 
 
-async def test_an_approval_waits_until_it_is_answered(desk: Desk) -> None:
-    id = await pending(desk)
-    assert (await shown(desk, id)).is_waiting
-    await approve(desk, id)
-    assert not (await shown(desk, id)).is_waiting
+async def test_an_approval_waits_until_it_is_answered(setup: JobSetup) -> None:
+    id = await pending(setup)
+    assert (await shown(setup, id)).is_waiting
+    await approve(setup, id)
+    assert not (await shown(setup, id)).is_waiting

@@ -4,11 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.dump import dump
-from conformance.fault_cases_outbound import admitted
-from conformance.fault_cases_registry import signed
-from conftest import ManualClock
 from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import RestoreTarget, restore_backup
 from postroom.core.errors import BackupError, BadInput, DatabaseInUse
@@ -20,6 +15,11 @@ from postroom.store.protection import list_protected, protect
 from postroom.store.tokens import create_token, list_tokens, mint, revoke_token
 from postroom.system.private_files import DATABASE
 from postroom.vault.keys import KeyFile
+from support.clocks import ManualClock
+from support.store.dump import dump
+from support.store.fault_cases_outbound import admitted
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup
 
 CHANGED = (
     *("schema_migrations", "timeline", "restores", "restore_checks", "audit", "sqlite_sequence"),
@@ -27,26 +27,26 @@ CHANGED = (
 )
 
 
-async def filled(folder: Path, url: str | None, clock: ManualClock) -> Desk:
-    desk = Desk(await open_database(folder, url), clock)
-    await admitted(desk)
-    return desk
+async def filled(folder: Path, url: str | None, clock: ManualClock) -> JobSetup:
+    setup = JobSetup(await open_database(folder, url), clock)
+    await admitted(setup)
+    return setup
 
 
 async def test_a_restored_database_holds_what_the_backup_held(
     database_url: str | None, tmp_path: Path, clock: ManualClock
 ) -> None:
     folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
-    desk = await filled(folder, database_url, clock)
+    setup = await filled(folder, database_url, clock)
     state = folder / "connectors" / "gmail-a" / "checkpoint.json"
     state.parent.mkdir(parents=True)
     state.write_text('{"history_id":1}')
-    before = await dump(desk.database)
+    before = await dump(setup.database)
     await make_backup(Source(folder, database_url, []), file)
     state.write_text('{"history_id":2}')
     with pytest.raises(DatabaseInUse):
         await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
-    await desk.database.close()
+    await setup.database.close()
     with pytest.raises(BadInput, match="holds data"):
         await restore_backup(file, RestoreTarget(folder, database_url), signed(), clock())
     restored = await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
@@ -67,9 +67,9 @@ async def test_a_damaged_or_cut_off_backup_is_refused_before_anything_is_touched
     tmp_path: Path, clock: ManualClock
 ) -> None:
     folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
-    desk = await filled(folder, None, clock)
+    setup = await filled(folder, None, clock)
     await make_backup(Source(folder, None, []), file)
-    await desk.database.close()
+    await setup.database.close()
     whole = file.read_bytes()
     middle = len(whole) // 2
     for broken in (whole[:middle], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
@@ -81,10 +81,10 @@ async def test_a_damaged_or_cut_off_backup_is_refused_before_anything_is_touched
 
 async def test_keys_of_the_backup_join_those_that_are_there(tmp_path: Path, clock: ManualClock) -> None:
     folder, other, file = tmp_path / "data", tmp_path / "other", tmp_path / "one.postroom-backup"
-    desk = await filled(folder, None, clock)
+    setup = await filled(folder, None, clock)
     key = KeyFile(folder).add(clock())
     await make_backup(Source(folder, None, [key.id], with_keys=True), file)
-    await desk.database.close()
+    await setup.database.close()
     own = KeyFile(other).add(clock())
     restored = await restore_backup(file, RestoreTarget(other, None), signed(), clock())
     assert restored.keys_restored
@@ -96,14 +96,14 @@ async def test_what_was_forbidden_after_the_backup_stays_forbidden_when_it_is_re
     database_url: str | None, tmp_path: Path, clock: ManualClock
 ) -> None:
     folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
-    desk = await filled(folder, database_url, clock)
+    setup = await filled(folder, database_url, clock)
     token = mint(Role.ADMIN).token
-    await desk.database.run(create_token(token, signed(), clock()))
+    await setup.database.run(create_token(token, signed(), clock()))
     await make_backup(Source(folder, database_url, []), file)
-    await desk.database.run(pauses.pause(pauses.ALL, "stop it all", signed(), clock()))
-    await desk.database.run(protect("sender", "ann@example.org", "", signed(), clock()))
-    await desk.database.run(revoke_token(token.id, signed(), clock()))
-    await desk.database.close()
+    await setup.database.run(pauses.pause(pauses.ALL, "stop it all", signed(), clock()))
+    await setup.database.run(protect("sender", "ann@example.org", "", signed(), clock()))
+    await setup.database.run(revoke_token(token.id, signed(), clock()))
+    await setup.database.close()
     restored = await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
     assert restored.carried == Carried(pauses=1, protected=1, tokens=1)
     database = await open_database(folder, database_url)
@@ -120,9 +120,9 @@ async def test_a_database_that_cannot_be_read_is_replaced_by_one_that_is_paused(
     tmp_path: Path, clock: ManualClock
 ) -> None:
     folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
-    desk = await filled(folder, None, clock)
+    setup = await filled(folder, None, clock)
     await make_backup(Source(folder, None, []), file)
-    await desk.database.close()
+    await setup.database.close()
     (folder / DATABASE).write_bytes(b"no database" * 1000)
     restored = await restore_backup(file, RestoreTarget(folder, None, replace=True), signed(), clock())
     assert restored.carried is None

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from conformance.desk import TYPES, Desk
-from conformance.dump import dump
 from postroom.core.errors import BadInput, UnknownJobType
 from postroom.jobs.queue import JobQueue
+from support.store.dump import dump
+from support.store.job_setup import TYPES, JobSetup
 
 NAIVE = datetime(2026, 11, 15, 9)  # noqa: DTZ001 - the point
 CASES: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -41,50 +41,52 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_an_enqueue_is_refused_with_field_and_remedy_and_nothing_is_written(desk: Desk, case: str) -> None:
+async def test_an_enqueue_is_refused_with_field_and_remedy_and_nothing_is_written(setup: JobSetup, case: str) -> None:
     asked, field, remedy = CASES[case]
-    queue = JobQueue(desk.database, TYPES, desk.clock)
-    before = await dump(desk.database, receipts=True)
+    queue = JobQueue(setup.database, TYPES, setup.clock)
+    before = await dump(setup.database, receipts=True)
     everything: dict[str, Any] = {"type": "plain", "payload": {}, **asked}
     with pytest.raises(BadInput) as refused:
         await queue.enqueue(**everything)
     assert refused.value.field == field
     assert remedy in refused.value.remedy
     assert str(refused.value).startswith(f"{field}: ")
-    assert await dump(desk.database, receipts=True) == before
+    assert await dump(setup.database, receipts=True) == before
 
 
-async def test_an_unknown_type_has_an_error_of_its_own(desk: Desk) -> None:
+async def test_an_unknown_type_has_an_error_of_its_own(setup: JobSetup) -> None:
     with pytest.raises(UnknownJobType):
-        await JobQueue(desk.database, TYPES).enqueue("nothing", {})
+        await JobQueue(setup.database, TYPES).enqueue("nothing", {})
 
 
-async def test_a_date_without_a_zone_is_refused_with_field_and_remedy(desk: Desk) -> None:
-    before = await dump(desk.database, receipts=True)
+async def test_a_date_without_a_zone_is_refused_with_field_and_remedy(setup: JobSetup) -> None:
+    before = await dump(setup.database, receipts=True)
     with pytest.raises(BadInput, match=r"not_before: 2026-11-15T09:00:00 has no time zone; add one") as refused:
-        await JobQueue(desk.database, TYPES).enqueue_scheduled("plain", {}, NAIVE)
+        await JobQueue(setup.database, TYPES).enqueue_scheduled("plain", {}, NAIVE)
     assert refused.value.field == "not_before"
-    assert await dump(desk.database, receipts=True) == before
+    assert await dump(setup.database, receipts=True) == before
 
 
-async def test_a_date_beyond_the_calendar_is_refused_with_field_and_remedy(desk: Desk) -> None:
+async def test_a_date_beyond_the_calendar_is_refused_with_field_and_remedy(setup: JobSetup) -> None:
     """In its own zone it is the last moment there is; in UTC there is no such moment."""
     moment = datetime.max.replace(tzinfo=timezone(timedelta(hours=-1)))
     with pytest.raises(BadInput) as refused:
-        await JobQueue(desk.database, TYPES).enqueue_scheduled("plain", {}, moment)
+        await JobQueue(setup.database, TYPES).enqueue_scheduled("plain", {}, moment)
     assert refused.value.field == "not_before"
 
 
 @pytest.mark.parametrize("year", [1, 999, 9999])
-async def test_a_date_far_away_is_kept_as_it_is(desk: Desk, year: int) -> None:
+async def test_a_date_far_away_is_kept_as_it_is(setup: JobSetup, year: int) -> None:
     moment = datetime(year, 6, 1, tzinfo=UTC)
-    accepted = await JobQueue(desk.database, TYPES, desk.clock).enqueue_scheduled("plain", {}, moment)
-    assert (await desk.show(accepted.id)).not_before == moment
+    accepted = await JobQueue(setup.database, TYPES, setup.clock).enqueue_scheduled("plain", {}, moment)
+    assert (await setup.show(accepted.id)).not_before == moment
 
 
 @pytest.mark.parametrize("asked", [{"key": "\ud800"}, {"max_attempts": 2.5}, {"traceparent": "\0"}], ids=str)
-async def test_bad_input_does_not_hurt_those_who_enqueue_at_the_same_time(desk: Desk, asked: dict[str, Any]) -> None:
-    queue = JobQueue(desk.database, TYPES, desk.clock)
+async def test_bad_input_does_not_hurt_those_who_enqueue_at_the_same_time(
+    setup: JobSetup, asked: dict[str, Any]
+) -> None:
+    queue = JobQueue(setup.database, TYPES, setup.clock)
     answers = await asyncio.gather(
         *(queue.enqueue("plain", {"n": n}) for n in range(5)),
         queue.enqueue("plain", {}, **asked),
@@ -92,13 +94,13 @@ async def test_bad_input_does_not_hurt_those_who_enqueue_at_the_same_time(desk: 
         return_exceptions=True,
     )
     assert [isinstance(answer, BaseException) for answer in answers] == [False] * 5 + [True] + [False] * 5
-    assert await desk.counts() == {"queued": 10}
+    assert await setup.counts() == {"queued": 10}
 
 
-async def test_the_longest_key_and_the_widest_priorities_are_accepted(desk: Desk) -> None:
-    queue = JobQueue(desk.database, TYPES, desk.clock)
+async def test_the_longest_key_and_the_widest_priorities_are_accepted(setup: JobSetup) -> None:
+    queue = JobQueue(setup.database, TYPES, setup.clock)
     key = "📮" * 512
     first = await queue.enqueue("plain", {}, key=key, priority=1000, max_attempts=1000)
-    assert (await desk.show(first.id)).idempotency_key == key
+    assert (await setup.show(first.id)).idempotency_key == key
     await queue.enqueue("plain", {}, priority=-1000, max_attempts=1)
-    assert [job.priority for job in await desk.claim()] == [1000, -1000]
+    assert [job.priority for job in await setup.claim()] == [1000, -1000]

@@ -4,12 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from conformance.desk import LEASE, Desk
-from conformance.fault_cases_clock import HOUR, leased_message
-from conformance.fault_cases_contacts import ENDPOINT, asked
-from conformance.fault_cases_outbound import leased_delivery
-from conformance.inbox_desk import event
-from conformance.test_outbound_delivery import shown, started
 from postroom.core.queue.queues import EMAIL, GATEWAY, Queues
 from postroom.jobs.rescue import Rescuer
 from postroom.outbound.pace import Pace
@@ -21,99 +15,105 @@ from postroom.store.engine.clock_jumps import Longest
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.intake import Intake
+from support.store.fault_cases_clock import HOUR, leased_message
+from support.store.fault_cases_contacts import ENDPOINT, asked
+from support.store.fault_cases_outbound import leased_delivery
+from support.store.inbox_setup import event
+from support.store.job_setup import LEASE, JobSetup
+from support.store.sending import shown, started
 
 AN_HOUR_S = HOUR.total_seconds()
 
 
-async def undo_the_future(desk: Desk) -> None:
-    await desk.database.run(clock_jumps.shorten_other_leases(Longest(), desk.clock()))
-    await desk.database.run(clock_jumps.end_waits_ahead(desk.clock()))
+async def undo_the_future(setup: JobSetup) -> None:
+    await setup.database.run(clock_jumps.shorten_other_leases(Longest(), setup.clock()))
+    await setup.database.run(clock_jumps.end_waits_ahead(setup.clock()))
 
 
-async def test_what_a_dead_worker_held_is_rescued_one_lease_after_the_clock_was_put_right(desk: Desk) -> None:
-    desk.clock.forward(AN_HOUR_S)
-    job = await desk.claimed()
-    desk.clock.forward(-AN_HOUR_S)
-    rescuer = Rescuer(desk.database, desk.clock)
+async def test_what_a_dead_worker_held_is_rescued_one_lease_after_the_clock_was_put_right(setup: JobSetup) -> None:
+    setup.clock.forward(AN_HOUR_S)
+    job = await setup.claimed()
+    setup.clock.forward(-AN_HOUR_S)
+    rescuer = Rescuer(setup.database, setup.clock)
     assert (await rescuer.tick()).workers == 0, "its owner may live, and has one lease to show it"
-    desk.clock.forward(LEASE.total_seconds() + 1)
+    setup.clock.forward(LEASE.total_seconds() + 1)
     assert (await rescuer.tick()).requeued == 1
-    assert await desk.state(job.id) == "queued"
+    assert await setup.state(job.id) == "queued"
 
 
-async def test_a_worker_that_lives_keeps_its_work_when_the_clock_is_put_right(desk: Desk) -> None:
-    desk.clock.forward(AN_HOUR_S)
-    job = await desk.claimed()
-    desk.clock.forward(-AN_HOUR_S)
-    await Rescuer(desk.database, desk.clock).tick()
-    assert await desk.finish(job) == {job.seq}
+async def test_a_worker_that_lives_keeps_its_work_when_the_clock_is_put_right(setup: JobSetup) -> None:
+    setup.clock.forward(AN_HOUR_S)
+    job = await setup.claimed()
+    setup.clock.forward(-AN_HOUR_S)
+    await Rescuer(setup.database, setup.clock).tick()
+    assert await setup.finish(job) == {job.seq}
 
 
-async def test_an_honest_lease_is_left_alone(desk: Desk) -> None:
-    await desk.claimed()
-    assert await desk.database.run(clock_jumps.shorten_worker_leases(desk.clock())) == 0
-    desk.clock.forward(-1)
-    assert await desk.database.run(clock_jumps.shorten_worker_leases(desk.clock())) == 0, "clocks differ a little"
+async def test_an_honest_lease_is_left_alone(setup: JobSetup) -> None:
+    await setup.claimed()
+    assert await setup.database.run(clock_jumps.shorten_worker_leases(setup.clock())) == 0
+    setup.clock.forward(-1)
+    assert await setup.database.run(clock_jumps.shorten_worker_leases(setup.clock())) == 0, "clocks differ a little"
 
 
-async def test_a_message_held_by_a_dead_consumer_is_back_after_one_lease(desk: Desk) -> None:
-    desk.clock.forward(AN_HOUR_S)
-    buffer = await leased_message(desk)
-    desk.clock.forward(-AN_HOUR_S)
-    await undo_the_future(desk)
-    desk.clock.forward(Longest().message_lease.total_seconds() + 1)
+async def test_a_message_held_by_a_dead_consumer_is_back_after_one_lease(setup: JobSetup) -> None:
+    setup.clock.forward(AN_HOUR_S)
+    buffer = await leased_message(setup)
+    setup.clock.forward(-AN_HOUR_S)
+    await undo_the_future(setup)
+    setup.clock.forward(Longest().message_lease.total_seconds() + 1)
     await buffer.sweep()
     assert len(await buffer.next("gateway", 1)) == 1
     await buffer.close()
 
 
-async def test_words_said_in_the_future_are_no_repetition_once_the_clock_is_right(desk: Desk) -> None:
-    intake = Intake(desk.database, None, desk.clock, queues=Queues())
-    desk.clock.forward(AN_HOUR_S)
+async def test_words_said_in_the_future_are_no_repetition_once_the_clock_is_right(setup: JobSetup) -> None:
+    intake = Intake(setup.database, None, setup.clock, queues=Queues())
+    setup.clock.forward(AN_HOUR_S)
     await intake.ingest(event(1))
-    desk.clock.forward(-AN_HOUR_S)
-    await undo_the_future(desk)
+    setup.clock.forward(-AN_HOUR_S)
+    await undo_the_future(setup)
     again = await intake.ingest({**event(1), "event": {**event(1)["event"], "external_event_id": "another"}})
     assert not again.duplicate
 
 
-async def test_a_request_in_the_hands_of_a_dead_connector_is_handed_out_again_after_one_lease(desk: Desk) -> None:
+async def test_a_request_in_the_hands_of_a_dead_connector_is_handed_out_again_after_one_lease(setup: JobSetup) -> None:
     length = Longest().request_lease
-    desk.clock.forward(AN_HOUR_S)
-    await desk.database.run(ask_connector(asked(desk), desk.clock()))
-    assert await desk.database.run(lease_requests(ENDPOINT, 1, new_id(), length, desk.clock()))
-    desk.clock.forward(-AN_HOUR_S)
-    await undo_the_future(desk)
-    desk.clock.forward(length.total_seconds() + 1)
-    assert await desk.database.run(lease_requests(ENDPOINT, 1, new_id(), length, desk.clock()))
+    setup.clock.forward(AN_HOUR_S)
+    await setup.database.run(ask_connector(asked(setup), setup.clock()))
+    assert await setup.database.run(lease_requests(ENDPOINT, 1, new_id(), length, setup.clock()))
+    setup.clock.forward(-AN_HOUR_S)
+    await undo_the_future(setup)
+    setup.clock.forward(length.total_seconds() + 1)
+    assert await setup.database.run(lease_requests(ENDPOINT, 1, new_id(), length, setup.clock()))
 
 
-async def test_a_retry_counted_from_a_time_to_come_is_due_at_once(desk: Desk) -> None:
-    desk.clock.forward(AN_HOUR_S)
-    job = await desk.claimed()
-    await desk.retry_later(job, seconds=10)
-    desk.clock.forward(-AN_HOUR_S)
-    await undo_the_future(desk)
-    assert await desk.wake_due() == 1
+async def test_a_retry_counted_from_a_time_to_come_is_due_at_once(setup: JobSetup) -> None:
+    setup.clock.forward(AN_HOUR_S)
+    job = await setup.claimed()
+    await setup.retry_later(job, seconds=10)
+    setup.clock.forward(-AN_HOUR_S)
+    await undo_the_future(setup)
+    assert await setup.wake_due() == 1
 
 
-async def test_a_deferred_delivery_counted_from_a_time_to_come_is_due_at_once(desk: Desk) -> None:
-    desk.clock.forward(AN_HOUR_S)
-    run = await started(desk, is_open=False)
-    desk.clock.forward(-AN_HOUR_S)
-    await undo_the_future(desk)
-    delivery, _ = await shown(desk)
-    assert (delivery.state, delivery.not_before) == ("deferred", desk.clock())
+async def test_a_deferred_delivery_counted_from_a_time_to_come_is_due_at_once(setup: JobSetup) -> None:
+    setup.clock.forward(AN_HOUR_S)
+    run = await started(setup, is_open=False)
+    setup.clock.forward(-AN_HOUR_S)
+    await undo_the_future(setup)
+    delivery, _ = await shown(setup)
+    assert (delivery.state, delivery.not_before) == ("deferred", setup.clock())
     assert run
 
 
-async def test_what_somebody_chose_the_time_of_keeps_its_time(desk: Desk) -> None:
-    desk.clock.forward(AN_HOUR_S)
-    wanted = desk.clock() + timedelta(days=2)
-    sleeper = await desk.enqueue(not_before=wanted)
-    desk.clock.forward(-AN_HOUR_S)
-    await undo_the_future(desk)
-    assert (await desk.show(sleeper.id)).not_before == wanted
+async def test_what_somebody_chose_the_time_of_keeps_its_time(setup: JobSetup) -> None:
+    setup.clock.forward(AN_HOUR_S)
+    wanted = setup.clock() + timedelta(days=2)
+    sleeper = await setup.enqueue(not_before=wanted)
+    setup.clock.forward(-AN_HOUR_S)
+    await undo_the_future(setup)
+    assert (await setup.show(sleeper.id)).not_before == wanted
 
 
 async def test_machines_with_wrong_clocks_agree_by_the_servers(database: Database, monkeypatch: pytest.MonkeyPatch):
@@ -143,28 +143,30 @@ def test_the_servers_clock_is_carried_on_by_one_that_never_jumps():
 
 
 @pytest.mark.parametrize(("ahead_s", "ended"), [(0, 0), (5, 0), (6, 1)])
-async def test_a_wait_that_was_counted_by_a_clock_a_little_ahead_goes_on(desk: Desk, ahead_s: int, ended: int) -> None:
-    desk.clock.forward(ahead_s)
-    await desk.retry_later(await desk.claimed(), seconds=60)
-    desk.clock.forward(-ahead_s)
-    assert await desk.database.run(clock_jumps.end_waits_ahead(desk.clock())) == ended
+async def test_a_wait_that_was_counted_by_a_clock_a_little_ahead_goes_on(
+    setup: JobSetup, ahead_s: int, ended: int
+) -> None:
+    setup.clock.forward(ahead_s)
+    await setup.retry_later(await setup.claimed(), seconds=60)
+    setup.clock.forward(-ahead_s)
+    assert await setup.database.run(clock_jumps.end_waits_ahead(setup.clock())) == ended
 
 
 @pytest.mark.parametrize(("ahead_s", "ended"), [(0, 0), (5, 0), (6, 1)])
-async def test_a_deferral_by_a_clock_a_little_ahead_goes_on(desk: Desk, ahead_s: int, ended: int) -> None:
-    leased = await leased_delivery(desk)
-    written = desk.clock() + timedelta(seconds=ahead_s)
-    await desk.database.run(outbound.defer(leased.hold, None, written + HOUR, "503", written))
-    assert await desk.database.run(clock_jumps.end_waits_ahead(desk.clock())) == ended
+async def test_a_deferral_by_a_clock_a_little_ahead_goes_on(setup: JobSetup, ahead_s: int, ended: int) -> None:
+    leased = await leased_delivery(setup)
+    written = setup.clock() + timedelta(seconds=ahead_s)
+    await setup.database.run(outbound.defer(leased.hold, None, written + HOUR, "503", written))
+    assert await setup.database.run(clock_jumps.end_waits_ahead(setup.clock())) == ended
 
 
 @pytest.mark.parametrize(("ahead_s", "ended"), [(0, 0), (5, 0), (6, 1)])
-async def test_words_and_leases_of_a_clock_a_little_ahead_count_on(desk: Desk, ahead_s: int, ended: int) -> None:
-    intake = Intake(desk.database, None, desk.clock, queues=Queues())
-    desk.clock.forward(ahead_s)
+async def test_words_and_leases_of_a_clock_a_little_ahead_count_on(setup: JobSetup, ahead_s: int, ended: int) -> None:
+    intake = Intake(setup.database, None, setup.clock, queues=Queues())
+    setup.clock.forward(ahead_s)
     await intake.ingest(event(1))
-    desk.clock.forward(-ahead_s)
-    assert await desk.database.run(clock_jumps.shorten_other_leases(Longest(), desk.clock())) == ended
+    setup.clock.forward(-ahead_s)
+    assert await setup.database.run(clock_jumps.shorten_other_leases(Longest(), setup.clock())) == ended
 
 
 def test_the_server_is_asked_for_its_time_every_ten_seconds() -> None:

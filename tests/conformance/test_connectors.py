@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from conformance.dump import dump
-from conftest import ManualClock
 from postroom.core.errors import ConstraintBroken
 from postroom.core.heartbeat import Heartbeat, liveness, parse_heartbeat
 from postroom.store.connectors import connectors_of, list_connectors, record_heartbeat
 from postroom.store.engine.database import Database, Script, Text, transaction
+from support.clocks import ManualClock
+from support.store.dump import dump
 
 ENDPOINT = "gmail:user:me@example.com"
 

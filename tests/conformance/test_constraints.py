@@ -7,7 +7,6 @@ import apsw
 import asyncpg
 import pytest
 
-from conformance.desk import Desk
 from postroom.core.actions.action import ActionType, Actor, DecidedType
 from postroom.core.actions.safety import ProtectedKind, ShadowKind
 from postroom.core.errors import ConstraintBroken
@@ -39,6 +38,7 @@ from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.ingestion_rules import Origin
 from postroom.store.outbound import DeliveryKind
 from postroom.store.timeline import NoticedBy
+from support.store.job_setup import JobSetup
 
 # States that a person sets as they like, or a connector says of itself: they have no moves, and so no lifecycle.
 FREE = {"accounts", "connectors"}
@@ -49,11 +49,11 @@ _POSTGRES_CHECK = re.compile(r"^CHECK \(\((?:state|status) = ANY \(ARRAY\[([^\]]
 _WORD = re.compile(r"'(\w+)'")
 
 
-async def _states_by_table(desk: Desk) -> dict[str, frozenset[str]]:
-    if isinstance(desk.database, SqliteDatabase):
-        return _sqlite_states(desk.database)
-    assert isinstance(desk.database, PostgresDatabase)
-    return await _postgres_states(desk.database._url)
+async def _states_by_table(setup: JobSetup) -> dict[str, frozenset[str]]:
+    if isinstance(setup.database, SqliteDatabase):
+        return _sqlite_states(setup.database)
+    assert isinstance(setup.database, PostgresDatabase)
+    return await _postgres_states(setup.database._url)
 
 
 def _sqlite_states(database: SqliteDatabase) -> dict[str, frozenset[str]]:
@@ -91,8 +91,8 @@ async def _postgres_states(url: str) -> dict[str, frozenset[str]]:
     return found
 
 
-async def test_every_table_with_states_has_those_of_one_lifecycle(desk: Desk) -> None:
-    found = await _states_by_table(desk)
+async def test_every_table_with_states_has_those_of_one_lifecycle(setup: JobSetup) -> None:
+    found = await _states_by_table(setup)
     assert found
     spread: dict[str, frozenset[str]] = {}
     for table, states in found.items():
@@ -107,9 +107,9 @@ async def test_every_table_with_states_has_those_of_one_lifecycle(desk: Desk) ->
             assert spread[lifecycle.name] == lifecycle.states
 
 
-async def test_both_databases_have_the_same_states(desk: Desk, sqlite_desk: Desk) -> None:
+async def test_both_databases_have_the_same_states(setup: JobSetup, sqlite_setup: JobSetup) -> None:
     """Also those that no lifecycle knows; and jobs are among them."""
-    found, ours = await _states_by_table(desk), await _states_by_table(sqlite_desk)
+    found, ours = await _states_by_table(setup), await _states_by_table(sqlite_setup)
     jobs = frozenset[str]().union(*(found.pop(name, frozenset()) for name in ("jobs", "job_queue", "job_ends")))
     assert jobs == ours.pop("jobs") == JOB.states
     assert found == ours
@@ -124,16 +124,16 @@ async def test_both_databases_have_the_same_states(desk: Desk, sqlite_desk: Desk
         "attempts = -1",
     ],
 )
-async def test_the_schema_itself_refuses_a_job_that_cannot_be(desk: Desk, change: str) -> None:
-    await desk.enqueue()
-    table = "jobs" if desk.database.dialect == "sqlite" else "job_queue"
+async def test_the_schema_itself_refuses_a_job_that_cannot_be(setup: JobSetup, change: str) -> None:
+    await setup.enqueue()
+    table = "jobs" if setup.database.dialect == "sqlite" else "job_queue"
 
     @transaction
     def break_it() -> Script[None]:
         yield Text(f"UPDATE {table} SET {change}")
 
     with pytest.raises(ConstraintBroken):
-        await desk.database.run(break_it())
+        await setup.database.run(break_it())
 
 
 # The closed lists of `core`, and of the few modules that own one alone, by the columns that hold their words.
@@ -177,16 +177,16 @@ def words_of(form: Any) -> frozenset[str]:
     return frozenset(word for each in get_args(form) for word in (get_args(each) or (each,)))
 
 
-async def _lists(desk: Desk) -> dict[str, frozenset[str]]:
+async def _lists(setup: JobSetup) -> dict[str, frozenset[str]]:
     """The words that a column may hold, for every column that has a list of them; states apart."""
-    if isinstance(desk.database, SqliteDatabase):
-        connection = apsw.Connection(str(desk.database.path), flags=apsw.SQLITE_OPEN_READONLY)
+    if isinstance(setup.database, SqliteDatabase):
+        connection = apsw.Connection(str(setup.database.path), flags=apsw.SQLITE_OPEN_READONLY)
         texts = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
         connection.close()
         found = [(name, match) for name, text in texts for match in _SQLITE_LIST.finditer(text)]
     else:
-        assert isinstance(desk.database, PostgresDatabase)
-        server = await asyncpg.connect(desk.database._url)
+        assert isinstance(setup.database, PostgresDatabase)
+        server = await asyncpg.connect(setup.database._url)
         rows = await server.fetch(
             "SELECT c.relname, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid "
             "JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -197,8 +197,8 @@ async def _lists(desk: Desk) -> dict[str, frozenset[str]]:
     return {f"{name}.{match[1]}": frozenset(_WORD.findall(match[2])) for name, match in found}
 
 
-async def test_every_list_of_words_in_the_schema_is_the_one_that_the_code_has(desk: Desk) -> None:
-    found = await _lists(desk)
+async def test_every_list_of_words_in_the_schema_is_the_one_that_the_code_has(setup: JobSetup) -> None:
+    found = await _lists(setup)
     for place, words in found.items():
         column = place.split(".")[1]
         if column == "state" and place not in LISTS:

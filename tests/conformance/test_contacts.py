@@ -2,9 +2,6 @@
 
 import pytest
 
-from conformance.dump import dump
-from conformance.fault_cases_registry import signed
-from conftest import ManualClock
 from postroom.core.errors import BadInput, ConstraintBroken
 from postroom.core.mail.contacts import Contact, ContactSource
 from postroom.store.audit import list_audit
@@ -18,6 +15,9 @@ from postroom.store.contacts import (
     note_correspondents,
 )
 from postroom.store.engine.database import Database, Script, Text, transaction
+from support.clocks import ManualClock
+from support.store.dump import dump
+from support.store.fault_cases_registry import signed
 
 ADA, BEN = "gmail:user:ada@example.com", "gmail:user:ben@example.com"
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import postroom.store
-from conformance import (
+from postroom.store.engine.database import Transaction, Verb
+from support.faults import FailingAt, InjectedFault
+from support.store import (
     fault_cases_accounts,
     fault_cases_actions,
     fault_cases_approvals,
@@ -23,12 +25,10 @@ from conformance import (
     fault_cases_restores,
     fault_cases_rules,
 )
-from conformance.desk import Desk
-from conformance.dump import Dump, dump
-from conformance.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
-from conformance.wake_ups import WOKEN, Ears
-from postroom.store.engine.database import Transaction, Verb
-from support.faults import FailingAt, InjectedFault
+from support.store.dump import Dump, dump
+from support.store.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
+from support.store.job_setup import JobSetup
+from support.store.wake_ups import WOKEN, Ears
 
 SUBJECTS = (
     fault_cases_accounts,
@@ -65,19 +65,19 @@ def test_every_writing_verb_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_a_verb_that_fails_anywhere_changes_nothing_and_works_the_next_time(desk: Desk, name: str) -> None:
-    if ONLY_ON.get(name, desk.database.dialect) != desk.database.dialect:
+async def test_a_verb_that_fails_anywhere_changes_nothing_and_works_the_next_time(setup: JobSetup, name: str) -> None:
+    if ONLY_ON.get(name, setup.database.dialect) != setup.database.dialect:
         return  # a verb of the other database
     case: Case = CASES[name]
-    transaction = await case(desk)
-    before = await dump(desk.database, receipts=True)
-    ears = Ears(desk.database) if desk.database.dialect == "sqlite" else None
+    transaction = await case(setup)
+    before = await dump(setup.database, receipts=True)
+    ears = Ears(setup.database) if setup.database.dialect == "sqlite" else None
     faults = 0
-    while await _fails(FailingAt(desk.database, faults + 1), transaction):
+    while await _fails(FailingAt(setup.database, faults + 1), transaction):
         faults += 1
-        assert await dump(desk.database, receipts=True) == before, f"{name} failed at {faults} and left something"
+        assert await dump(setup.database, receipts=True) == before, f"{name} failed at {faults} and left something"
     assert faults >= 1
-    assert (_kept(await dump(desk.database)) != _kept(before)) == (name not in CHANGES_NOTHING)
+    assert (_kept(await dump(setup.database)) != _kept(before)) == (name not in CHANGES_NOTHING)
     assert ears is None or await ears.heard() == WOKEN.get(name, frozenset()), f"{name} wakes others than it should"
 
 

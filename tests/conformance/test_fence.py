@@ -5,83 +5,83 @@ from datetime import timedelta
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.dump import dump
 from postroom.core.errors import LeaseLost
 from postroom.core.jobs.job import Job
 from postroom.store import job_steps
 from postroom.store import jobs as store
 from postroom.store.engine.database import Script, transaction
 from postroom.store.engine.ids import new_id
+from support.store.dump import dump
+from support.store.job_setup import JobSetup
 
-Act = Callable[[Desk, Job], Awaitable[object]]
+Act = Callable[[JobSetup, Job], Awaitable[object]]
 ACTS: dict[str, Act] = {
-    "finish": lambda desk, job: desk.finish(job),
-    "fail": lambda desk, job: desk.fail(job),
-    "cancel_claimed": lambda desk, job: desk.cancel_claimed(job),
-    "retry_later": lambda desk, job: desk.retry_later(job),
-    "park": lambda desk, job: desk.park(job),
-    "release": lambda desk, job: desk.release(job),
+    "finish": lambda setup, job: setup.finish(job),
+    "fail": lambda setup, job: setup.fail(job),
+    "cancel_claimed": lambda setup, job: setup.cancel_claimed(job),
+    "retry_later": lambda setup, job: setup.retry_later(job),
+    "park": lambda setup, job: setup.park(job),
+    "release": lambda setup, job: setup.release(job),
 }
 RAISING: dict[str, Act] = {
-    "begin_step": lambda desk, job: desk.database.run(job_steps.begin_step(job, new_id(), "fetch", desk.clock())),
-    "finish_step": lambda desk, job: desk.database.run(job_steps.finish_step(job, new_id(), {}, desk.clock())),
-    "completing_one": lambda desk, job: desk.database.run(_complete(job, desk)),
+    "begin_step": lambda setup, job: setup.database.run(job_steps.begin_step(job, new_id(), "fetch", setup.clock())),
+    "finish_step": lambda setup, job: setup.database.run(job_steps.finish_step(job, new_id(), {}, setup.clock())),
+    "completing_one": lambda setup, job: setup.database.run(_complete(job, setup)),
 }
 
 
 @transaction
-def _complete(job: Job, desk: Desk) -> Script[None]:
-    yield from store.completing_one(job, desk.clock())
+def _complete(job: Job, setup: JobSetup) -> Script[None]:
+    yield from store.completing_one(job, setup.clock())
 
 
-async def _wrong_token(desk: Desk) -> Job:
-    return (await desk.claimed("sync", key="k"))._replace(token=await desk.open_lease())
+async def _wrong_token(setup: JobSetup) -> Job:
+    return (await setup.claimed("sync", key="k"))._replace(token=await setup.open_lease())
 
 
-async def _earlier_attempt(desk: Desk) -> Job:
+async def _earlier_attempt(setup: JobSetup) -> Job:
     """The same lease has claimed the same job again."""
-    job = await desk.claimed("sync", key="k")
-    await desk.retry_later(job, seconds=0)
-    await desk.wake_due()
-    await desk.claim_one()
+    job = await setup.claimed("sync", key="k")
+    await setup.retry_later(job, seconds=0)
+    await setup.wake_due()
+    await setup.claim_one()
     return job
 
 
-async def _later_attempt(desk: Desk) -> Job:
-    job = await desk.claimed("sync", key="k")
+async def _later_attempt(setup: JobSetup) -> Job:
+    job = await setup.claimed("sync", key="k")
     return job._replace(attempts=job.attempts + 1)
 
 
-async def _rescued(desk: Desk) -> Job:
-    job = await desk.claimed("sync", key="k")
-    await desk.rescue_all()
+async def _rescued(setup: JobSetup) -> Job:
+    job = await setup.claimed("sync", key="k")
+    await setup.rescue_all()
     return job
 
 
-async def _taken_over(desk: Desk) -> Job:
-    job = await _rescued(desk)
-    await desk.claim_one()
+async def _taken_over(setup: JobSetup) -> Job:
+    job = await _rescued(setup)
+    await setup.claim_one()
     return job
 
 
-async def _ended_by_the_new_owner(desk: Desk) -> Job:
-    job = await _rescued(desk)
-    await desk.finish(await desk.claim_one())
+async def _ended_by_the_new_owner(setup: JobSetup) -> Job:
+    job = await _rescued(setup)
+    await setup.finish(await setup.claim_one())
     return job
 
 
-async def _already_finished(desk: Desk) -> Job:
-    job = await desk.claimed("sync", key="k")
-    await desk.finish(job)
+async def _already_finished(setup: JobSetup) -> Job:
+    job = await setup.claimed("sync", key="k")
+    await setup.finish(job)
     return job
 
 
-async def _released(desk: Desk) -> Job:
+async def _released(setup: JobSetup) -> Job:
     """Released, and claimed again under another lease: the attempts are equal, only the token differs."""
-    job = await desk.claimed("sync", key="k")
-    await desk.release(job)
-    await desk.claim_one(await desk.open_lease())
+    job = await setup.claimed("sync", key="k")
+    await setup.release(job)
+    await setup.claim_one(await setup.open_lease())
     return job
 
 
@@ -99,53 +99,53 @@ STALE = [
 
 @pytest.mark.parametrize("become_stale", STALE, ids=lambda each: each.__name__.strip("_"))
 async def test_a_stale_owner_is_refused_and_changes_nothing(
-    desk: Desk, become_stale: Callable[[Desk], Awaitable[Job]]
+    setup: JobSetup, become_stale: Callable[[JobSetup], Awaitable[Job]]
 ) -> None:
-    job = await become_stale(desk)
-    before = await dump(desk.database)
+    job = await become_stale(setup)
+    before = await dump(setup.database)
     for name, act in ACTS.items():
-        assert not await act(desk, job), name
-        assert await dump(desk.database) == before, name
+        assert not await act(setup, job), name
+        assert await dump(setup.database) == before, name
     for name, act in RAISING.items():
         with pytest.raises(LeaseLost, match="taken over by another worker"):
-            await act(desk, job)
-        assert await dump(desk.database) == before, name
+            await act(setup, job)
+        assert await dump(setup.database) == before, name
 
 
 @pytest.mark.parametrize("name", [*ACTS, *RAISING])
-async def test_the_owner_is_not_refused(desk: Desk, name: str) -> None:
+async def test_the_owner_is_not_refused(setup: JobSetup, name: str) -> None:
     """What the fence refuses to others it grants to the owner: without this, the test above could pass for nothing."""
-    job = await desk.claimed()
-    before = await dump(desk.database)
-    answer = await (ACTS | RAISING)[name](desk, job)
+    job = await setup.claimed()
+    before = await dump(setup.database)
+    answer = await (ACTS | RAISING)[name](setup, job)
     assert answer or name in RAISING
-    assert (await dump(desk.database) != before) == (name != "finish_step")
+    assert (await dump(setup.database) != before) == (name != "finish_step")
 
 
-async def test_of_many_finishes_only_those_that_are_ours_happen(desk: Desk) -> None:
-    await desk.accept(*(desk.new() for _ in range(3)))
-    first, second, third = await desk.claim()
-    done = await desk.finish(first, second._replace(token=new_id()), third)
+async def test_of_many_finishes_only_those_that_are_ours_happen(setup: JobSetup) -> None:
+    await setup.accept(*(setup.new() for _ in range(3)))
+    first, second, third = await setup.claim()
+    done = await setup.finish(first, second._replace(token=new_id()), third)
     assert done == {first.seq, third.seq}
-    assert [await desk.state(job.id) for job in (first, second, third)] == ["completed", "running", "completed"]
+    assert [await setup.state(job.id) for job in (first, second, third)] == ["completed", "running", "completed"]
 
 
-async def test_of_many_releases_only_those_that_are_ours_happen(desk: Desk) -> None:
-    await desk.accept(*(desk.new() for _ in range(3)))
-    first, second, third = await desk.claim()
-    assert await desk.release(first._replace(attempts=9), second, third._replace(token=new_id())) == 1
-    assert [await desk.state(job.id) for job in (first, second, third)] == ["running", "queued", "running"]
+async def test_of_many_releases_only_those_that_are_ours_happen(setup: JobSetup) -> None:
+    await setup.accept(*(setup.new() for _ in range(3)))
+    first, second, third = await setup.claim()
+    assert await setup.release(first._replace(attempts=9), second, third._replace(token=new_id())) == 1
+    assert [await setup.state(job.id) for job in (first, second, third)] == ["running", "queued", "running"]
 
 
-async def test_the_same_finish_twice_in_one_call_counts_once(desk: Desk) -> None:
-    job = await desk.claimed()
-    assert await desk.finish(job, job) == {job.seq}
-    assert await desk.counts() == {"completed": 1}
+async def test_the_same_finish_twice_in_one_call_counts_once(setup: JobSetup) -> None:
+    job = await setup.claimed()
+    assert await setup.finish(job, job) == {job.seq}
+    assert await setup.counts() == {"completed": 1}
 
 
-async def test_a_wake_up_does_not_touch_a_running_job_whose_time_was_in_the_past(desk: Desk) -> None:
-    job = await desk.claimed(not_before=desk.clock() - timedelta(seconds=5))
-    before = await dump(desk.database)
-    assert await desk.wake_due() == 0
-    assert await dump(desk.database) == before
-    assert await desk.finish(job)
+async def test_a_wake_up_does_not_touch_a_running_job_whose_time_was_in_the_past(setup: JobSetup) -> None:
+    job = await setup.claimed(not_before=setup.clock() - timedelta(seconds=5))
+    before = await dump(setup.database)
+    assert await setup.wake_due() == 0
+    assert await dump(setup.database) == before
+    assert await setup.finish(job)

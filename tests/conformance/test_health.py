@@ -5,33 +5,33 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
-from conformance.desk import Desk
 from postroom.core.errors import UnsafeDurability
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.health import facts, refuse_unsafe
 from support.postgres import PostgresServer
+from support.store.job_setup import JobSetup
 
 
-async def test_sqlite_writes_ahead_and_waits_for_the_disk(sqlite_desk: Desk) -> None:
-    found = await facts(sqlite_desk.database)
+async def test_sqlite_writes_ahead_and_waits_for_the_disk(sqlite_setup: JobSetup) -> None:
+    found = await facts(sqlite_setup.database)
     assert (found["journal_mode"], found["synchronous"], found["quick_check"]) == ("wal", "full", "ok")
 
 
-async def test_postgres_says_what_durability_rests_on(postgres_desk: Desk) -> None:
-    found = await facts(postgres_desk.database)
+async def test_postgres_says_what_durability_rests_on(postgres_setup: JobSetup) -> None:
+    found = await facts(postgres_setup.database)
     assert [found[name] for name in ("fsync", "synchronous_commit", "full_page_writes")] == ["on", "on", "on"]
     assert isinstance(found["server_version"], int)
     assert found["server_version"] >= 180000
 
 
-async def test_both_tell_their_time(desk: Desk) -> None:
-    now = (await facts(desk.database))["now"]
+async def test_both_tell_their_time(setup: JobSetup) -> None:
+    now = (await facts(setup.database))["now"]
     assert isinstance(now, datetime)
     assert abs(now - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-async def test_a_safe_database_is_not_refused(desk: Desk) -> None:
-    await refuse_unsafe(desk.database, allow=False)
+async def test_a_safe_database_is_not_refused(setup: JobSetup) -> None:
+    await refuse_unsafe(setup.database, allow=False)
 
 
 async def test_a_server_that_may_lose_what_it_acknowledged_is_refused_unless_the_user_says_so(

@@ -6,85 +6,90 @@ from uuid import UUID
 
 import pytest
 
-from conformance.dump import dump
-from conformance.inbox_desk import InboxDesk, check_books, event, kind, mail, metadata
-from conftest import ManualClock
 from postroom.core.errors import BadInput
 from postroom.core.queue.queues import EMAIL, Queues
 from postroom.core.tally import Gauges
+from postroom.manage.queues import peek, queue_stats
 from postroom.store import history, inbox
 from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database
 from postroom.switchboard.keeper import Keeper
+from support.clocks import ManualClock
+from support.store.dump import dump
+from support.store.inbox_setup import InboxSetup, check_books, event, kind, mail, metadata
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-async def desk(database: Database, clock: ManualClock) -> AsyncIterator[InboxDesk]:
-    desk = InboxDesk(database, clock)
-    await desk.open_account()
-    yield desk
-    await desk.close()
+async def setup(database: Database, clock: ManualClock) -> AsyncIterator[InboxSetup]:
+    setup = InboxSetup(database, clock)
+    await setup.open_account()
+    yield setup
+    await setup.close()
 
 
 def of_kind(number: int, name: str) -> dict[str, object]:
     return event(number, event={"external_event_id": f"event-{number}", **kind(name)})
 
 
-async def accepted(desk: InboxDesk, count: int, first: int = 0) -> list[UUID]:
-    return [each.request_id for each in await desk.ingest(*(event(first + n) for n in range(count)))]
+async def accepted(setup: InboxSetup, count: int, first: int = 0) -> list[UUID]:
+    return [each.request_id for each in await setup.ingest(*(event(first + n) for n in range(count)))]
 
 
-async def replayed(desk: InboxDesk, queue: str = "gateway", since: datetime = LONG_AGO, **asked: object) -> list[UUID]:
-    desk.clock.forward(1)
-    return await desk.buffer.replay(queue, since=since, actor="cli", role="admin", **asked)  # type: ignore[arg-type]
+async def replayed(
+    setup: InboxSetup, queue: str = "gateway", since: datetime = LONG_AGO, **asked: object
+) -> list[UUID]:
+    setup.clock.forward(1)
+    return await setup.replay(queue, since=since, **asked)
 
 
 # Looking.
 
 
-async def test_a_peek_shows_the_first_that_wait_and_takes_nothing(desk: InboxDesk) -> None:
-    ids = await accepted(desk, 3)
-    (urgent,) = await desk.ingest(of_kind(9, "deploy.failed"))
-    await desk.next()
-    before = await dump(desk.database)
-    found = await desk.buffer.peek("gateway", 2)
+async def test_a_peek_shows_the_first_that_wait_and_takes_nothing(setup: InboxSetup) -> None:
+    ids = await accepted(setup, 3)
+    (urgent,) = await setup.ingest(of_kind(9, "deploy.failed"))
+    await setup.next()
+    before = await dump(setup.database)
+    found = await peek(setup.database, setup.queues, "gateway", 2)
     assert [each.message_id for each in found] == ids[:2]
     assert (found[0].tier, found[0].state, found[0].attempts, found[0].channel) == ("P2", "waiting", 0, "webhook")
-    assert (found[0].accepted_at, found[0].envelope["sender"]) == (desk.clock(), {"identity": "builder"})
-    assert await dump(desk.database) == before
-    assert urgent.request_id not in [each.message_id for each in await desk.buffer.peek("gateway", 10)]
+    assert (found[0].accepted_at, found[0].envelope["sender"]) == (setup.clock(), {"identity": "builder"})
+    assert await dump(setup.database) == before
+    assert urgent.request_id not in [
+        each.message_id for each in await peek(setup.database, setup.queues, "gateway", 10)
+    ]
 
 
-async def test_a_peek_shows_no_more_than_it_was_asked_for_whatever_the_tiers(desk: InboxDesk) -> None:
-    ids = await accepted(desk, 4)
-    urgent = [each.request_id for each in await desk.ingest(of_kind(8, "deploy.failed"), of_kind(9, "deploy.failed"))]
-    assert [each.message_id for each in await desk.buffer.peek("gateway", 3)] == [*urgent, ids[0]]
+async def test_a_peek_shows_no_more_than_it_was_asked_for_whatever_the_tiers(setup: InboxSetup) -> None:
+    ids = await accepted(setup, 4)
+    urgent = [each.request_id for each in await setup.ingest(of_kind(8, "deploy.failed"), of_kind(9, "deploy.failed"))]
+    assert [each.message_id for each in await peek(setup.database, setup.queues, "gateway", 3)] == [*urgent, ids[0]]
 
 
-async def test_a_peek_shows_higher_tiers_first_and_each_in_accepted_order(desk: InboxDesk) -> None:
-    await desk.batch(event(1), of_kind(2, "test.x"), event(3), of_kind(4, "deploy.failed"))
-    found = await desk.buffer.peek("gateway", 3)
+async def test_a_peek_shows_higher_tiers_first_and_each_in_accepted_order(setup: InboxSetup) -> None:
+    await setup.batch(event(1), of_kind(2, "test.x"), event(3), of_kind(4, "deploy.failed"))
+    found = await peek(setup.database, setup.queues, "gateway", 3)
     assert [each.envelope["event"]["external_event_id"] for each in found] == ["event-4", "event-1", "event-3"]
 
 
 @pytest.mark.parametrize(
     ("queue", "most", "field"), [("gatway", 1, "queue"), ("gateway", 0, "max"), ("gateway", 101, "max")]
 )
-async def test_a_peek_at_nothing_sensible_is_refused(desk: InboxDesk, queue: str, most: int, field: str) -> None:
+async def test_a_peek_at_nothing_sensible_is_refused(setup: InboxSetup, queue: str, most: int, field: str) -> None:
     with pytest.raises(BadInput) as refused:
-        await desk.buffer.peek(queue, most)
+        await peek(setup.database, setup.queues, queue, most)
     assert refused.value.field == field
 
 
-async def test_depths_and_stats_say_how_much_waits_since_when(desk: InboxDesk) -> None:
-    start = desk.clock()
-    await accepted(desk, 3)
-    desk.clock.forward(10)
-    await desk.ingest(mail(1), mail(2, "high_priority"))
-    await desk.next()
-    depths = {(each.queue, each.tier, each.state): each for each in await desk.database.run(history.depths())}
+async def test_depths_and_stats_say_how_much_waits_since_when(setup: InboxSetup) -> None:
+    start = setup.clock()
+    await accepted(setup, 3)
+    setup.clock.forward(10)
+    await setup.ingest(mail(1), mail(2, "high_priority"))
+    await setup.next()
+    depths = {(each.queue, each.tier, each.state): each for each in await setup.database.run(history.depths())}
     assert {place: each.count for place, each in depths.items()} == {
         ("gateway", "P2", "waiting"): 2,
         ("gateway", "P2", "leased"): 1,
@@ -92,7 +97,7 @@ async def test_depths_and_stats_say_how_much_waits_since_when(desk: InboxDesk) -
         ("email", "high_priority", "waiting"): 1,
     }
     assert depths["gateway", "P2", "waiting"].oldest == start
-    email, gateway = await desk.buffer.stats()
+    email, gateway = await queue_stats(setup.database, setup.queues)
     assert [each.tier for each in email.tiers] == ["high_priority", "interactive", "default", "history"]
     assert [(each.waiting, each.leased, each.streak, each.guard) for each in gateway.tiers] == [
         (0, 0, 0, 3),
@@ -103,51 +108,51 @@ async def test_depths_and_stats_say_how_much_waits_since_when(desk: InboxDesk) -
     assert [each.oldest_waiting_at for each in gateway.tiers] == [None, None, start, None]
 
 
-async def test_a_queue_that_the_settings_no_longer_name_is_still_seen(desk: InboxDesk) -> None:
-    await accepted(desk, 2)
-    await desk.next()
-    await desk.restart(Queues([EMAIL]))
-    email, gone = await desk.buffer.stats()
+async def test_a_queue_that_the_settings_no_longer_name_is_still_seen(setup: InboxSetup) -> None:
+    await accepted(setup, 2)
+    await setup.next()
+    await setup.restart(Queues([EMAIL]))
+    email, gone = await queue_stats(setup.database, setup.queues)
     assert (email.queue, gone.queue) == ("email", "gateway")
     assert [(each.tier, each.waiting, each.leased) for each in gone.tiers] == [("P2", 1, 1)]
 
 
-async def test_states_are_counted_by_tier(desk: InboxDesk) -> None:
-    await accepted(desk, 3)
-    await desk.ack(await desk.next(2))
-    assert await desk.database.run(history.count_states("gateway")) == {("P2", "done"): 2, ("P2", "waiting"): 1}
-    assert await desk.database.run(history.count_states("email")) == {}
+async def test_states_are_counted_by_tier(setup: InboxSetup) -> None:
+    await accepted(setup, 3)
+    await setup.ack(await setup.next(2))
+    assert await setup.database.run(history.count_states("gateway")) == {("P2", "done"): 2, ("P2", "waiting"): 1}
+    assert await setup.database.run(history.count_states("email")) == {}
 
 
 # Replaying.
 
 
-async def test_past_messages_are_queued_anew_in_their_order_and_name_their_originals(desk: InboxDesk) -> None:
-    ids = await accepted(desk, 3)
-    await desk.ack(await desk.next(3))
-    copies = await replayed(desk)
-    rows = await desk.look()
+async def test_past_messages_are_queued_anew_in_their_order_and_name_their_originals(setup: InboxSetup) -> None:
+    ids = await accepted(setup, 3)
+    await setup.ack(await setup.next(3))
+    copies = await replayed(setup)
+    rows = await setup.look()
     assert [(row.id, row.copy_of, row.state, row.tier) for row in rows[3:]] == [
         (copy, original, "waiting", "P2") for copy, original in zip(copies, ids, strict=True)
     ]
-    found = await desk.next(10)
+    found = await setup.next(10)
     assert [each.message_id for each in found] == copies
     assert [each.envelope["event"]["external_event_id"] for each in found] == [f"event-{n}" for n in range(3)]
-    assert [each.accepted_at for each in found] == [desk.clock()] * 3
+    assert [each.accepted_at for each in found] == [setup.clock()] * 3
     check_books(rows, accepted=6)
 
 
-async def test_a_replay_is_chosen_by_time_kind_and_id(desk: InboxDesk) -> None:
-    start = desk.clock()
+async def test_a_replay_is_chosen_by_time_kind_and_id(setup: InboxSetup) -> None:
+    start = setup.clock()
     for number in range(4):
-        await desk.ingest(of_kind(number, ("deploy.failed", "deploy.done")[number % 2]))
-        desk.clock.forward(10)
-    ids = [row.id for row in await desk.look()]
-    await desk.ack(await desk.next(10))
+        await setup.ingest(of_kind(number, ("deploy.failed", "deploy.done")[number % 2]))
+        setup.clock.forward(10)
+    ids = [row.id for row in await setup.look()]
+    await setup.ack(await setup.next(10))
 
     async def originals(**asked: object) -> list[UUID | None]:
-        copies = await replayed(desk, **asked)  # type: ignore[arg-type]
-        return [row.copy_of for row in await desk.look() if row.id in copies]
+        copies = await replayed(setup, **asked)  # type: ignore[arg-type]
+        return [row.copy_of for row in await setup.look() if row.id in copies]
 
     end = start + timedelta(seconds=40)
     assert await originals(since=start + timedelta(seconds=10), until=start + timedelta(seconds=30)) == ids[1:3]
@@ -155,64 +160,64 @@ async def test_a_replay_is_chosen_by_time_kind_and_id(desk: InboxDesk) -> None:
     assert await originals(since=start, until=end, ids=[ids[3], ids[1]]) == [ids[1], ids[3]]
     assert await originals(since=start, until=end, most=2) == ids[:2]
     assert await originals(since=start, until=end, kinds=["other"]) == []
-    assert await replayed(desk, "email") == []
+    assert await replayed(setup, "email") == []
     zone = timezone(timedelta(hours=5))
     assert await originals(since=start.astimezone(zone), until=end.astimezone(zone), most=1) == ids[:1]
 
 
-async def test_what_waits_or_is_held_is_not_past_and_a_duplicate_is_not_replayed(desk: InboxDesk) -> None:
+async def test_what_waits_or_is_held_is_not_past_and_a_duplicate_is_not_replayed(setup: InboxSetup) -> None:
     same = {"normalized_text": "yes"}
-    ids = await accepted(desk, 3)
-    first, _ = await desk.ingest(event(8, payload=same), event(9, payload=same))
-    found = await desk.next(4)
-    await desk.ack([found[0], found[3]])
-    copies = await replayed(desk)
-    rows = {row.id: row for row in await desk.look()}
+    ids = await accepted(setup, 3)
+    first, _ = await setup.ingest(event(8, payload=same), event(9, payload=same))
+    found = await setup.next(4)
+    await setup.ack([found[0], found[3]])
+    copies = await replayed(setup)
+    rows = {row.id: row for row in await setup.look()}
     assert [rows[copy].copy_of for copy in copies] == [ids[0], first.request_id]
 
 
-async def test_a_replay_again_brings_the_same_and_not_the_copies_too(desk: InboxDesk) -> None:
-    await accepted(desk, 3)
+async def test_a_replay_again_brings_the_same_and_not_the_copies_too(setup: InboxSetup) -> None:
+    await accepted(setup, 3)
     for _ in range(3):
-        await desk.ack(await desk.next(10))
-        assert len(await replayed(desk)) == 3
-    assert len(await desk.look()) == 12
+        await setup.ack(await setup.next(10))
+        assert len(await replayed(setup)) == 3
+    assert len(await setup.look()) == 12
 
 
-async def test_a_replay_of_what_was_upgraded_brings_the_full_copy(desk: InboxDesk) -> None:
-    await desk.ingest(metadata(event(1)), event(1))
-    await desk.ack(await desk.next(10))
-    await replayed(desk)
-    assert {"number": "1"} in [each.envelope["payload"]["raw"] for each in await desk.next(10)]
+async def test_a_replay_of_what_was_upgraded_brings_the_full_copy(setup: InboxSetup) -> None:
+    await setup.ingest(metadata(event(1)), event(1))
+    await setup.ack(await setup.next(10))
+    await replayed(setup)
+    assert {"number": "1"} in [each.envelope["payload"]["raw"] for each in await setup.next(10)]
 
 
-async def test_a_replay_of_summarised_events_brings_the_events_and_not_the_summary(desk: InboxDesk) -> None:
-    await desk.ingest(*(of_kind(n, "test.x") for n in range(3)))
-    await desk.ack(await desk.next(10))
-    copies = await replayed(desk)
+async def test_a_replay_of_summarised_events_brings_the_events_and_not_the_summary(setup: InboxSetup) -> None:
+    await setup.ingest(*(of_kind(n, "test.x") for n in range(3)))
+    await setup.ack(await setup.next(10))
+    copies = await replayed(setup)
     assert len(copies) == 3
-    (again,) = await desk.next(10)
+    (again,) = await setup.next(10)
     assert list(again.members) == copies
-    check_books(await desk.look(), accepted=6)
+    check_books(await setup.look(), accepted=6)
 
 
-async def test_a_replay_says_who_asked_for_it_and_one_of_nothing_says_nothing(desk: InboxDesk) -> None:
-    await accepted(desk, 2)
-    await desk.ack(await desk.next(2))
-    await replayed(desk, kinds=["none.such"])
-    assert await desk.database.run(list_audit(10)) == []
-    await replayed(desk)
-    (entry,) = await desk.database.run(list_audit(10))
+async def test_a_replay_says_who_asked_for_it_and_one_of_nothing_says_nothing(setup: InboxSetup) -> None:
+    await accepted(setup, 2)
+    await setup.ack(await setup.next(2))
+    await replayed(setup, kinds=["none.such"])
+    assert await setup.database.run(list_audit(10)) == []
+    await replayed(setup)
+    (entry,) = await setup.database.run(list_audit(10))
     assert (entry.actor, entry.role, entry.action, entry.object_id) == ("cli", "admin", "queue.replay", "gateway")
     assert entry.after is not None
     assert entry.after["count"] == 2
 
 
-async def test_a_replayed_message_is_no_duplicate_and_its_event_stays_known_by_the_first_id(desk: InboxDesk) -> None:
-    (first,) = await accepted(desk, 1)
-    await desk.ack(await desk.next())
-    await replayed(desk)
-    (again,) = await desk.ingest(event(0))
+async def test_a_replayed_message_is_no_duplicate_and_its_event_stays_known_by_the_first_id(setup: InboxSetup) -> None:
+    (first,) = await accepted(setup, 1)
+    await setup.ack(await setup.next())
+    await replayed(setup)
+    (again,) = await setup.ingest(event(0))
     assert (again.request_id, again.duplicate) == (first, True)
 
 
@@ -230,77 +235,77 @@ async def test_a_replayed_message_is_no_duplicate_and_its_event_stays_known_by_t
     ids=str,
 )
 async def test_a_replay_that_makes_no_sense_is_refused_by_name(
-    desk: InboxDesk, asked: dict[str, object], field: str
+    setup: InboxSetup, asked: dict[str, object], field: str
 ) -> None:
-    await accepted(desk, 1)
+    await accepted(setup, 1)
     with pytest.raises(BadInput) as refused:
-        await replayed(desk, **asked)  # type: ignore[arg-type]
+        await replayed(setup, **asked)  # type: ignore[arg-type]
     assert refused.value.field == field
-    assert len(await desk.look()) == 1
+    assert len(await setup.look()) == 1
 
 
 # Forgetting.
 
 
-async def test_only_what_ended_long_ago_is_deleted(desk: InboxDesk) -> None:
-    ids = await accepted(desk, 4)
-    done, _, _ = await desk.next(3)
-    await desk.ack([done])
-    desk.clock.forward(100)
-    (late,) = await accepted(desk, 1, first=4)
-    await desk.ack([each for each in await desk.next(10) if each.message_id == late])
-    before = desk.clock()
-    desk.clock.forward(100)
-    assert await desk.database.run(inbox.prune_inbox("gateway", before, 10)) == 1
-    assert await desk.database.run(inbox.prune_inbox("email", desk.clock(), 10)) == 0
-    assert {row.id for row in await desk.look()} == {*ids[1:], late}
-    assert await desk.database.run(inbox.prune_inbox("gateway", desk.clock(), 10)) == 1
-    assert {row.id for row in await desk.look()} == set(ids[1:])
+async def test_only_what_ended_long_ago_is_deleted(setup: InboxSetup) -> None:
+    ids = await accepted(setup, 4)
+    done, _, _ = await setup.next(3)
+    await setup.ack([done])
+    setup.clock.forward(100)
+    (late,) = await accepted(setup, 1, first=4)
+    await setup.ack([each for each in await setup.next(10) if each.message_id == late])
+    before = setup.clock()
+    setup.clock.forward(100)
+    assert await setup.database.run(inbox.prune_inbox("gateway", before, 10)) == 1
+    assert await setup.database.run(inbox.prune_inbox("email", setup.clock(), 10)) == 0
+    assert {row.id for row in await setup.look()} == {*ids[1:], late}
+    assert await setup.database.run(inbox.prune_inbox("gateway", setup.clock(), 10)) == 1
+    assert {row.id for row in await setup.look()} == set(ids[1:])
 
 
-async def test_no_more_are_deleted_at_a_time_than_asked_and_the_oldest_first(desk: InboxDesk) -> None:
-    ids = await accepted(desk, 5)
-    await desk.ack(await desk.next(5))
-    desk.clock.forward(1)
-    assert await desk.database.run(inbox.prune_inbox("gateway", desk.clock(), 2)) == 2
-    assert {row.id for row in await desk.look()} == set(ids[2:])
+async def test_no_more_are_deleted_at_a_time_than_asked_and_the_oldest_first(setup: InboxSetup) -> None:
+    ids = await accepted(setup, 5)
+    await setup.ack(await setup.next(5))
+    setup.clock.forward(1)
+    assert await setup.database.run(inbox.prune_inbox("gateway", setup.clock(), 2)) == 2
+    assert {row.id for row in await setup.look()} == set(ids[2:])
 
 
-async def test_known_events_keys_and_texts_outlive_the_inbox(desk: InboxDesk) -> None:
-    await desk.ingest(event(1, control={"idempotency_key": "k"}), mail(1))
-    await desk.ack(await desk.next())
-    await desk.ack(await desk.next(1, "email"))
-    desk.clock.forward(7 * 86_400)
+async def test_known_events_keys_and_texts_outlive_the_inbox(setup: InboxSetup) -> None:
+    await setup.ingest(event(1, control={"idempotency_key": "k"}), mail(1))
+    await setup.ack(await setup.next())
+    await setup.ack(await setup.next(1, "email"))
+    setup.clock.forward(7 * 86_400)
     keeper = Keeper(
-        desk.database,
-        desk.queues,
-        desk.buffer,
+        setup.database,
+        setup.queues,
+        setup.buffer,
         Gauges(),
         keep=timedelta(days=1),
         keep_rollups=timedelta(days=1),
-        clock=desk.clock,
+        clock=setup.clock,
     )
     await keeper.prune()
     await keeper.forget_texts()
-    assert await desk.look() == []
-    tables = {name.removeprefix("postroom."): rows for name, rows in (await dump(desk.database)).items()}
+    assert await setup.look() == []
+    tables = {name.removeprefix("postroom."): rows for name, rows in (await dump(setup.database)).items()}
     assert (len(tables["inbox_events"]), len(tables["inbox_keys"])) == (2, 1)
     assert tables["rollups"] == tables["inbox_texts"] == []
-    again = await desk.ingest(event(1, control={"idempotency_key": "k"}), mail(1))
+    again = await setup.ingest(event(1, control={"idempotency_key": "k"}), mail(1))
     assert [(each.duplicate, each.known_by) for each in again] == [(True, "key"), (True, "event")]
-    assert await desk.look() == []
+    assert await setup.look() == []
 
 
 async def test_the_keeper_prunes_all_that_is_due_however_much_it_is(
-    desk: InboxDesk, monkeypatch: pytest.MonkeyPatch
+    setup: InboxSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postroom.switchboard.keeper.PRUNED_AT_ONCE", 2)
-    await accepted(desk, 7)
-    await desk.ack(await desk.next(6))
-    desk.clock.forward(86_400 + 1)
+    await accepted(setup, 7)
+    await setup.ack(await setup.next(6))
+    setup.clock.forward(86_400 + 1)
     keep = timedelta(days=1)
     keeper = Keeper(
-        desk.database, desk.queues, desk.buffer, Gauges(), keep=keep, keep_rollups=keep, clock=desk.clock
+        setup.database, setup.queues, setup.buffer, Gauges(), keep=keep, keep_rollups=keep, clock=setup.clock
     )  # fmt: skip
     await keeper.prune()
-    assert await desk.states() == ["waiting"]
+    assert await setup.states() == ["waiting"]

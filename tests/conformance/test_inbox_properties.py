@@ -19,11 +19,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from conformance.dump import clear
-from conformance.inbox_desk import InboxDesk, check_books, event, look, mail, refs, reopened
-from conformance.inbox_interpreter import MOVES, InboxInterpreter
-from conformance.inbox_model import Model
-from conftest import ManualClock, scale
 from postroom.core.queue.queues import Policy
 from postroom.store import inbox
 from postroom.store.acceptance import Accepted
@@ -31,6 +26,12 @@ from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.buffer import Buffer, Delivery
 from postroom.switchboard.intake import Intake
+from support.clocks import ManualClock
+from support.scale import scale
+from support.store.dump import clear
+from support.store.inbox_interpreter import MOVES, InboxInterpreter
+from support.store.inbox_model import Model
+from support.store.inbox_setup import InboxSetup, check_books, event, look, mail, refs, reopened
 
 CONSUMERS = 4
 
@@ -40,21 +41,21 @@ programs = st.lists(
 )
 
 
-class Ground:
+class SharedDatabase:
     """One database for all programs, emptied between them, and the loop that it lives on."""
 
-    def __init__(self, runner: asyncio.Runner, desk: InboxDesk) -> None:
+    def __init__(self, runner: asyncio.Runner, setup: InboxSetup) -> None:
         self.runner = runner
-        self.desk = desk
+        self.setup = setup
 
     def run(self, program: Program) -> None:
         self.runner.run(self._run(program))
 
     async def _run(self, program: Program) -> None:
-        self.desk.clock.now = ManualClock().now
-        await clear(self.desk.database)
-        await self.desk.open_account()
-        interpreter = InboxInterpreter(self.desk)
+        self.setup.clock.now = ManualClock().now
+        await clear(self.setup.database)
+        await self.setup.open_account()
+        interpreter = InboxInterpreter(self.setup)
         try:
             for move in program:
                 await interpreter.do(*move)
@@ -65,13 +66,13 @@ class Ground:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SharedDatabase]:
     url = request.getfixturevalue("lasting_postgres_url") if request.param == "postgres" else None
     with asyncio.Runner() as runner:
-        ground = Ground(runner, InboxDesk(runner.run(open_database(tmp_path, url)), ManualClock()))
-        yield ground
-        runner.run(clear(ground.desk.database))
-        runner.run(ground.desk.database.close())
+        shared = SharedDatabase(runner, InboxSetup(runner.run(open_database(tmp_path, url)), ManualClock()))
+        yield shared
+        runner.run(clear(shared.setup.database))
+        runner.run(shared.setup.database.close())
 
 
 @settings(
@@ -80,8 +81,8 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(programs)
-def test_random_interleavings_keep_the_promises_of_the_inbox(ground: Ground, program: Program) -> None:
-    ground.run(program)
+def test_random_interleavings_keep_the_promises_of_the_inbox(shared: SharedDatabase, program: Program) -> None:
+    shared.run(program)
 
 
 # Several consumers at once.
@@ -109,10 +110,10 @@ class Journal:
 class Crowd:
     """Four consumers of one queue, each with a database of its own, and the model that follows them."""
 
-    def __init__(self, desk: InboxDesk, queue: str, journal: Journal, random: Random) -> None:
-        self.desk = desk
-        self.policy = desk.queues[queue]
-        self.model = Model(desk.queues)
+    def __init__(self, setup: InboxSetup, queue: str, journal: Journal, random: Random) -> None:
+        self.setup = setup
+        self.policy = setup.queues[queue]
+        self.model = Model(setup.queues)
         self._journal = journal
         self._random = random
         self._seen = 0
@@ -123,9 +124,9 @@ class Crowd:
     async def arrive(self, many: int) -> None:
         """Several hand in at once; the order in which they were accepted is the one of the table."""
         given = [self._new() for _ in range(many)]
-        await asyncio.gather(*(self.desk.batch(*given[n::3]) for n in range(3)))
-        for row in (await self.desk.look())[len(self.model.messages) :]:
-            self.model.add(self.policy, row.tier, self.desk.clock()).id = row.id
+        await asyncio.gather(*(self.setup.batch(*given[n::3]) for n in range(3)))
+        for row in (await self.setup.look())[len(self.model.messages) :]:
+            self.model.add(self.policy, row.tier, self.setup.clock()).id = row.id
 
     def _new(self) -> dict[str, Any]:
         self._number += 1
@@ -135,8 +136,8 @@ class Crowd:
         return event(self._number, event={"external_event_id": f"e{self._number}", "kind": kind})
 
     async def consume(self) -> None:
-        databases = [reopened(self.desk.database) for _ in range(CONSUMERS)]
-        buffers = [Buffer(each, self.desk.queues, self.desk.clock) for each in databases]
+        databases = [reopened(self.setup.database) for _ in range(CONSUMERS)]
+        buffers = [Buffer(each, self.setup.queues, self.setup.clock) for each in databases]
         await asyncio.gather(*(self._one(each, Random(self._random.random())) for each in buffers))
         for each in databases:
             await each.close()
@@ -153,7 +154,7 @@ class Crowd:
 
     def follow(self) -> None:
         """What was leased is what single picks, one after another, would have taken."""
-        now = self.desk.clock()
+        now = self.setup.clock()
         for turn, most, (leased, _) in self._journal.since(self._seen):
             self._seen = turn + 1
             taken = self.model.lease(self.policy, most, leased[0].token if leased else None, now)
@@ -171,17 +172,17 @@ class Crowd:
         by_id = {each.id: each for each in self.model.messages}
         returned = [each for each in self._held[:60] if self._random.random() < 0.5]
         if returned:
-            lost = await self.desk.buffer.nack(refs(returned), "no")
+            lost = await self.setup.buffer.nack(refs(returned), "no")
             held = [each for each, outcome in zip(returned, lost, strict=True) if outcome is None]
             self.model.give_back([by_id[each.message_id] for each in held])
         self._held = [each for each in self._held if each not in returned]
-        now = self.desk.clock.forward(self._random.choice((1, 20, 100, 400)))
-        await self.desk.buffer.sweep()
+        now = self.setup.clock.forward(self._random.choice((1, 20, 100, 400)))
+        await self.setup.buffer.sweep()
         self.model.return_expired(now)
         self.model.sweep(self.policy, now)
 
     async def check(self) -> None:
-        rows = await self.desk.look()
+        rows = await self.setup.look()
         check_books(rows, accepted=self._number)
         assert [(row.id, row.state, row.attempts) for row in rows] == [
             (each.id, each.state, each.attempts) for each in self.model.messages
@@ -194,18 +195,18 @@ async def test_four_consumers_and_restarts_take_in_the_order_of_single_picks(
 ) -> None:
     seed = 11
     print(f"seed {seed}")
-    desk = InboxDesk(database, clock)
-    await desk.open_account()
-    crowd = Crowd(desk, queue, Journal(monkeypatch), Random(seed))
+    setup = InboxSetup(database, clock)
+    await setup.open_account()
+    crowd = Crowd(setup, queue, Journal(monkeypatch), Random(seed))
     for _ in range(scale(5, 40)):
         await crowd.arrive(60)
         await crowd.consume()
         crowd.follow()
         await crowd.pass_time()
-        await desk.restart()
+        await setup.restart()
         await crowd.check()
     assert {each.state for each in crowd.model.messages} >= {"waiting", "done"}
-    await desk.close()
+    await setup.close()
 
 
 async def test_nothing_vanishes_while_producers_consumers_and_sweepers_all_work_at_once(

@@ -4,8 +4,6 @@ import asyncio
 
 import pytest
 
-from conformance.fault_cases_registry import signed
-from conftest import ManualClock
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.ingestion import BULK_PACK, IngestionRule, parse_rule
 from postroom.store import ingestion_rules
@@ -18,6 +16,8 @@ from postroom.store.ingestion_rules import (
     restore_pack_rule,
     version_of,
 )
+from support.clocks import ManualClock
+from support.store.fault_cases_registry import signed
 
 RULES = [
     parse_rule({"number": 5, "name": "one", "kind": "sender_domain", "value": "Shop.Example", "tier": "skip"}),

@@ -4,81 +4,81 @@ import json
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_accounts import connected
-from conformance.fault_cases_registry import signed
 from postroom.core.errors import StoreError
 from postroom.core.jobs.job import JobView
 from postroom.store import accounts, jobs, mailbox_jobs
 from postroom.store.engine.ids import new_id
 from postroom.store.mailbox_jobs import ask_for_messages
+from support.store.fault_cases_accounts import connected
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup
 
 
-async def listed(desk: Desk, type: str) -> list[JobView]:
-    return await desk.database.run(jobs.list_jobs(type=type))
+async def listed(setup: JobSetup, type: str) -> list[JobView]:
+    return await setup.database.run(jobs.list_jobs(type=type))
 
 
-async def test_an_account_that_is_connected_is_looked_at(desk: Desk) -> None:
-    account = await connected(desk)
-    (job,) = await listed(desk, "history.sync.gmail")
+async def test_an_account_that_is_connected_is_looked_at(setup: JobSetup) -> None:
+    account = await connected(setup)
+    (job,) = await listed(setup, "history.sync.gmail")
     assert (job.state, json.loads(job.payload_json)) == ("queued", {"account_id": str(account.id)})
 
 
-async def test_one_that_is_resumed_is_looked_at_once_more_and_one_look_at_a_time_is_enough(desk: Desk) -> None:
-    account = await connected(desk)
-    await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
-    await desk.database.run(accounts.resume_account(account.id, signed(), desk.clock()))
-    assert len(await listed(desk, "history.sync.gmail")) == 1
-    (job,) = await desk.claim()
-    await desk.database.run(jobs.finish([job.claim], [job.seq], desk.clock()))
-    await desk.database.run(accounts.pause_account(account.id, signed(), desk.clock()))
-    assert len(await listed(desk, "history.sync.gmail")) == 1
-    await desk.database.run(accounts.resume_account(account.id, signed(), desk.clock()))
-    assert [each.state for each in await listed(desk, "history.sync.gmail")] == ["queued", "completed"]
+async def test_one_that_is_resumed_is_looked_at_once_more_and_one_look_at_a_time_is_enough(setup: JobSetup) -> None:
+    account = await connected(setup)
+    await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
+    await setup.database.run(accounts.resume_account(account.id, signed(), setup.clock()))
+    assert len(await listed(setup, "history.sync.gmail")) == 1
+    (job,) = await setup.claim()
+    await setup.database.run(jobs.finish([job.claim], [job.seq], setup.clock()))
+    await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
+    assert len(await listed(setup, "history.sync.gmail")) == 1
+    await setup.database.run(accounts.resume_account(account.id, signed(), setup.clock()))
+    assert [each.state for each in await listed(setup, "history.sync.gmail")] == ["queued", "completed"]
 
 
-async def test_a_message_is_asked_for_once_while_its_job_is_live(desk: Desk) -> None:
+async def test_a_message_is_asked_for_once_while_its_job_is_live(setup: JobSetup) -> None:
     account_id = new_id()
-    (first,) = await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
+    (first,) = await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))
     assert not first.duplicate
-    await desk.claim()
-    (running,) = await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
+    await setup.claim()
+    (running,) = await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))
     assert running == (first.id, True)
-    (job,) = await listed(desk, "ingest.gmail")
+    (job,) = await listed(setup, "ingest.gmail")
     assert job.idempotency_key == f"ingest.gmail:{account_id}:18c0"
     assert json.loads(job.payload_json) == {"account_id": str(account_id), "message_id": "18c0"}
 
 
-async def test_many_messages_are_few_jobs_and_the_same_ones_are_asked_for_once(desk: Desk) -> None:
+async def test_many_messages_are_few_jobs_and_the_same_ones_are_asked_for_once(setup: JobSetup) -> None:
     account_id, ids = new_id(), [f"18c{number}" for number in range(201)]
-    first = await desk.database.run(ask_for_messages(account_id, ids, desk.clock()))
+    first = await setup.database.run(ask_for_messages(account_id, ids, setup.clock()))
     assert [first.index(each) for each in first] == [0] * 100 + [100] * 100 + [200]
-    found = {each.id: json.loads(each.payload_json) for each in await listed(desk, "ingest.gmail")}
+    found = {each.id: json.loads(each.payload_json) for each in await listed(setup, "ingest.gmail")}
     assert found[first[0].id]["message_ids"] == ids[:100]
     assert found[first[100].id]["message_ids"] == ids[100:200]
     assert found[first[200].id]["message_id"] == ids[200]
-    again = await desk.database.run(ask_for_messages(account_id, ids, desk.clock()))
+    again = await setup.database.run(ask_for_messages(account_id, ids, setup.clock()))
     assert [(each.id, each.duplicate) for each in again] == [(each.id, True) for each in first]
-    assert len(await listed(desk, "ingest.gmail")) == 3
+    assert len(await listed(setup, "ingest.gmail")) == 3
 
 
-async def test_a_message_whose_job_has_ended_is_asked_for_under_the_next_generation(desk: Desk) -> None:
+async def test_a_message_whose_job_has_ended_is_asked_for_under_the_next_generation(setup: JobSetup) -> None:
     account_id = new_id()
     for generation in range(1, 4):
-        ((id, duplicate),) = await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
-        shown = await desk.database.run(jobs.show_job(id))
+        ((id, duplicate),) = await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))
+        shown = await setup.database.run(jobs.show_job(id))
         assert shown is not None
         suffix = "" if generation == 1 else f":{generation}"
         assert (duplicate, shown.idempotency_key) == (False, f"ingest.gmail:{account_id}:18c0{suffix}")
-        (job,) = await desk.claim()
-        await desk.database.run(jobs.fail(job, "gone", desk.clock()))
+        (job,) = await setup.claim()
+        await setup.database.run(jobs.fail(job, "gone", setup.clock()))
 
 
-async def test_a_message_cannot_be_asked_for_without_end(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_cannot_be_asked_for_without_end(setup: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mailbox_jobs, "MOST_GENERATIONS", 1)
     account_id = new_id()
-    await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
-    (job,) = await desk.claim()
-    await desk.database.run(jobs.fail(job, "gone", desk.clock()))
+    await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))
+    (job,) = await setup.claim()
+    await setup.database.run(jobs.fail(job, "gone", setup.clock()))
     with pytest.raises(StoreError, match="postroom jobs list"):
-        await desk.database.run(ask_for_messages(account_id, ["18c0"], desk.clock()))
+        await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 
-from conformance.dump import dump
 from postroom.core.errors import Conflict, SchemaMismatch, StoreError, TookTooLong
 from postroom.store import jobs as store
 from postroom.store.approvals import list_waiting
@@ -22,6 +21,7 @@ from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.simulation import BEGINNING, Needed, Wanted, past_after
 from postroom.switchboard.intake import Intake
 from support.faults import FailingAt, InjectedFault
+from support.store.dump import dump
 
 Open = Callable[[], Database]
 MORE = Migration(9000, "more", "CREATE TABLE more_things (n integer); CREATE TABLE even_more (n integer)")
@@ -210,12 +210,12 @@ async def test_messages_that_are_here_already_keep_the_labels_they_had_before_ou
     await database.run(laying(*texts))
     await migrate(database)
     found = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9, 9))
-    labels = {each.message.provider_message_id: each.message.subject.labels for each in found}
+    labels = {each.message.provider_message_id: each.message.facts.labels for each in found}
     assert labels == {"untouched": {"UNREAD"}, "archived": {"INBOX"}}
     read = [Change(name, frozenset(), frozenset({"UNREAD"})) for name in ids]
     await database.run(apply_changes("me", read, datetime(2026, 11, 16, tzinfo=UTC)))
     again = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9, 9))
-    assert {each.message.provider_message_id: each.message.subject.labels for each in again} == labels
+    assert {each.message.provider_message_id: each.message.facts.labels for each in again} == labels
 
 
 @both

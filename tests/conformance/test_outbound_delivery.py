@@ -7,33 +7,16 @@ from uuid import UUID
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_registry import signed
-from conformance.test_outbound_properties import PACE, Killed, Mortal, PostOffice, Run
-from postroom.gmail.errors import ServerError, Unreachable
+from postroom.gmail.errors import Unreachable
 from postroom.outbound.carrier import DraftKept
-from postroom.store import accounts, actions, outbound, outbound_answers, pauses
+from postroom.store import accounts, outbound, outbound_answers, pauses
 from postroom.store.engine.database import Database, Script, Transaction, sql, transaction
 from postroom.store.engine.ids import new_id
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup
+from support.store.sending import PACE, Killed, Mortal, PostOffice, Run, shown, started
 
 T = TypeVar("T")
-
-
-class Busy(PostOffice):
-    """Nothing is sent; drafts can be made when it `is_open`."""
-
-    def __init__(self, run: Run, is_open: bool) -> None:
-        super().__init__(run.rng)
-        self.trouble = 0
-        self.is_open = is_open
-
-    async def create_draft(self, mail: bytes, thread_id: str | None) -> DraftKept:
-        if not self.is_open:
-            raise ServerError("drafts.create", 503)
-        return await super().create_draft(mail, thread_id)
-
-    async def send_draft(self, draft_id: str) -> str | None:
-        raise ServerError("drafts.send", 503)
 
 
 class Broken(PostOffice):
@@ -43,29 +26,15 @@ class Broken(PostOffice):
         raise ZeroDivisionError("secret text of a mail")
 
 
-async def started(desk: Desk, is_open: bool = True) -> Run:
-    """A mail that was tried once."""
-    run = Run(desk, seed=1)
-    run.post = Busy(run, is_open)
-    run.database = Mortal(desk.database, run.rng, run.post)
-    await run.admit(1)
-    await run.round()
-    return run
-
-
-async def shown(desk: Desk) -> tuple[outbound.DeliveryView, actions.ActionView]:
-    (delivery,) = await desk.database.run(outbound.list_deliveries(9))
-    (action,) = await desk.database.run(actions.list_actions(9))
-    return delivery, action
-
-
 @pytest.mark.parametrize("is_open", [True, False])
-async def test_what_cannot_be_sent_in_five_days_expires_and_leaves_no_draft(sqlite_desk: Desk, is_open: bool) -> None:
-    run = await started(sqlite_desk, is_open=is_open)
-    assert (await shown(sqlite_desk))[0].state == "deferred"
-    sqlite_desk.clock.forward(PACE.give_up.total_seconds())
+async def test_what_cannot_be_sent_in_five_days_expires_and_leaves_no_draft(
+    sqlite_setup: JobSetup, is_open: bool
+) -> None:
+    run = await started(sqlite_setup, is_open=is_open)
+    assert (await shown(sqlite_setup))[0].state == "deferred"
+    sqlite_setup.clock.forward(PACE.give_up.total_seconds())
     await run.round()
-    delivery, action = await shown(sqlite_desk)
+    delivery, action = await shown(sqlite_setup)
     assert (delivery.state, action.state) == ("expired", "failed")
     assert "5 days" in (action.error or "")
     assert run.post.drafts == {}
@@ -73,40 +42,40 @@ async def test_what_cannot_be_sent_in_five_days_expires_and_leaves_no_draft(sqli
 
 @pytest.mark.parametrize(("is_open", "state"), [(False, "canceled"), (True, "unknown")])
 async def test_mail_of_a_removed_account_is_canceled_unless_it_may_have_been_sent(
-    sqlite_desk: Desk, is_open: bool, state: str
+    sqlite_setup: JobSetup, is_open: bool, state: str
 ) -> None:
-    run = await started(sqlite_desk, is_open=is_open)
-    (delivery, _) = await shown(sqlite_desk)
-    await sqlite_desk.database.run(accounts.remove_account(delivery.account_id, signed(), sqlite_desk.clock()))
+    run = await started(sqlite_setup, is_open=is_open)
+    (delivery, _) = await shown(sqlite_setup)
+    await sqlite_setup.database.run(accounts.remove_account(delivery.account_id, signed(), sqlite_setup.clock()))
     while await run.round():
         pass
-    assert (await shown(sqlite_desk))[0].state == state
+    assert (await shown(sqlite_setup))[0].state == state
 
 
-async def test_an_action_that_was_ended_meanwhile_is_not_sent(sqlite_desk: Desk) -> None:
-    run = await started(sqlite_desk)
-    delivery, _ = await shown(sqlite_desk)
+async def test_an_action_that_was_ended_meanwhile_is_not_sent(sqlite_setup: JobSetup) -> None:
+    run = await started(sqlite_setup)
+    delivery, _ = await shown(sqlite_setup)
 
     @transaction
     def end_action() -> Script[None]:
-        yield sql("cancel_action", delivery.action_id, "by hand", sqlite_desk.clock())
+        yield sql("cancel_action", delivery.action_id, "by hand", sqlite_setup.clock())
 
-    await sqlite_desk.database.run(end_action())
+    await sqlite_setup.database.run(end_action())
     while await run.round():
         pass
-    delivery, action = await shown(sqlite_desk)
+    delivery, action = await shown(sqlite_setup)
     assert (delivery.state, action.state, action.error) == ("canceled", "canceled", "by hand")
     assert (run.post.left.total(), run.post.drafts) == (0, {})
 
 
-async def test_a_fault_of_our_own_puts_mail_off_and_tells_nothing_of_it(sqlite_desk: Desk) -> None:
-    run = Run(sqlite_desk, seed=1)
+async def test_a_fault_of_our_own_puts_mail_off_and_tells_nothing_of_it(sqlite_setup: JobSetup) -> None:
+    run = Run(sqlite_setup, seed=1)
     run.post = Broken(run.rng)
     run.post.trouble = 0
-    run.database = Mortal(sqlite_desk.database, run.rng, run.post)
+    run.database = Mortal(sqlite_setup.database, run.rng, run.post)
     await run.admit(1)
     await run.round()
-    delivery, action = await shown(sqlite_desk)
+    delivery, action = await shown(sqlite_setup)
     assert delivery.state == "deferred"
     assert "ZeroDivisionError" in (action.error or "")
     assert "secret" not in f"{delivery.error}{action.error}"
@@ -127,29 +96,29 @@ class Watched(Mortal):
         return await super().run(transaction)
 
 
-async def calm(desk: Desk, post: Callable[[Run], PostOffice] | None = None) -> Run:
+async def calm(setup: JobSetup, post: Callable[[Run], PostOffice] | None = None) -> Run:
     """A mail that nobody has tried, where nothing fails by chance."""
-    run = Run(desk, seed=1)
+    run = Run(setup, seed=1)
     run.post = PostOffice(run.rng) if post is None else post(run)
     run.post.trouble = 0
-    run.database = Mortal(desk.database, run.rng, run.post)
+    run.database = Mortal(setup.database, run.rng, run.post)
     await run.admit(1)
     return run
 
 
-def stop(desk: Desk) -> Callable[[], Awaitable[object]]:
-    return lambda: desk.database.run(pauses.pause(pauses.ALL, "a look", signed(), desk.clock()))
+def stop(setup: JobSetup) -> Callable[[], Awaitable[object]]:
+    return lambda: setup.database.run(pauses.pause(pauses.ALL, "a look", signed(), setup.clock()))
 
 
-async def test_no_draft_is_made_once_everything_is_stopped(sqlite_desk: Desk) -> None:
-    run = await calm(sqlite_desk)
-    run.database = Watched(sqlite_desk.database, run.post, "load_mime", stop(sqlite_desk))
+async def test_no_draft_is_made_once_everything_is_stopped(sqlite_setup: JobSetup) -> None:
+    run = await calm(sqlite_setup)
+    run.database = Watched(sqlite_setup.database, run.post, "load_mime", stop(sqlite_setup))
     await run.round()
     assert run.post.drafts == {}
-    assert (await shown(sqlite_desk))[0].state == "queued"
-    await sqlite_desk.database.run(pauses.resume(pauses.ALL, signed(), sqlite_desk.clock()))
+    assert (await shown(sqlite_setup))[0].state == "queued"
+    await sqlite_setup.database.run(pauses.resume(pauses.ALL, signed(), sqlite_setup.clock()))
     await run.round()
-    assert (await shown(sqlite_desk))[0].state == "delivered"
+    assert (await shown(sqlite_setup))[0].state == "delivered"
 
 
 class Forgetful(PostOffice):
@@ -179,59 +148,59 @@ def forgetful(*lost: str) -> Callable[[Run], PostOffice]:
     return opened
 
 
-async def test_no_spare_draft_is_deleted_once_everything_is_stopped(sqlite_desk: Desk) -> None:
-    run = await calm(sqlite_desk, forgetful("create"))
+async def test_no_spare_draft_is_deleted_once_everything_is_stopped(sqlite_setup: JobSetup) -> None:
+    run = await calm(sqlite_setup, forgetful("create"))
     await run.round()
     (mark,) = run.post.drafts.values()
     run.post.drafts["spare"] = mark
 
     async def drafts_of(mark: UUID) -> list[DraftKept]:
-        await stop(sqlite_desk)()
+        await stop(sqlite_setup)()
         return await PostOffice.drafts_of(run.post, mark)
 
     run.post.drafts_of = drafts_of
-    sqlite_desk.clock.forward(90)
+    sqlite_setup.clock.forward(90)
     await run.round()
     assert len(run.post.drafts) == 2
-    assert (await shown(sqlite_desk))[0].state == "queued"
+    assert (await shown(sqlite_setup))[0].state == "queued"
 
 
-async def test_that_a_mail_was_sent_is_written_down_before_anything_is_tidied(sqlite_desk: Desk) -> None:
-    run = await calm(sqlite_desk, forgetful("send"))
+async def test_that_a_mail_was_sent_is_written_down_before_anything_is_tidied(sqlite_setup: JobSetup) -> None:
+    run = await calm(sqlite_setup, forgetful("send"))
     await run.round()
 
     async def drafts_of(mark: UUID) -> list[DraftKept]:
         raise Killed
 
     run.post.drafts_of = drafts_of
-    sqlite_desk.clock.forward(90)
+    sqlite_setup.clock.forward(90)
     await run.round()
-    assert (await shown(sqlite_desk))[0].state == "delivered"
+    assert (await shown(sqlite_setup))[0].state == "delivered"
 
 
-async def test_whoever_looks_for_long_keeps_the_lease(sqlite_desk: Desk) -> None:
-    run = await calm(sqlite_desk, forgetful("send"))
+async def test_whoever_looks_for_long_keeps_the_lease(sqlite_setup: JobSetup) -> None:
+    run = await calm(sqlite_setup, forgetful("send"))
     await run.round()
     taken: list[outbound.LeasedDelivery] = []
 
     async def find_sent(mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
-        now = sqlite_desk.clock.forward(PACE.lease.total_seconds() * 0.6)
-        taken.extend(await sqlite_desk.database.run(outbound.lease_deliveries(new_id(), 9, now, now + PACE.lease)))
+        now = sqlite_setup.clock.forward(PACE.lease.total_seconds() * 0.6)
+        taken.extend(await sqlite_setup.database.run(outbound.lease_deliveries(new_id(), 9, now, now + PACE.lease)))
         return None
 
     run.post.find_sent = find_sent
-    sqlite_desk.clock.forward(90)
+    sqlite_setup.clock.forward(90)
     await run.round()
     assert taken == []
-    assert (await shown(sqlite_desk))[0].state == "unknown"
+    assert (await shown(sqlite_setup))[0].state == "unknown"
 
 
 async def test_mail_that_was_not_sent_by_a_persons_word_is_looked_for_before_it_is_made_again(
-    sqlite_desk: Desk,
+    sqlite_setup: JobSetup,
 ) -> None:
     """He had looked into the wrong mailbox, or too early."""
-    run = await calm(sqlite_desk, forgetful("send"))
-    admitted_at, looked = sqlite_desk.clock(), list[datetime]()
+    run = await calm(sqlite_setup, forgetful("send"))
+    admitted_at, looked = sqlite_setup.clock(), list[datetime]()
 
     async def find_sent(mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
         looked.append(since)
@@ -240,15 +209,15 @@ async def test_mail_that_was_not_sent_by_a_persons_word_is_looked_for_before_it_
     run.post.find_sent = find_sent
     await run.round()
     run.post.in_sent, hidden = {}, run.post.in_sent
-    sqlite_desk.clock.forward(90)
+    sqlite_setup.clock.forward(90)
     await run.round()
-    (delivery, _) = await shown(sqlite_desk)
+    (delivery, _) = await shown(sqlite_setup)
     assert delivery.state == "unknown"
     run.post.in_sent = hidden
-    now = sqlite_desk.clock.forward(30 * 86_400)
-    await sqlite_desk.database.run(outbound_answers.resolve_delivery(delivery.id, "not_sent", signed(), now))
+    now = sqlite_setup.clock.forward(30 * 86_400)
+    await sqlite_setup.database.run(outbound_answers.resolve_delivery(delivery.id, "not_sent", signed(), now))
     await run.round()
-    delivery, action = await shown(sqlite_desk)
+    delivery, action = await shown(sqlite_setup)
     assert (delivery.state, action.state) == ("delivered", "completed")
     assert run.post.left[delivery.id] == 1
     assert looked[-1] <= admitted_at
@@ -256,18 +225,18 @@ async def test_mail_that_was_not_sent_by_a_persons_word_is_looked_for_before_it_
 
 @pytest.mark.parametrize(("lost", "state", "left"), [((), "canceled", 0), (("send",), "delivered", 1)])
 async def test_what_is_canceled_while_it_is_sent_is_taken_back_unless_it_has_left(
-    sqlite_desk: Desk, lost: tuple[str, ...], state: str, left: int
+    sqlite_setup: JobSetup, lost: tuple[str, ...], state: str, left: int
 ) -> None:
-    run = await calm(sqlite_desk, forgetful(*lost))
+    run = await calm(sqlite_setup, forgetful(*lost))
     (id,) = run.seen
 
     async def cancel() -> None:
-        result = await sqlite_desk.database.run(outbound_answers.cancel_delivery(id, signed(), sqlite_desk.clock()))
+        result = await sqlite_setup.database.run(outbound_answers.cancel_delivery(id, signed(), sqlite_setup.clock()))
         assert result == "stopping"
 
-    run.database = Watched(sqlite_desk.database, run.post, "defer" if lost else "hold_delivery", cancel)
+    run.database = Watched(sqlite_setup.database, run.post, "defer" if lost else "hold_delivery", cancel)
     while await run.round():
         pass
-    delivery, action = await shown(sqlite_desk)
+    delivery, action = await shown(sqlite_setup)
     assert (delivery.state, action.state, action.error) == (state, "canceled", "canceled by cli:ada")
     assert (run.post.left.total(), run.post.drafts) == (left, {})

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from conformance.desk import Desk
-from conformance.dump import clear
-from conformance.interpreter import MOVES, Interpreter
-from conftest import ManualClock
 from postroom.store.engine.opening import open_database
+from support.clocks import ManualClock
+from support.store.dump import clear
+from support.store.job_interpreter import MOVES, Interpreter
+from support.store.job_setup import JobSetup
 
 Program = list[tuple[str, int, int]]
 programs = st.lists(
@@ -28,20 +28,20 @@ programs = st.lists(
 )
 
 
-class Ground:
+class SharedDatabase:
     """One database for all programs, emptied between them, and the loop that it lives on."""
 
-    def __init__(self, runner: asyncio.Runner, desk: Desk) -> None:
+    def __init__(self, runner: asyncio.Runner, setup: JobSetup) -> None:
         self.runner = runner
-        self.desk = desk
+        self.setup = setup
 
     def run(self, program: Program) -> None:
         self.runner.run(self._run(program))
 
     async def _run(self, program: Program) -> None:
-        self.desk.clock.now = ManualClock().now
-        await clear(self.desk.database)
-        interpreter = Interpreter(self.desk)
+        self.setup.clock.now = ManualClock().now
+        await clear(self.setup.database)
+        interpreter = Interpreter(self.setup)
         try:
             for move in program:
                 await interpreter.do(*move)
@@ -52,11 +52,11 @@ class Ground:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SharedDatabase]:
     url = request.getfixturevalue("lasting_postgres_url") if request.param == "postgres" else None
     with asyncio.Runner() as runner:
         database = runner.run(open_database(tmp_path, url))
-        yield Ground(runner, Desk(database, ManualClock()))
+        yield SharedDatabase(runner, JobSetup(database, ManualClock()))
         runner.run(clear(database))
         runner.run(database.close())
 
@@ -66,5 +66,5 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(programs)
-def test_random_interleavings_keep_the_promises_of_the_engine(ground: Ground, program: Program) -> None:
-    ground.run(program)
+def test_random_interleavings_keep_the_promises_of_the_engine(shared: SharedDatabase, program: Program) -> None:
+    shared.run(program)

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored
-from conformance.fault_cases_registry import signed
-from conformance.fault_cases_restores import forbidden, forbidding, observed, restored
 from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doubt_about, is_from, source_key
 from postroom.outbound.restored import RestorePace, RestoreWatch, read_seen
 from postroom.store import accounts, actions, outbound, pauses, prohibitions, restores, rules, timeline, tokens
 from postroom.store.engine.ids import new_id
+from support.store.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored
+from support.store.fault_cases_registry import signed
+from support.store.fault_cases_restores import forbidden, forbidding, observed, restored
+from support.store.job_setup import JobSetup
 
 
 class Mailbox:
@@ -36,137 +36,141 @@ class Mailbox:
 
 
 def watch(
-    desk: Desk,
+    setup: JobSetup,
     folder: Path,
     mailbox: Mailbox | None = None,
     wake_snoozed: Callable[[UUID], Awaitable[object]] | None = None,
 ) -> RestoreWatch:
     found, pace = mailbox or Mailbox([], []), RestorePace(settle=timedelta(0))
-    return RestoreWatch(desk.database, folder, lambda _id: found, pace, desk.clock, wake_snoozed=wake_snoozed)
+    return RestoreWatch(setup.database, folder, lambda _id: found, pace, setup.clock, wake_snoozed=wake_snoozed)
 
 
-async def states(desk: Desk) -> dict[UUID, str]:
-    return {each.id: each.state for each in await desk.database.run(outbound.list_deliveries(100))}
+async def states(setup: JobSetup) -> dict[UUID, str]:
+    return {each.id: each.state for each in await setup.database.run(outbound.list_deliveries(100))}
 
 
-async def test_nothing_leaves_a_mailbox_before_it_was_compared_with_the_restored_database(desk: Desk) -> None:
-    about = await stored(desk)
-    await admitted(desk, "forward", about)
-    await restored(desk)
-    assert await lease(desk) == []
-    assert not await desk.database.run(outbound.any_delivery_due(desk.clock()))
+async def test_nothing_leaves_a_mailbox_before_it_was_compared_with_the_restored_database(setup: JobSetup) -> None:
+    about = await stored(setup)
+    await admitted(setup, "forward", about)
+    await restored(setup)
+    assert await lease(setup) == []
+    assert not await setup.database.run(outbound.any_delivery_due(setup.clock()))
 
 
-async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(desk: Desk, tmp_path: Path) -> None:
-    about = await stored(desk)
-    sent = await admitted(desk, "forward", about, "b@example.com")
-    draft = await admitted(desk, "forward", about, "c@example.com")
-    unsure = await admitted(desk, "forward", about, "d@example.com")
-    await restored(desk)
+async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(setup: JobSetup, tmp_path: Path) -> None:
+    about = await stored(setup)
+    sent = await admitted(setup, "forward", about, "b@example.com")
+    draft = await admitted(setup, "forward", about, "c@example.com")
+    unsure = await admitted(setup, "forward", about, "d@example.com")
+    await restored(setup)
     mailbox = Mailbox(
-        [restores.SentMail("18c1", sent.id, None, desk.clock())], [restores.MarkedDraft("r-1", "18c3", draft.id)]
+        [restores.SentMail("18c1", sent.id, None, setup.clock())], [restores.MarkedDraft("r-1", "18c3", draft.id)]
     )
-    assert not await watch(desk, tmp_path, mailbox).compare_pending()
-    assert await states(desk) == {sent.id: "delivered", draft.id: "queued", unsure.id: "unknown"}
-    done = {each.id: each for each in await desk.database.run(actions.list_actions(10))}
+    assert not await watch(setup, tmp_path, mailbox).compare_pending()
+    assert await states(setup) == {sent.id: "delivered", draft.id: "queued", unsure.id: "unknown"}
+    done = {each.id: each for each in await setup.database.run(actions.list_actions(10))}
     assert done[sent.action_id].state == "completed"
     assert "postroom outbound resolve" in (done[unsure.action_id].error or "")
-    assert [each.draft_id for each in await lease(desk)] == ["r-1"]
+    assert [each.draft_id for each in await lease(setup)] == ["r-1"]
 
 
-async def test_what_a_person_asks_for_after_the_restore_is_sent(desk: Desk, tmp_path: Path) -> None:
-    about = await stored(desk)
-    await restored(desk)
-    mailbox = Mailbox([restores.SentMail("18c1", new_id(), "a-key", desk.clock())], [])
-    await watch(desk, tmp_path, mailbox).compare_pending()
-    desk.clock.forward(1)
-    asked = await _admit_with_key(desk, about)
-    assert await states(desk) == {asked: "queued"}
+async def test_what_a_person_asks_for_after_the_restore_is_sent(setup: JobSetup, tmp_path: Path) -> None:
+    about = await stored(setup)
+    await restored(setup)
+    mailbox = Mailbox([restores.SentMail("18c1", new_id(), "a-key", setup.clock())], [])
+    await watch(setup, tmp_path, mailbox).compare_pending()
+    setup.clock.forward(1)
+    asked = await _admit_with_key(setup, about)
+    assert await states(setup) == {asked: "queued"}
 
 
-async def test_mail_of_the_backup_that_is_found_under_its_source_key_counts_once(desk: Desk, tmp_path: Path) -> None:
-    about = await stored(desk)
-    first, second = await _admit_with_key(desk, about), await _admit_with_key(desk, about)
-    await restored(desk)
-    mailbox = Mailbox([restores.SentMail("18c1", new_id(), "a-key", desk.clock())], [])
-    await watch(desk, tmp_path, mailbox).compare_pending()
-    assert await states(desk) == {first: "delivered", second: "unknown"}
+async def test_mail_of_the_backup_that_is_found_under_its_source_key_counts_once(
+    setup: JobSetup, tmp_path: Path
+) -> None:
+    about = await stored(setup)
+    first, second = await _admit_with_key(setup, about), await _admit_with_key(setup, about)
+    await restored(setup)
+    mailbox = Mailbox([restores.SentMail("18c1", new_id(), "a-key", setup.clock())], [])
+    await watch(setup, tmp_path, mailbox).compare_pending()
+    assert await states(setup) == {first: "delivered", second: "unknown"}
 
 
-async def _admit_with_key(desk: Desk, about: object) -> UUID:
-    job, new = await sending_job(desk, "forward", about)  # type: ignore[arg-type]
+async def _admit_with_key(setup: JobSetup, about: object) -> UUID:
+    job, new = await sending_job(setup, "forward", about)  # type: ignore[arg-type]
     keyed = outbound.NewDelivery(
         new.id, new.account_id, new.action_id, new.kind, new.recipients, new.subject, new.mime, None, "a-key"
     )
-    await desk.database.run(outbound.admit_delivery(job, keyed, NOBODY, desk.clock()))
+    await setup.database.run(outbound.admit_delivery(job, keyed, NOBODY, setup.clock()))
     return new.id
 
 
 async def test_whom_an_automatic_reply_reached_since_the_backup_is_not_answered_again(
-    desk: Desk, tmp_path: Path
+    setup: JobSetup, tmp_path: Path
 ) -> None:
-    about = await stored(desk)
-    await restored(desk)
-    answered = restores.SentMail("18c1", new_id(), None, desk.clock(), "a@example.com")
-    await watch(desk, tmp_path, Mailbox([answered], [])).compare_pending()
-    job, new = await sending_job(desk, "auto_reply", about)
-    guard = NOBODY._replace(once_since=desk.clock() - timedelta(days=7))
-    refused = await desk.database.run(outbound.admit_delivery(job, new, guard, desk.clock()))
+    about = await stored(setup)
+    await restored(setup)
+    answered = restores.SentMail("18c1", new_id(), None, setup.clock(), "a@example.com")
+    await watch(setup, tmp_path, Mailbox([answered], [])).compare_pending()
+    job, new = await sending_job(setup, "auto_reply", about)
+    guard = NOBODY._replace(once_since=setup.clock() - timedelta(days=7))
+    refused = await setup.database.run(outbound.admit_delivery(job, new, guard, setup.clock()))
     assert "one answer is enough" in (refused or "")
 
 
-async def test_a_database_that_is_older_than_its_folder_remembers_has_gone_back(desk: Desk, tmp_path: Path) -> None:
-    await stored(desk)
-    first = watch(desk, tmp_path)
+async def test_a_database_that_is_older_than_its_folder_remembers_has_gone_back(
+    setup: JobSetup, tmp_path: Path
+) -> None:
+    await stored(setup)
+    first = watch(setup, tmp_path)
     for _ in range(3):
         assert (await first.observe()).noticed_by is None
     seen = read_seen(tmp_path / "timeline.json")
     assert seen is not None
     assert seen.ticks == 3
     older = seen._replace(ticks=9)
-    place = await timeline.place_of(desk.database)
-    found = await desk.database.run(timeline.observe_timeline(new_id(), place, older, signed(), desk.clock()))
+    place = await timeline.place_of(setup.database)
+    found = await setup.database.run(timeline.observe_timeline(new_id(), place, older, signed(), setup.clock()))
     assert (found.noticed_by, found.epoch, found.ticks) == ("ticks", 2, 10)
-    assert len(await desk.database.run(restores.pending_checks())) == 1
+    assert len(await setup.database.run(restores.pending_checks())) == 1
 
 
-async def test_a_database_in_another_place_has_been_copied(desk: Desk) -> None:
-    await observed(desk)
-    assert (await observed(desk)).noticed_by is None
-    found = await observed(desk, "file 2")
+async def test_a_database_in_another_place_has_been_copied(setup: JobSetup) -> None:
+    await observed(setup)
+    assert (await observed(setup)).noticed_by is None
+    found = await observed(setup, "file 2")
     assert (found.noticed_by, found.epoch) == ("place", 2)
-    assert (await observed(desk, "file 2")).noticed_by is None
+    assert (await observed(setup, "file 2")).noticed_by is None
 
 
-async def test_a_new_host_and_one_that_slept_through_a_restore_notice_nothing(desk: Desk) -> None:
-    begun = await observed(desk)
-    await observed(desk, "file 2")
+async def test_a_new_host_and_one_that_slept_through_a_restore_notice_nothing(setup: JobSetup) -> None:
+    begun = await observed(setup)
+    await observed(setup, "file 2")
     seen = begun.seen._replace(ticks=1_000)
-    again = timeline.observe_timeline(new_id(), "file 2", seen, signed(), desk.clock())
-    assert (await desk.database.run(again)).noticed_by is None
+    again = timeline.observe_timeline(new_id(), "file 2", seen, signed(), setup.clock())
+    assert (await setup.database.run(again)).noticed_by is None
 
 
 async def test_sent_mail_of_ours_that_the_database_does_not_know_means_that_it_was_restored(
-    desk: Desk, tmp_path: Path
+    setup: JobSetup, tmp_path: Path
 ) -> None:
-    about = await stored(desk)
-    begun = await watch(desk, tmp_path).observe()
+    about = await stored(setup)
+    begun = await watch(setup, tmp_path).observe()
     key = source_key(begun.instance_id, "a@example.com", "18c0", "forward", ["b@example.com"])
     stranger = source_key(new_id(), "a@example.com", "18c0", "forward", ["b@example.com"])
     assert is_from(begun.instance_id, key)
-    other = Mailbox([restores.SentMail("18c1", new_id(), stranger, desk.clock())], [])
-    await watch(desk, tmp_path, other).before_sending(about.account_id)
-    ours = Mailbox([restores.SentMail("18c1", new_id(), key, desk.clock())], [])
+    other = Mailbox([restores.SentMail("18c1", new_id(), stranger, setup.clock())], [])
+    await watch(setup, tmp_path, other).before_sending(about.account_id)
+    ours = Mailbox([restores.SentMail("18c1", new_id(), key, setup.clock())], [])
     with pytest.raises(Exception, match="ahead of the database"):
-        await watch(desk, tmp_path, ours).before_sending(about.account_id)
-    assert len(await desk.database.run(restores.pending_checks())) == 1
-    await watch(desk, tmp_path, ours).compare_pending()
-    await watch(desk, tmp_path, ours).before_sending(about.account_id)
+        await watch(setup, tmp_path, ours).before_sending(about.account_id)
+    assert len(await setup.database.run(restores.pending_checks())) == 1
+    await watch(setup, tmp_path, ours).compare_pending()
+    await watch(setup, tmp_path, ours).before_sending(about.account_id)
 
 
-async def test_snoozed_mail_is_looked_for_until_that_succeeds(desk: Desk, tmp_path: Path) -> None:
-    about = await stored(desk)
-    await restored(desk)
+async def test_snoozed_mail_is_looked_for_until_that_succeeds(setup: JobSetup, tmp_path: Path) -> None:
+    about = await stored(setup)
+    await restored(setup)
     swept: list[UUID] = []
 
     async def sweep(account_id: UUID) -> None:
@@ -174,15 +178,15 @@ async def test_snoozed_mail_is_looked_for_until_that_succeeds(desk: Desk, tmp_pa
         if len(swept) == 1:
             raise OSError("the mailbox did not answer")
 
-    watching = watch(desk, tmp_path, wake_snoozed=sweep)
+    watching = watch(setup, tmp_path, wake_snoozed=sweep)
     assert await watching.compare_pending(), "one is left"
     assert not await watching.compare_pending()
     assert not await watching.compare_pending()
     assert swept == [about.account_id] * 2
 
 
-async def test_doubt_depends_on_who_asked_when_and_when_the_message_came(desk: Desk) -> None:
-    since = desk.clock()
+async def test_doubt_depends_on_who_asked_when_and_when_the_message_came(setup: JobSetup) -> None:
+    since = setup.clock()
     window = RestoredWindow(since, since + timedelta(hours=2))
     before, within, after = since - timedelta(days=1), since + timedelta(hours=1), since + timedelta(hours=3)
 
@@ -198,12 +202,12 @@ async def test_doubt_depends_on_who_asked_when_and_when_the_message_came(desk: D
     assert doubt("agent", after, within) is Doubt.LIKELY
 
 
-async def test_what_the_replaced_database_forbids_is_forbidden_in_the_restored_one(desk: Desk) -> None:
-    here = await forbidding(desk)
-    replaced = await forbidden(desk, here)
-    carried = await desk.database.run(prohibitions.begin_paused(replaced, desk.clock(), signed(), desk.clock()))
+async def test_what_the_replaced_database_forbids_is_forbidden_in_the_restored_one(setup: JobSetup) -> None:
+    here = await forbidding(setup)
+    replaced = await forbidden(setup, here)
+    carried = await setup.database.run(prohibitions.begin_paused(replaced, setup.clock(), signed(), setup.clock()))
     assert carried == prohibitions.Carried(pauses=2, protected=1, shadows=1, tokens=1, accounts=1, rules=4)
-    found = await desk.database.run(prohibitions.load_prohibitions())
+    found = await setup.database.run(prohibitions.load_prohibitions())
     reasons = {each.scope: each.reason for each in found.pauses}
     assert set(reasons) == {"all", str(here.account_id)}
     assert "restored from a backup of 2026-11-15" in reasons["all"]
@@ -211,11 +215,11 @@ async def test_what_the_replaced_database_forbids_is_forbidden_in_the_restored_o
     assert [each.value for each in found.protected] == ["ann@example.org"]
     assert found.protected_labels == [("family", here.account_id, "Label_1")]
     assert found.shadows == [("model", "model")]
-    (token,) = await desk.database.run(tokens.list_tokens())
+    (token,) = await setup.database.run(tokens.list_tokens())
     assert token.revoked_at is not None
-    (account,) = await desk.database.run(accounts.list_accounts())
+    (account,) = await setup.database.run(accounts.list_accounts())
     assert (account.state, account.state_reason) == ("paused", "on leave")
-    enabled = {each.id: each.disabled_reason for each in await desk.database.run(rules.list_rules())}
+    enabled = {each.id: each.disabled_reason for each in await setup.database.run(rules.list_rules())}
     assert [enabled[id] for id in here.rule_ids] == [
         None,
         "too eager",
@@ -225,27 +229,27 @@ async def test_what_the_replaced_database_forbids_is_forbidden_in_the_restored_o
     ]
 
 
-async def test_an_account_that_was_removed_after_the_backup_is_removed_again(desk: Desk) -> None:
-    here = await forbidding(desk)
-    found = await desk.database.run(prohibitions.load_prohibitions())
+async def test_an_account_that_was_removed_after_the_backup_is_removed_again(setup: JobSetup) -> None:
+    here = await forbidding(setup)
+    found = await setup.database.run(prohibitions.load_prohibitions())
     removed = replace(found.accounts[here.account_id], state="removed")
     replaced = replace(found, accounts={removed.id: removed})
-    await desk.database.run(prohibitions.begin_paused(replaced, desk.clock(), signed(), desk.clock()))
-    (account,) = await desk.database.run(accounts.list_accounts())
+    await setup.database.run(prohibitions.begin_paused(replaced, setup.clock(), signed(), setup.clock()))
+    (account,) = await setup.database.run(accounts.list_accounts())
     assert account.state == "removed"
 
 
-async def test_the_rules_of_a_backup_are_not_missing_in_another_installation(desk: Desk) -> None:
+async def test_the_rules_of_a_backup_are_not_missing_in_another_installation(setup: JobSetup) -> None:
     """A machine on which something was tried before the backup was put there."""
-    await forbidding(desk)
-    found = await desk.database.run(prohibitions.load_prohibitions())
+    await forbidding(setup)
+    found = await setup.database.run(prohibitions.load_prohibitions())
     other = replace(found, instance_id=new_id(), rules={}, accounts={})
-    carried = await desk.database.run(prohibitions.begin_paused(other, desk.clock(), signed(), desk.clock()))
+    carried = await setup.database.run(prohibitions.begin_paused(other, setup.clock(), signed(), setup.clock()))
     assert carried == prohibitions.Carried()
 
 
-async def test_a_restored_database_is_paused_also_when_nothing_was_there_before(desk: Desk) -> None:
-    await desk.database.run(prohibitions.begin_paused(None, desk.clock(), signed(), desk.clock()))
-    await desk.database.run(prohibitions.begin_paused(None, desk.clock(), signed(), desk.clock()))
-    (pause,) = await desk.database.run(pauses.standing_pauses())
+async def test_a_restored_database_is_paused_also_when_nothing_was_there_before(setup: JobSetup) -> None:
+    await setup.database.run(prohibitions.begin_paused(None, setup.clock(), signed(), setup.clock()))
+    await setup.database.run(prohibitions.begin_paused(None, setup.clock(), signed(), setup.clock()))
+    (pause,) = await setup.database.run(pauses.standing_pauses())
     assert (pause.scope, pause.reason) == ("all", "the database was restored from a backup of 2026-11-15 08:00 UTC")

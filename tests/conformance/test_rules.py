@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_mail import keep_account
-from conformance.fault_cases_registry import signed
-from conformance.fault_cases_rules import CLUB, SHOP, kept
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import directions, labels, model_rules, rules
+from postroom.store import guidance, labels, rules
 from postroom.store.audit import list_audit
 from postroom.store.engine.ids import new_id
+from support.store.fault_cases_mail import keep_account
+from support.store.fault_cases_registry import signed
+from support.store.fault_cases_rules import CLUB, SHOP, kept
+from support.store.job_setup import JobSetup
 
 FULL = RuleDraft(
     "full",
@@ -31,128 +31,130 @@ FULL = RuleDraft(
 )
 
 
-async def _audited(desk: Desk) -> list[str]:
-    return [entry.action for entry in await desk.database.run(list_audit(50))]
+async def _audited(setup: JobSetup) -> list[str]:
+    return [entry.action for entry in await setup.database.run(list_audit(50))]
 
 
-async def test_a_rule_is_kept_as_it_was_given(desk: Desk) -> None:
-    await kept(desk, FULL, SHOP)
-    full, shop = await desk.database.run(rules.list_rules())
+async def test_a_rule_is_kept_as_it_was_given(setup: JobSetup) -> None:
+    await kept(setup, FULL, SHOP)
+    full, shop = await setup.database.run(rules.list_rules())
     assert (full.draft, full.version, full.origin) == (FULL, 1, "user")
     assert shop.draft == SHOP
-    assert [each.name for each in await desk.database.run(rules.enabled_rules())] == ["shop"]
+    assert [each.name for each in await setup.database.run(rules.enabled_rules())] == ["shop"]
 
 
-async def test_rules_whose_names_are_there_are_refused_skipped_or_replaced_as_asked(desk: Desk) -> None:
-    await kept(desk, SHOP)
+async def test_rules_whose_names_are_there_are_refused_skipped_or_replaced_as_asked(setup: JobSetup) -> None:
+    await kept(setup, SHOP)
     other = replace(SHOP, action_type="trash")
     with pytest.raises(Conflict, match="already"):
-        await kept(desk, CLUB, other)
-    assert [each.name for each in await desk.database.run(rules.list_rules())] == ["shop"], "all or none"
-    skipped = rules.keep_rules([(new_id(), other), (new_id(), CLUB)], "skip", "import", signed(), desk.clock())
-    assert await desk.database.run(skipped) == (("club",), (), ("shop",))
-    replaced = rules.keep_rules([(new_id(), other), (new_id(), CLUB)], "replace", "import", signed(), desk.clock())
-    assert await desk.database.run(replaced) == ((), ("shop",), ("club",))
-    view = await desk.database.run(rules.load_rule("shop"))
+        await kept(setup, CLUB, other)
+    assert [each.name for each in await setup.database.run(rules.list_rules())] == ["shop"], "all or none"
+    skipped = rules.keep_rules([(new_id(), other), (new_id(), CLUB)], "skip", "import", signed(), setup.clock())
+    assert await setup.database.run(skipped) == (("club",), (), ("shop",))
+    replaced = rules.keep_rules([(new_id(), other), (new_id(), CLUB)], "replace", "import", signed(), setup.clock())
+    assert await setup.database.run(replaced) == ((), ("shop",), ("club",))
+    view = await setup.database.run(rules.load_rule("shop"))
     assert (view.action, view.version) == ("trash", 2)
 
 
-async def test_an_edit_counts_only_on_the_version_it_was_made_from(desk: Desk) -> None:
-    await kept(desk, SHOP)
-    seen = await desk.database.run(rules.load_rule("shop"))
-    first = await desk.database.run(
-        rules.edit_rule(seen.id, seen.version, replace(SHOP, priority=1), signed(), desk.clock())
+async def test_an_edit_counts_only_on_the_version_it_was_made_from(setup: JobSetup) -> None:
+    await kept(setup, SHOP)
+    seen = await setup.database.run(rules.load_rule("shop"))
+    first = await setup.database.run(
+        rules.edit_rule(seen.id, seen.version, replace(SHOP, priority=1), signed(), setup.clock())
     )
     assert (first.priority, first.version) == (1, 2)
     with pytest.raises(Conflict, match="meanwhile"):
-        await desk.database.run(
-            rules.edit_rule(seen.id, seen.version, replace(SHOP, priority=2), signed(), desk.clock())
+        await setup.database.run(
+            rules.edit_rule(seen.id, seen.version, replace(SHOP, priority=2), signed(), setup.clock())
         )
-    assert (await desk.database.run(rules.load_rule("shop"))).priority == 1
+    assert (await setup.database.run(rules.load_rule("shop"))).priority == 1
 
 
-async def test_a_rule_cannot_take_the_name_of_another(desk: Desk) -> None:
-    await kept(desk, SHOP, CLUB)
-    shop = await desk.database.run(rules.load_rule("shop"))
+async def test_a_rule_cannot_take_the_name_of_another(setup: JobSetup) -> None:
+    await kept(setup, SHOP, CLUB)
+    shop = await setup.database.run(rules.load_rule("shop"))
     with pytest.raises(Conflict, match="club"):
-        await desk.database.run(
-            rules.edit_rule(shop.id, shop.version, replace(SHOP, name="club"), signed(), desk.clock())
+        await setup.database.run(
+            rules.edit_rule(shop.id, shop.version, replace(SHOP, name="club"), signed(), setup.clock())
         )
 
 
-async def test_a_broken_rule_cannot_be_enabled_before_it_is_mended(desk: Desk) -> None:
+async def test_a_broken_rule_cannot_be_enabled_before_it_is_mended(setup: JobSetup) -> None:
     broken = rules.NewRule(new_id(), "old", "", {"sender_domian": "x.example"}, "archive", {})
-    await desk.database.run(rules.add_rules([broken], desk.clock()))
-    await desk.database.run(rules.disable_rule(broken.id, "it makes no sense", desk.clock()))
+    await setup.database.run(rules.add_rules([broken], setup.clock()))
+    await setup.database.run(rules.disable_rule(broken.id, "it makes no sense", setup.clock()))
     with pytest.raises(BadInput, match="did you mean 'sender_domain'"):
-        await desk.database.run(rules.switch_rule("old", True, signed(), desk.clock()))
-    view = await desk.database.run(rules.load_rule("old"))
+        await setup.database.run(rules.switch_rule("old", True, signed(), setup.clock()))
+    view = await setup.database.run(rules.load_rule("old"))
     assert (view.enabled, view.disabled_reason) == (False, "it makes no sense")
 
 
-async def test_switching_twice_changes_and_signs_once(desk: Desk) -> None:
-    await kept(desk, SHOP)
+async def test_switching_twice_changes_and_signs_once(setup: JobSetup) -> None:
+    await kept(setup, SHOP)
     for _ in range(2):
-        view = await desk.database.run(
-            rules.switch_rule("shop", False, signed()._replace(reason="too eager"), desk.clock())
+        view = await setup.database.run(
+            rules.switch_rule("shop", False, signed()._replace(reason="too eager"), setup.clock())
         )
         assert (view.enabled, view.disabled_reason, view.version) == (False, "too eager", 2)
-    assert (await desk.database.run(rules.switch_rule("shop", True, signed(), desk.clock()))).enabled
-    assert await _audited(desk) == ["rules.enable", "rules.disable", "rules.add"]
+    assert (await setup.database.run(rules.switch_rule("shop", True, signed(), setup.clock()))).enabled
+    assert await _audited(setup) == ["rules.enable", "rules.disable", "rules.add"]
 
 
-async def test_every_change_of_a_rule_is_signed_with_what_it_was_and_became(desk: Desk) -> None:
-    await kept(desk, SHOP)
-    seen = await desk.database.run(rules.load_rule("shop"))
-    await desk.database.run(rules.edit_rule(seen.id, 1, replace(SHOP, priority=1), signed(), desk.clock()))
-    await desk.database.run(rules.remove_rule("shop", signed(), desk.clock()))
-    removed, edited, added = await desk.database.run(list_audit(3))
+async def test_every_change_of_a_rule_is_signed_with_what_it_was_and_became(setup: JobSetup) -> None:
+    await kept(setup, SHOP)
+    seen = await setup.database.run(rules.load_rule("shop"))
+    await setup.database.run(rules.edit_rule(seen.id, 1, replace(SHOP, priority=1), signed(), setup.clock()))
+    await setup.database.run(rules.remove_rule("shop", signed(), setup.clock()))
+    removed, edited, added = await setup.database.run(list_audit(3))
     assert [added.action, edited.action, removed.action] == ["rules.add", "rules.edit", "rules.remove"]
     assert added.after == {"name": "shop", "if": {"sender_domain": "shop.example"}, "then": "archive"}
     assert edited.before == added.after
     assert edited.after == {**(added.after or {}), "priority": 1} == removed.before
     with pytest.raises(NotFound, match="rules list"):
-        await desk.database.run(rules.load_rule("shop"))
+        await setup.database.run(rules.load_rule("shop"))
 
 
-async def test_a_rule_that_disables_itself_is_signed_once(desk: Desk) -> None:
-    await kept(desk, SHOP)
-    rule = await desk.database.run(rules.load_rule("shop"))
+async def test_a_rule_that_disables_itself_is_signed_once(setup: JobSetup) -> None:
+    await kept(setup, SHOP)
+    rule = await setup.database.run(rules.load_rule("shop"))
     for _ in range(2):
-        await desk.database.run(rules.disable_rule(rule.id, "it makes no sense", desk.clock(), signed()))
-    assert await _audited(desk) == ["rules.disable", "rules.add"]
+        await setup.database.run(rules.disable_rule(rule.id, "it makes no sense", setup.clock(), signed()))
+    assert await _audited(setup) == ["rules.disable", "rules.add"]
 
 
 async def test_as_many_rules_as_are_allowed_are_kept_and_one_more_is_refused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    setup: JobSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rules, "MOST_RULES", 2)
-    await kept(desk, SHOP, CLUB)
+    await kept(setup, SHOP, CLUB)
     with pytest.raises(BadInput, match="would be 3"):
-        await kept(desk, FULL)
+        await kept(setup, FULL)
 
 
-async def test_ten_thousand_rules_are_allowed(desk: Desk) -> None:
+async def test_ten_thousand_rules_are_allowed(setup: JobSetup) -> None:
     with pytest.raises(BadInput, match="would be 10,001; remove some; 10,000 are allowed"):
-        await kept(desk, *[SHOP] * 10_001)
+        await kept(setup, *[SHOP] * 10_001)
 
 
-async def test_the_audit_log_names_a_hundred_of_the_rules_that_came_together_and_counts_them_all(desk: Desk) -> None:
-    await kept(desk, *(replace(SHOP, name=f"shop {number:03d}") for number in range(101)))
-    [entry] = await desk.database.run(list_audit(9))
+async def test_the_audit_log_names_a_hundred_of_the_rules_that_came_together_and_counts_them_all(
+    setup: JobSetup,
+) -> None:
+    await kept(setup, *(replace(SHOP, name=f"shop {number:03d}") for number in range(101)))
+    [entry] = await setup.database.run(list_audit(9))
     assert entry.after is not None
     assert entry.after["added"] == [f"shop {number:03d}" for number in range(100)]
     assert (entry.after["added_count"], entry.after["replaced_count"], entry.after["skipped_count"]) == (101, 0, 0)
 
 
-async def test_rules_that_come_with_postroom_are_added_once_and_counted(desk: Desk) -> None:
+async def test_rules_that_come_with_postroom_are_added_once_and_counted(setup: JobSetup) -> None:
     given = [rules.NewRule(new_id(), name, "", {"sender_domain": "x.example"}, "archive", {}) for name in ("a", "b")]
-    assert await desk.database.run(rules.add_rules(given[:1], desk.clock())) == 1
-    assert await desk.database.run(rules.add_rules(given, desk.clock())) == 1
-    assert await desk.database.run(rules.add_rules(given, desk.clock())) == 0
+    assert await setup.database.run(rules.add_rules(given[:1], setup.clock())) == 1
+    assert await setup.database.run(rules.add_rules(given, setup.clock())) == 1
+    assert await setup.database.run(rules.add_rules(given, setup.clock())) == 0
 
 
-async def test_directions_are_told_in_their_order_for_the_account_they_are_for(desk: Desk) -> None:
+async def test_directions_are_told_in_their_order_for_the_account_they_are_for(setup: JobSetup) -> None:
     mine, theirs = new_id(), new_id()
     for content, place in [
         ("last", {"position": 9}),
@@ -161,32 +163,33 @@ async def test_directions_are_told_in_their_order_for_the_account_they_are_for(d
         ("theirs", {"scope": "account", "scope_ref": str(theirs)}),
     ]:
         given: dict[str, Any] = dict(place)
-        await desk.database.run(
-            directions.add_direction(new_id(), directions.Direction(content, **given), signed(), desk.clock())
+        await setup.database.run(
+            guidance.add_guidance(new_id(), guidance.Direction(content, **given), signed(), setup.clock())
         )
-    told = await desk.database.run(directions.enabled_directions(mine))
+    told = await setup.database.run(guidance.directions_for(mine))
     assert [each.content for each in told] == ["first", "mine", "last"]
-    off = replace(told[0].direction, enabled=False)
-    await desk.database.run(directions.edit_direction(told[0], off, signed(), desk.clock.forward(1)))
-    assert [each.content for each in await desk.database.run(directions.enabled_directions(mine))] == ["mine", "last"]
+    [first] = [
+        each for each in await setup.database.run(guidance.list_guidance("direction")) if each.guidance == told[0]
+    ]
+    off = replace(told[0], enabled=False)
+    await setup.database.run(guidance.edit_guidance(first, off, signed(), setup.clock.forward(1)))
+    assert [each.content for each in await setup.database.run(guidance.directions_for(mine))] == ["mine", "last"]
 
 
-async def test_a_direction_that_was_changed_meanwhile_is_not_overwritten(desk: Desk) -> None:
-    seen = await desk.database.run(
-        directions.add_direction(new_id(), directions.Direction("a"), signed(), desk.clock())
-    )
-    await desk.database.run(directions.edit_direction(seen, directions.Direction("b"), signed(), desk.clock.forward(1)))
+async def test_a_direction_that_was_changed_meanwhile_is_not_overwritten(setup: JobSetup) -> None:
+    seen = await setup.database.run(guidance.add_guidance(new_id(), guidance.Direction("a"), signed(), setup.clock()))
+    await setup.database.run(guidance.edit_guidance(seen, guidance.Direction("b"), signed(), setup.clock.forward(1)))
     with pytest.raises(Conflict, match="meanwhile"):
-        await desk.database.run(
-            directions.edit_direction(seen, directions.Direction("c"), signed(), desk.clock.forward(1))
+        await setup.database.run(
+            guidance.edit_guidance(seen, guidance.Direction("c"), signed(), setup.clock.forward(1))
         )
-    await desk.database.run(directions.remove_direction(seen.id, signed(), desk.clock()))
+    await setup.database.run(guidance.remove_guidance("direction", seen.id, signed(), setup.clock()))
     with pytest.raises(NotFound):
-        await desk.database.run(directions.remove_direction(seen.id, signed(), desk.clock()))
-    assert await _audited(desk) == ["directions.remove", "directions.edit", "directions.add"]
+        await setup.database.run(guidance.remove_guidance("direction", seen.id, signed(), setup.clock()))
+    assert await _audited(setup) == ["directions.remove", "directions.edit", "directions.add"]
 
 
-async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named(desk: Desk) -> None:
+async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named(setup: JobSetup) -> None:
     for fields, named in (
         ({"content": " "}, "content"),
         ({"content": "x" * 4_001}, "content"),
@@ -198,90 +201,90 @@ async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named
     ):
         given: dict[str, Any] = {"content": "x", **fields}
         with pytest.raises(BadInput) as refused:
-            await desk.database.run(
-                directions.add_direction(new_id(), directions.Direction(**given), signed(), desk.clock())
+            await setup.database.run(
+                guidance.add_guidance(new_id(), guidance.Direction(**given), signed(), setup.clock())
             )
         assert refused.value.field == named
 
 
 @pytest.mark.parametrize("position", [-1_000_000, 1_000_000])
-async def test_the_longest_direction_is_kept_at_either_end(desk: Desk, position: int) -> None:
-    given = directions.Direction("x" * 4_000, position=position)
-    view = await desk.database.run(directions.add_direction(new_id(), given, signed(), desk.clock()))
-    assert view.direction == given
+async def test_the_longest_direction_is_kept_at_either_end(setup: JobSetup, position: int) -> None:
+    given = guidance.Direction("x" * 4_000, position=position)
+    view = await setup.database.run(guidance.add_guidance(new_id(), given, signed(), setup.clock()))
+    assert view.guidance == given
 
 
-async def test_one_direction_more_than_are_allowed_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert directions.MOST_DIRECTIONS == 200
-    monkeypatch.setattr(directions, "MOST_DIRECTIONS", 1)
+async def test_one_direction_more_than_are_allowed_is_refused(setup: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert guidance.MOST == {"direction": 200, "model_rule": 1_000}
+    monkeypatch.setitem(guidance.MOST, "direction", 1)
     first, second = (
-        directions.add_direction(new_id(), directions.Direction(words), signed(), desk.clock()) for words in ("a", "b")
+        guidance.add_guidance(new_id(), guidance.Direction(words), signed(), setup.clock()) for words in ("a", "b")
     )
-    await desk.database.run(first)
+    await setup.database.run(first)
     with pytest.raises(BadInput, match="are 1 already"):
-        await desk.database.run(second)
+        await setup.database.run(second)
 
 
-async def test_what_is_added_switched_off_is_off(desk: Desk) -> None:
-    direction, rule = directions.Direction("a", enabled=False), model_rules.ModelRule("r", "x", enabled=False)
-    run, now = desk.database.run, desk.clock()
-    assert not (await run(directions.add_direction(new_id(), direction, signed(), now))).enabled
-    assert not (await run(model_rules.add_model_rule(new_id(), rule, signed(), now))).enabled
-    assert await run(directions.enabled_directions(new_id())) == []
-    assert await run(model_rules.model_rules_for(new_id(), "a@x.example")) == []
+async def test_what_is_added_switched_off_is_off(setup: JobSetup) -> None:
+    direction, rule = guidance.Direction("a", enabled=False), guidance.ModelRule("r", "x", enabled=False)
+    run, now = setup.database.run, setup.clock()
+    assert not (await run(guidance.add_guidance(new_id(), direction, signed(), now))).guidance.enabled
+    assert not (await run(guidance.add_guidance(new_id(), rule, signed(), now))).guidance.enabled
+    assert await run(guidance.directions_for(new_id())) == []
+    assert await run(guidance.model_rules_for(new_id(), "a@x.example")) == []
 
 
-async def test_the_account_of_a_direction_is_an_id_in_whatever_letters(desk: Desk) -> None:
+async def test_the_account_of_a_direction_is_an_id_in_whatever_letters(setup: JobSetup) -> None:
     account = new_id()
 
-    async def added(ref: str) -> directions.DirectionView:
-        direction = directions.Direction("a", "account", ref)
-        return await desk.database.run(directions.add_direction(new_id(), direction, signed(), desk.clock()))
+    async def added(ref: str) -> guidance.GuidanceView:
+        direction = guidance.Direction("a", "account", ref)
+        return await setup.database.run(guidance.add_guidance(new_id(), direction, signed(), setup.clock()))
 
     seen = await added(str(account).upper())
-    assert await desk.database.run(directions.enabled_directions(account)) == [seen]
+    assert await setup.database.run(guidance.directions_for(account)) == [seen.guidance]
     with pytest.raises(BadInput, match="scope_ref"):
         await added("mara@lindqvist.example")
-    changed = replace(seen.direction, scope_ref="nobody")
+    changed = replace(seen.guidance, scope_ref="nobody")
     with pytest.raises(BadInput, match="scope_ref"):
-        await desk.database.run(directions.edit_direction(seen, changed, signed(), desk.clock.forward(1)))
+        await setup.database.run(guidance.edit_guidance(seen, changed, signed(), setup.clock.forward(1)))
 
 
-async def test_a_model_rule_in_shadow_is_refused_with_what_to_use_instead(desk: Desk) -> None:
-    rule = model_rules.ModelRule("r", "x", mode="shadow")
+async def test_a_model_rule_in_shadow_is_refused_with_what_to_use_instead(setup: JobSetup) -> None:
+    rule = guidance.ModelRule("r", "x", mode="shadow")
     with pytest.raises(
         BadInput, match="directions and model rules have no shadow; use `postroom shadow begin --model`"
     ):
-        await desk.database.run(model_rules.add_model_rule(new_id(), rule, signed(), desk.clock()))
+        await setup.database.run(guidance.add_guidance(new_id(), rule, signed(), setup.clock()))
 
 
-async def test_model_rules_of_all_scopes_are_merged_in_their_order(desk: Desk) -> None:
+async def test_model_rules_of_all_scopes_are_merged_in_their_order(setup: JobSetup) -> None:
     account = new_id()
     for rule in (
-        model_rules.ModelRule("all", "x", position=2),
-        model_rules.ModelRule("sender", "x", "sender", "Ida@Shop.example", 1),
-        model_rules.ModelRule("domain", "x", "domain", "SHOP.example", 3),
-        model_rules.ModelRule("account", "x", "account", str(account), 4),
-        model_rules.ModelRule("other", "x", "domain", "other.example"),
+        guidance.ModelRule("all", "x", position=2),
+        guidance.ModelRule("sender", "x", "sender", "Ida@Shop.example", 1),
+        guidance.ModelRule("domain", "x", "domain", "SHOP.example", 3),
+        guidance.ModelRule("account", "x", "account", str(account), 4),
+        guidance.ModelRule("other", "x", "domain", "other.example"),
     ):
-        await desk.database.run(model_rules.add_model_rule(new_id(), rule, signed(), desk.clock()))
-    found = await desk.database.run(model_rules.model_rules_for(account, "ida@SHOP.example"))
+        await setup.database.run(guidance.add_guidance(new_id(), rule, signed(), setup.clock()))
+    found = await setup.database.run(guidance.model_rules_for(account, "ida@SHOP.example"))
     assert [each.name for each in found] == ["sender", "all", "domain", "account"]
 
 
-async def test_a_model_rule_keeps_a_name_of_its_own(desk: Desk) -> None:
-    rule = model_rules.ModelRule("school", "x")
-    await desk.database.run(model_rules.add_model_rule(new_id(), rule, signed(), desk.clock()))
-    other = await desk.database.run(
-        model_rules.add_model_rule(new_id(), replace(rule, name="work"), signed(), desk.clock())
+async def test_a_model_rule_keeps_a_name_of_its_own(setup: JobSetup) -> None:
+    rule = guidance.ModelRule("school", "x")
+    await setup.database.run(guidance.add_guidance(new_id(), rule, signed(), setup.clock()))
+    other = await setup.database.run(
+        guidance.add_guidance(new_id(), replace(rule, name="work"), signed(), setup.clock())
     )
     with pytest.raises(Conflict, match="school"):
-        await desk.database.run(model_rules.add_model_rule(new_id(), rule, signed(), desk.clock()))
+        await setup.database.run(guidance.add_guidance(new_id(), rule, signed(), setup.clock()))
     with pytest.raises(Conflict, match="school"):
-        await desk.database.run(model_rules.edit_model_rule(other, rule, signed(), desk.clock()))
+        await setup.database.run(guidance.edit_guidance(other, rule, signed(), setup.clock()))
 
 
-async def test_a_model_rule_that_makes_no_sense_is_refused_and_the_field_is_named(desk: Desk) -> None:
+async def test_a_model_rule_that_makes_no_sense_is_refused_and_the_field_is_named(setup: JobSetup) -> None:
     for fields, named in (
         ({"name": "a\nb"}, "name"),
         ({"text": ""}, "text"),
@@ -290,38 +293,38 @@ async def test_a_model_rule_that_makes_no_sense_is_refused_and_the_field_is_name
     ):
         given: dict[str, Any] = {"name": "a", "text": "x", **fields}
         with pytest.raises(BadInput) as refused:
-            await desk.database.run(
-                model_rules.add_model_rule(new_id(), model_rules.ModelRule(**given), signed(), desk.clock())
+            await setup.database.run(
+                guidance.add_guidance(new_id(), guidance.ModelRule(**given), signed(), setup.clock())
             )
         assert refused.value.field == named
 
 
-async def test_what_is_said_of_a_label_is_kept_and_survives_a_sync(desk: Desk) -> None:
-    account = (await desk.database.run(await keep_account(desk))).id
+async def test_what_is_said_of_a_label_is_kept_and_survives_a_sync(setup: JobSetup) -> None:
+    account = (await setup.database.run(await keep_account(setup))).id
     seen = [labels.SeenLabel("L1", "Receipts", "user"), labels.SeenLabel("L2", "Travel", "user")]
-    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
-    receipts, travel = await desk.database.run(labels.list_all_labels())
-    await desk.database.run(labels.edit_labels([receipts], "what I paid for", None, signed(), desk.clock()))
-    await desk.database.run(labels.edit_labels([receipts], None, False, signed(), desk.clock()))
-    await desk.database.run(labels.sync_labels(account, seen, desk.clock()))
-    changed, same = await desk.database.run(labels.list_all_labels())
+    await setup.database.run(labels.sync_labels(account, seen, setup.clock()))
+    receipts, travel = await setup.database.run(labels.list_all_labels())
+    await setup.database.run(labels.edit_labels([receipts], "what I paid for", None, signed(), setup.clock()))
+    await setup.database.run(labels.edit_labels([receipts], None, False, signed(), setup.clock()))
+    await setup.database.run(labels.sync_labels(account, seen, setup.clock()))
+    changed, same = await setup.database.run(labels.list_all_labels())
     assert (changed.description, changed.available_to_classifier) == ("what I paid for", False)
     assert same == travel
-    assert await _audited(desk) == ["labels.edit", "labels.edit"]
+    assert await _audited(setup) == ["labels.edit", "labels.edit"]
 
 
-async def test_a_label_that_is_gone_cannot_be_described(desk: Desk) -> None:
-    account = (await desk.database.run(await keep_account(desk))).id
-    await desk.database.run(labels.sync_labels(account, [labels.SeenLabel("L1", "Receipts", "user")], desk.clock()))
-    [receipts] = await desk.database.run(labels.list_all_labels())
-    await desk.database.run(labels.sync_labels(account, [labels.SeenLabel("INBOX", "INBOX", "system")], desk.clock()))
+async def test_a_label_that_is_gone_cannot_be_described(setup: JobSetup) -> None:
+    account = (await setup.database.run(await keep_account(setup))).id
+    await setup.database.run(labels.sync_labels(account, [labels.SeenLabel("L1", "Receipts", "user")], setup.clock()))
+    [receipts] = await setup.database.run(labels.list_all_labels())
+    await setup.database.run(labels.sync_labels(account, [labels.SeenLabel("INBOX", "INBOX", "system")], setup.clock()))
     with pytest.raises(NotFound, match="gone"):
-        await desk.database.run(labels.edit_labels([receipts], "x", None, signed(), desk.clock()))
+        await setup.database.run(labels.edit_labels([receipts], "x", None, signed(), setup.clock()))
 
 
-async def test_a_rule_that_names_a_deleted_label_in_another_case_is_disabled_too(desk: Desk) -> None:
-    account = (await desk.database.run(await keep_account(desk))).id
-    await desk.database.run(labels.sync_labels(account, [labels.SeenLabel("L1", "Receipts", "user")], desk.clock()))
-    await kept(desk, RuleDraft("looks", {"label_present": "RECEIPTS"}, "archive"))
-    await desk.database.run(labels.sync_labels(account, [labels.SeenLabel("INBOX", "INBOX", "system")], desk.clock()))
-    assert not (await desk.database.run(rules.load_rule("looks"))).enabled
+async def test_a_rule_that_names_a_deleted_label_in_another_case_is_disabled_too(setup: JobSetup) -> None:
+    account = (await setup.database.run(await keep_account(setup))).id
+    await setup.database.run(labels.sync_labels(account, [labels.SeenLabel("L1", "Receipts", "user")], setup.clock()))
+    await kept(setup, RuleDraft("looks", {"label_present": "RECEIPTS"}, "archive"))
+    await setup.database.run(labels.sync_labels(account, [labels.SeenLabel("INBOX", "INBOX", "system")], setup.clock()))
+    assert not (await setup.database.run(rules.load_rule("looks"))).enabled

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from conftest import ManualClock, scale
 from postroom.act.maintenance import maintenance_tasks
 from postroom.core.errors import BadInput, NotFound, TookTooLong
 from postroom.core.mail.search import read_query
@@ -21,7 +20,9 @@ from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.search import NEWEST, SEARCH_LIMIT_S, FoundMail, check_message, read_mail, search_mail
 from postroom.store.search_backlog import index_older_mail
+from support.clocks import ManualClock
 from support.mail import OWNER, keep_account, keep_mail
+from support.scale import scale
 from support.search import unindex
 
 

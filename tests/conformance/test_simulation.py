@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.dump import dump
-from conformance.mailroom import OWNER, Letter, Mailroom
-from conftest import scale
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import NotFound
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide import simulate as simulating
 from postroom.decide.engine import Advice
-from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, needed_by, replay, setting_of
-from postroom.decide.simulated import ChangeOfRules, Question, Simulated, simulate
+from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
+from postroom.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
 from postroom.store import protection, rules
 from postroom.store.audit import Signature
 from postroom.store.decisions import Decision
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.simulation import PastMessage, Wanted
+from support.scale import scale
+from support.store.dump import dump
+from support.store.job_setup import JobSetup
+from support.store.mail_setup import OWNER, Letter, MailSetup
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 ALL = Wanted(LONG_AGO, 1_000_000)
@@ -70,26 +70,26 @@ def some_letter(rng: random.Random, number: int, now: datetime) -> Letter:
     )
 
 
-async def lived(room: Mailroom, letters: list[Letter], began: datetime) -> dict[str, Decision]:
+async def lived(mail_setup: MailSetup, letters: list[Letter], began: datetime) -> dict[str, Decision]:
     """Each arrives some minutes after the one before, and is decided on."""
     made: dict[str, Decision] = {}
     for number, letter in enumerate(letters):
-        room.desk.clock.now = began + timedelta(minutes=7 * number)
-        [made[letter.id]] = await room.decide(letter)
+        mail_setup.setup.clock.now = began + timedelta(minutes=7 * number)
+        [made[letter.id]] = await mail_setup.decide(letter)
     return made
 
 
-async def foreseen(desk: Desk, change: ChangeOfRules) -> dict[str, tuple[ForeseenDecision, ForeseenDecision]]:
-    stored = await desk.database.run(rules.list_rules())
+async def foreseen(setup: JobSetup, change: ChangeOfRules) -> dict[str, tuple[ForeseenDecision, ForeseenDecision]]:
+    stored = await setup.database.run(rules.list_rules())
     before, after = [view.rule for view in stored if view.enabled], change.applied_to(stored)
-    setting = await setting_of(desk.database, POLICY, True, desk.clock())
+    setting = await load_context(setup.database, POLICY, True, setup.clock())
     told: dict[str, tuple[ForeseenDecision, ForeseenDecision]] = {}
 
     def tell(past: PastMessage, one: ForeseenDecision, other: ForeseenDecision) -> None:
         told[past.message.provider_message_id] = one, other
 
     worlds = SimulatedPair(SimulatedRules(before, setting), SimulatedRules(after, setting))
-    await replay(desk.database, worlds, ALL, needed_by(before, after), tell)
+    await replay(setup.database, worlds, ALL, needed_by(before, after), tell)
     return told
 
 
@@ -101,29 +101,29 @@ def as_foreseen(found: ForeseenDecision) -> tuple[str, str | None, str, Mapping[
     return found.source, found.rule_name, found.action_type, found.parameters, found.safety
 
 
-async def restrained(desk: Desk) -> None:
+async def restrained(setup: JobSetup) -> None:
     signed = [Signature(new_id(), "test", "admin") for _ in range(2)]
-    await desk.database.run(protection.protect("sender", "a@shop.example", "a friend", signed[0], desk.clock()))
-    await desk.database.run(protection.begin_shadow("category", "travel", signed[1], desk.clock()))
+    await setup.database.run(protection.protect("sender", "a@shop.example", "a friend", signed[0], setup.clock()))
+    await setup.database.run(protection.begin_shadow("category", "travel", signed[1], setup.clock()))
 
 
-async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_run(desk: Desk) -> None:
+async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_run(setup: JobSetup) -> None:
     seed = random.randrange(10**9)
     print(f"seed {seed}")
-    rng, began = random.Random(seed), desk.clock()
+    rng, began = random.Random(seed), setup.clock()
     letters = [some_letter(rng, number, began) for number in range(scale(36, 2_000))]
     adviser = Silent()
-    await restrained(desk)
-    room = await Mailroom(desk, policy=POLICY, adviser=adviser).opened()
-    await room.rules(*BEFORE)
-    made = await lived(room, letters, began)
+    await restrained(setup)
+    mail_setup = await MailSetup(setup, policy=POLICY, adviser=adviser).opened()
+    await mail_setup.rules(*BEFORE)
+    made = await lived(mail_setup, letters, began)
     for number in range(0, len(letters), 3):
-        await room.user(f"m{number}", add="Label_1 STARRED", remove="INBOX")
-    predicted = await foreseen(desk, ChangeOfRules(AFTER, without=("offers",)))
+        await mail_setup.user(f"m{number}", add="Label_1 STARRED", remove="INBOX")
+    predicted = await foreseen(setup, ChangeOfRules(AFTER, without=("offers",)))
     assert {id: as_foreseen(one) for id, (one, _) in predicted.items()} == {id: as_decided(d) for id, d in made.items()}
 
-    await desk.database.run(rules.remove_rule("offers", Signature(new_id(), "test", "admin"), desk.clock()))
-    fresh = await Mailroom(desk, "gmail:user:fresh", POLICY, adviser).opened()
+    await setup.database.run(rules.remove_rule("offers", Signature(new_id(), "test", "admin"), setup.clock()))
+    fresh = await MailSetup(setup, "gmail:user:fresh", POLICY, adviser).opened()
     await fresh.rules(*AFTER)
     made = await lived(fresh, letters, began)
     assert {id: as_foreseen(other) for id, (_, other) in predicted.items()} == {
@@ -132,23 +132,25 @@ async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_ru
     assert len({other.said for _, other in predicted.values()}) > 4, "a mailbox in which something happens"
 
 
-async def asked(desk: Desk, change: ChangeOfRules, has_model: bool = False, wanted: Wanted = ALL) -> Simulated:
-    stored = await desk.database.run(rules.list_rules())
+async def asked(
+    setup: JobSetup, change: ChangeOfRules, has_model: bool = False, wanted: Wanted = ALL
+) -> SimulationResult:
+    stored = await setup.database.run(rules.list_rules())
     before = [view.rule for view in stored if view.enabled]
-    question = Question(before, change.applied_to(stored), wanted, POLICY, has_model)
-    return await simulate(desk.database, question, desk.clock())
+    question = SimulationRequest(before, change.applied_to(stored), wanted, POLICY, has_model)
+    return await simulate(setup.database, question, setup.clock())
 
 
-def changes(found: Simulated) -> dict[tuple[str, str], int]:
+def changes(found: SimulationResult) -> dict[tuple[str, str], int]:
     return {(each.before, each.after): each.count for each in found.changes}
 
 
-async def test_the_changes_are_counted_with_samples_of_each(desk: Desk) -> None:
-    room = await Mailroom(desk).opened()
-    await room.rules(*BEFORE)
-    await room.decide(*(Letter(f"o{n}", subject="an offer") for n in range(7)), Letter("b", "x@bank.example"))
+async def test_the_changes_are_counted_with_samples_of_each(setup: JobSetup) -> None:
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(*BEFORE)
+    await mail_setup.decide(*(Letter(f"o{n}", subject="an offer") for n in range(7)), Letter("b", "x@bank.example"))
     draft = RuleDraft("keep", {"sender_domain": "shop.example"}, "apply_label", {"label": "Travel"}, priority=1)
-    found = await asked(desk, ChangeOfRules([draft], without=["bank"]))
+    found = await asked(setup, ChangeOfRules([draft], without=["bank"]))
     assert (found.messages, found.changed) == (8, 8)
     assert changes(found) == {("trash", "apply_label Travel"): 7, ("star (needs approval)", "stay"): 1}
     (most, _) = found.changes
@@ -159,56 +161,56 @@ async def test_the_changes_are_counted_with_samples_of_each(desk: Desk) -> None:
     assert found.after.by_rule == {"keep": 7}
 
 
-async def test_it_is_told_how_often_the_model_would_be_asked(desk: Desk) -> None:
-    room = await Mailroom(desk).opened()
-    await room.rules(*BEFORE)
+async def test_it_is_told_how_often_the_model_would_be_asked(setup: JobSetup) -> None:
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(*BEFORE)
     metadata = Letter("m", "x@bank.example", is_whole=False)
-    await room.deliver(Letter("a", "x@bank.example"), Letter("b", "y@bank.example"), Letter("c"), metadata)
-    found = await asked(desk, ChangeOfRules(without=["bank"]), has_model=True)
+    await mail_setup.deliver(Letter("a", "x@bank.example"), Letter("b", "y@bank.example"), Letter("c"), metadata)
+    found = await asked(setup, ChangeOfRules(without=["bank"]), has_model=True)
     assert (found.before.model_calls, found.after.model_calls) == (1, 3)
     assert changes(found) == {("star (needs approval)", "ask the model"): 2, ("star (needs approval)", "stay"): 1}
 
 
-async def test_the_same_by_another_rule_is_no_change_but_told(desk: Desk) -> None:
-    room = await Mailroom(desk).opened()
-    await room.rules(*BEFORE)
-    await room.deliver(Letter("a", subject="an offer"))
-    found = await asked(desk, ChangeOfRules([RuleDraft("other", {"subject_contains": "offer"}, "trash", priority=1)]))
+async def test_the_same_by_another_rule_is_no_change_but_told(setup: JobSetup) -> None:
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(*BEFORE)
+    await mail_setup.deliver(Letter("a", subject="an offer"))
+    found = await asked(setup, ChangeOfRules([RuleDraft("other", {"subject_contains": "offer"}, "trash", priority=1)]))
     assert (found.changed, found.other_rule) == (0, 1)
 
 
-async def test_a_rule_that_is_disabled_or_in_shadow_is_tried_as_if_it_were_in_use(desk: Desk) -> None:
-    room = await Mailroom(desk).opened()
+async def test_a_rule_that_is_disabled_or_in_shadow_is_tried_as_if_it_were_in_use(setup: JobSetup) -> None:
+    mail_setup = await MailSetup(setup).opened()
     drafts = [
         RuleDraft("asleep", {"subject_contains": "offer"}, "trash", enabled=False),
         RuleDraft("dark", {"subject_contains": "news"}, "archive", shadow=True),
     ]
-    await room.rules(*drafts)
-    await room.deliver(Letter("a", subject="an offer"), Letter("b", subject="news"))
-    found = await asked(desk, ChangeOfRules(switched_on=["asleep", "dark"]))
+    await mail_setup.rules(*drafts)
+    await mail_setup.deliver(Letter("a", subject="an offer"), Letter("b", subject="news"))
+    found = await asked(setup, ChangeOfRules(switched_on=["asleep", "dark"]))
     assert changes(found) == {("stay", "trash"): 1, ("stay", "archive"): 1}
     with pytest.raises(NotFound, match="there is no rule 'nobody'"):
-        await asked(desk, ChangeOfRules(without=["nobody"]))
+        await asked(setup, ChangeOfRules(without=["nobody"]))
 
 
-async def test_a_file_that_replaces_all_leaves_nothing_of_the_others(desk: Desk) -> None:
-    room = await Mailroom(desk).opened()
-    await room.rules(*BEFORE)
-    await room.deliver(Letter("a", subject="an offer"), Letter("b", "x@bank.example"))
-    found = await asked(desk, ChangeOfRules([BEFORE[2]], replaces_all=True))
+async def test_a_file_that_replaces_all_leaves_nothing_of_the_others(setup: JobSetup) -> None:
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(*BEFORE)
+    await mail_setup.deliver(Letter("a", subject="an offer"), Letter("b", "x@bank.example"))
+    found = await asked(setup, ChangeOfRules([BEFORE[2]], replaces_all=True))
     assert changes(found) == {("trash", "stay"): 1}
 
 
-async def test_each_decision_sees_the_effects_of_those_before_it(desk: Desk) -> None:
+async def test_each_decision_sees_the_effects_of_those_before_it(setup: JobSetup) -> None:
     """The hour's share of what cannot be undone, answers to the same sender."""
-    room = await Mailroom(desk).opened()
+    mail_setup = await MailSetup(setup).opened()
     for number in range(4):
-        desk.clock.forward(600)
-        await room.deliver(Letter(f"f{number}", "x@firm.example", "report"))
-    desk.clock.forward(7200)
+        setup.clock.forward(600)
+        await mail_setup.deliver(Letter(f"f{number}", "x@firm.example", "report"))
+    setup.clock.forward(7200)
     for number in range(2):
-        await room.deliver(Letter(f"q{number}", "y@firm.example", "question"))
-    found = await asked(desk, ChangeOfRules(AFTER))
+        await mail_setup.deliver(Letter(f"q{number}", "y@firm.example", "question"))
+    found = await asked(setup, ChangeOfRules(AFTER))
     assert changes(found) == {
         ("stay", "forward"): 2,
         ("stay", "forward (needs approval)"): 2,
@@ -217,35 +219,35 @@ async def test_each_decision_sees_the_effects_of_those_before_it(desk: Desk) -> 
     assert found.after.answers_held_back == 1
 
 
-async def test_messages_are_replayed_as_they_were_on_arrival_whatever_became_of_them(desk: Desk) -> None:
-    room = await Mailroom(desk).opened()
-    await room.rules(RuleDraft("a", {"sender_domain": "shop.example"}, "archive"))
-    await room.acted(Letter("a"), frozenset({"UNREAD"}))
-    await room.user("a", "STARRED", "UNREAD")
+async def test_messages_are_replayed_as_they_were_on_arrival_whatever_became_of_them(setup: JobSetup) -> None:
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(RuleDraft("a", {"sender_domain": "shop.example"}, "archive"))
+    await mail_setup.acted(Letter("a"), frozenset({"UNREAD"}))
+    await mail_setup.user("a", "STARRED", "UNREAD")
     draft = RuleDraft("new", {"and": [{"label_present": "INBOX"}, {"label_present": "UNREAD"}]}, "trash", priority=1)
-    assert changes(await asked(desk, ChangeOfRules([draft]))) == {("archive", "trash"): 1}
+    assert changes(await asked(setup, ChangeOfRules([draft]))) == {("archive", "trash"): 1}
 
 
 @pytest.mark.parametrize("stride", [2, 1000])
 async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their_order(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, stride: int
+    setup: JobSetup, monkeypatch: pytest.MonkeyPatch, stride: int
 ) -> None:
     monkeypatch.setattr(simulating, "STRIDE", stride)
-    room, other = await Mailroom(desk).opened(), await Mailroom(desk, "gmail:user:other").opened()
-    await room.deliver(Letter("too old"))
-    since = desk.clock.forward(60)
-    await room.deliver(Letter("one"), Letter("two"))
+    mail_setup, other = await MailSetup(setup).opened(), await MailSetup(setup, "gmail:user:other").opened()
+    await mail_setup.deliver(Letter("too old"))
+    since = setup.clock.forward(60)
+    await mail_setup.deliver(Letter("one"), Letter("two"))
     await other.deliver(Letter("theirs"))
-    await room.deliver(Letter("three"), Letter("four"))
+    await mail_setup.deliver(Letter("three"), Letter("four"))
     seen: list[str] = []
     totals: list[int] = []
-    setting = await setting_of(desk.database, POLICY, False, desk.clock())
+    setting = await load_context(setup.database, POLICY, False, setup.clock())
     worlds = SimulatedPair(SimulatedRules([], setting), SimulatedRules([], setting))
 
     async def replayed(wanted: Wanted) -> list[str]:
         seen.clear()
         count = await replay(
-            desk.database,
+            setup.database,
             worlds,
             wanted,
             needed_by(),
@@ -256,23 +258,23 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
         return list(seen)
 
     assert await replayed(Wanted(since, 100)) == ["one", "two", "theirs", "three", "four"]
-    assert await replayed(Wanted(since, 100, room.account.id)) == ["one", "two", "three", "four"]
-    assert await replayed(Wanted(LONG_AGO, 3, room.account.id)) == ["two", "three", "four"]
+    assert await replayed(Wanted(since, 100, mail_setup.account.id)) == ["one", "two", "three", "four"]
+    assert await replayed(Wanted(LONG_AGO, 3, mail_setup.account.id)) == ["two", "three", "four"]
 
 
-async def test_long_mail_is_read_in_short_pages(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_mail_is_read_in_short_pages(setup: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulating, "PAGE_TEXT", 100)
-    room = await Mailroom(desk).opened()
+    mail_setup = await MailSetup(setup).opened()
     sizes = (99, 500, 30, 30, 60, 1)
-    await room.deliver(*(Letter(f"m{number}", text="x" * size) for number, size in enumerate(sizes)))
-    setting = await setting_of(desk.database, POLICY, False, desk.clock())
+    await mail_setup.deliver(*(Letter(f"m{number}", text="x" * size) for number, size in enumerate(sizes)))
+    setting = await load_context(setup.database, POLICY, False, setup.clock())
     rule = ChangeOfRules([RuleDraft("looks", {"body_contains": "y"}, "star")]).applied_to([])
 
     async def pages(*sets: Any) -> list[tuple[int, int]]:
         told: list[tuple[int, int]] = []
         worlds = SimulatedPair(SimulatedRules([], setting), SimulatedRules([], setting))
         await replay(
-            desk.database,
+            setup.database,
             worlds,
             ALL,
             needed_by(*sets),
@@ -285,19 +287,19 @@ async def test_long_mail_is_read_in_short_pages(desk: Desk, monkeypatch: pytest.
     assert await pages() == [(6, 6)], "nobody looks at the text"
 
 
-async def test_rules_of_equal_priority_keep_the_order_in_which_they_were_given(desk: Desk) -> None:
+async def test_rules_of_equal_priority_keep_the_order_in_which_they_were_given(setup: JobSetup) -> None:
     drafts = [RuleDraft(f"rule {number}", {"has_attachment": False}, "star") for number in range(30)]
-    room = await Mailroom(desk).opened()
-    await room.rules(*drafts)
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(*drafts)
     named = [draft.name for draft in drafts]
-    assert [view.name for view in await desk.database.run(rules.list_rules())] == named
+    assert [view.name for view in await setup.database.run(rules.list_rules())] == named
     assert [rule.name for rule in ChangeOfRules(drafts).applied_to([])] == named
 
 
-async def test_a_simulation_writes_nothing(desk: Desk) -> None:
-    room = await Mailroom(desk).opened()
-    await room.rules(*BEFORE)
-    await room.deliver(Letter("a", subject="an offer"))
-    before = await dump(desk.database, receipts=True)
-    await asked(desk, ChangeOfRules(AFTER))
-    assert await dump(desk.database, receipts=True) == before
+async def test_a_simulation_writes_nothing(setup: JobSetup) -> None:
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(*BEFORE)
+    await mail_setup.deliver(Letter("a", subject="an offer"))
+    before = await dump(setup.database, receipts=True)
+    await asked(setup, ChangeOfRules(AFTER))
+    assert await dump(setup.database, receipts=True) == before

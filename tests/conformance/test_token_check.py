@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import pytest
 
-from conformance.fault_cases_registry import signed
-from conftest import ManualClock
 from postroom.core.errors import DatabaseFull, DatabaseUnavailable, Refused
 from postroom.core.roles import Principal, Role
 from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
 from postroom.store.tokens import NewTokenText, create_token, list_tokens, mint, revoke_token
 from postroom.switchboard.token_check import MOST_KEPT, TokenCheck, TokenRefused
+from support.clocks import ManualClock
+from support.store.fault_cases_registry import signed
 
 T = TypeVar("T")
 ENDPOINT = "gmail:user:me@example.com"

@@ -6,9 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from conformance.dump import dump
-from conformance.fault_cases_registry import signed
-from conftest import ManualClock
 from postroom.core.errors import BadInput, ConstraintBroken, NotFound
 from postroom.core.roles import Role
 from postroom.store.audit import list_audit
@@ -26,6 +23,9 @@ from postroom.store.tokens import (
     read_token,
     revoke_token,
 )
+from support.clocks import ManualClock
+from support.store.dump import dump
+from support.store.fault_cases_registry import signed
 
 ENDPOINT = "gmail:user:me@example.com"
 

@@ -6,32 +6,32 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from conformance.desk import TYPES, Desk, listen
-from conftest import ManualClock
 from postroom.core.errors import DatabaseUnavailable
 from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
 from postroom.store.engine.postgres import PostgresDatabase
+from support.clocks import ManualClock
 from support.faults import Cut, Wire
 from support.patience import PATIENCE_S
+from support.store.job_setup import TYPES, JobSetup, listen
 
 
 @pytest.fixture
-async def wire(postgres_desk: Desk, emptied_postgres_url: str) -> AsyncIterator[Wire]:
+async def wire(postgres_setup: JobSetup, emptied_postgres_url: str) -> AsyncIterator[Wire]:
     async with Wire(emptied_postgres_url) as wire:
         yield wire
 
 
 @pytest.fixture
-async def wired(wire: Wire, clock: ManualClock) -> AsyncIterator[Desk]:
+async def wired(wire: Wire, clock: ManualClock) -> AsyncIterator[JobSetup]:
     database = PostgresDatabase(wire.url)
-    yield Desk(database, clock)
+    yield JobSetup(database, clock)
     await database.close()
 
 
 @pytest.mark.parametrize("where", list(Cut), ids=lambda where: where.name.lower())
 async def test_an_enqueue_whose_commit_is_cut_is_answered_rightly_and_happens_once(
-    wire: Wire, wired: Desk, where: Cut
+    wire: Wire, wired: JobSetup, where: Cut
 ) -> None:
     wire.cut("COMMIT", where)
     accepted = await wired.enqueue(key="once")
@@ -43,7 +43,7 @@ async def test_an_enqueue_whose_commit_is_cut_is_answered_rightly_and_happens_on
 
 @pytest.mark.parametrize("where", list(Cut), ids=lambda where: where.name.lower())
 async def test_an_enqueue_that_commits_with_its_only_statement_happens_once(
-    wire: Wire, wired: Desk, where: Cut
+    wire: Wire, wired: JobSetup, where: Cut
 ) -> None:
     queue = JobQueue(wired.database, TYPES, wired.clock)
     wire.cut("INSERT INTO job_bodies", where)
@@ -54,7 +54,7 @@ async def test_an_enqueue_that_commits_with_its_only_statement_happens_once(
 
 
 @pytest.mark.parametrize("where", list(Cut), ids=lambda where: where.name.lower())
-async def test_a_claim_whose_commit_is_cut_gives_each_job_once(wire: Wire, wired: Desk, where: Cut) -> None:
+async def test_a_claim_whose_commit_is_cut_gives_each_job_once(wire: Wire, wired: JobSetup, where: Cut) -> None:
     for _ in range(3):
         await wired.enqueue()
     token = await wired.open_lease()
@@ -67,7 +67,9 @@ async def test_a_claim_whose_commit_is_cut_gives_each_job_once(wire: Wire, wired
 
 
 @pytest.mark.parametrize("where", list(Cut), ids=lambda where: where.name.lower())
-async def test_a_finish_whose_commit_is_cut_is_told_that_the_job_was_ours(wire: Wire, wired: Desk, where: Cut) -> None:
+async def test_a_finish_whose_commit_is_cut_is_told_that_the_job_was_ours(
+    wire: Wire, wired: JobSetup, where: Cut
+) -> None:
     job = await wired.claimed()
     wire.cut("COMMIT", where)
     assert await wired.finish(job) == {job.seq}
@@ -75,7 +77,7 @@ async def test_a_finish_whose_commit_is_cut_is_told_that_the_job_was_ours(wire: 
     assert await wired.state(job.id) == "completed"
 
 
-async def test_a_commit_that_is_cut_again_and_again_still_happens_once(wire: Wire, wired: Desk) -> None:
+async def test_a_commit_that_is_cut_again_and_again_still_happens_once(wire: Wire, wired: JobSetup) -> None:
     for where in (Cut.BEFORE, Cut.BEFORE, Cut.AFTER):
         wire.cut("COMMIT", where)
     await wired.enqueue()
@@ -83,7 +85,7 @@ async def test_a_commit_that_is_cut_again_and_again_still_happens_once(wire: Wir
     assert await wired.counts() == {"queued": 1}
 
 
-async def test_doubt_about_the_settling_of_a_doubt_is_settled_too(wire: Wire, wired: Desk) -> None:
+async def test_doubt_about_the_settling_of_a_doubt_is_settled_too(wire: Wire, wired: JobSetup) -> None:
     """The commit never reached the server; the answer to the settling of that is lost as well."""
     wire.cut("COMMIT", Cut.BEFORE)
     wire.cut("INSERT INTO postroom.receipts (token, written_at, void)", Cut.AFTER)
@@ -93,14 +95,14 @@ async def test_doubt_about_the_settling_of_a_doubt_is_settled_too(wire: Wire, wi
     assert await wired.state(accepted.id) == "queued"
 
 
-async def test_a_cut_in_the_middle_of_a_transaction_is_made_good(wire: Wire, wired: Desk) -> None:
+async def test_a_cut_in_the_middle_of_a_transaction_is_made_good(wire: Wire, wired: JobSetup) -> None:
     wire.cut("INSERT INTO job_bodies", Cut.AFTER)
     await wired.enqueue()
     assert wire.cuts == 1
     assert await wired.counts() == {"queued": 1}
 
 
-async def test_a_cut_read_is_read_again(wire: Wire, wired: Desk) -> None:
+async def test_a_cut_read_is_read_again(wire: Wire, wired: JobSetup) -> None:
     accepted = await wired.enqueue()
     wire.cut("FROM jobs WHERE id", Cut.AFTER)
     assert await wired.state(accepted.id) == "queued"
@@ -108,26 +110,26 @@ async def test_a_cut_read_is_read_again(wire: Wire, wired: Desk) -> None:
 
 
 async def test_reads_and_writes_reconnect_after_their_backends_were_terminated(
-    postgres_desk: Desk, emptied_postgres_url: str
+    postgres_setup: JobSetup, emptied_postgres_url: str
 ) -> None:
-    desk = postgres_desk
-    await asyncio.gather(*(desk.enqueue() for _ in range(5)))
+    setup = postgres_setup
+    await asyncio.gather(*(setup.enqueue() for _ in range(5)))
     await _terminate_backends(emptied_postgres_url)
-    assert await desk.counts() == {"queued": 5}
+    assert await setup.counts() == {"queued": 5}
     await _terminate_backends(emptied_postgres_url)
-    await asyncio.gather(*(desk.enqueue() for _ in range(5)))
-    assert await desk.counts() == {"queued": 10}
+    await asyncio.gather(*(setup.enqueue() for _ in range(5)))
+    assert await setup.counts() == {"queued": 10}
 
 
 async def test_a_subscription_hears_again_after_its_backend_was_terminated(
-    postgres_desk: Desk, emptied_postgres_url: str
+    postgres_setup: JobSetup, emptied_postgres_url: str
 ) -> None:
-    heard = await listen(postgres_desk.database, store.CHANNEL)
+    heard = await listen(postgres_setup.database, store.CHANNEL)
     await _terminate_backends(emptied_postgres_url)
     assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "", (
         "an empty message says: look, you may have missed something"
     )
-    await postgres_desk.enqueue(priority=7)
+    await postgres_setup.enqueue(priority=7)
     assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "7"
 
 

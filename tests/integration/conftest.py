@@ -1,14 +1,16 @@
-"""Fixtures of the integration suite: a Redis, a SQLite database, and the desk of the Redis connector between them."""
+"""Fixtures of the integration suite: a Redis, a SQLite database, and the setup of the Redis connector between them."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import new_sqlite
-from integration.redis_desk import Desk, opened_desk
 from postroom.store.engine.database import Database
+from support.clocks import ManualClock
 from support.redis import RedisServer, running_redis
+from support.redis_setup import RedisSetup, opened_redis_setup
+from support.sqlite import new_sqlite
+from support.webhook_receiver import Receiver, webhook_receiver
 
 
 @pytest.fixture
@@ -25,6 +27,12 @@ async def sqlite(migrated_sqlite: Path, tmp_path: Path) -> AsyncIterator[Databas
 
 
 @pytest.fixture
-async def desk(redis_server: RedisServer, sqlite: Database) -> AsyncIterator[Desk]:
-    async with opened_desk(redis_server, sqlite) as opened:
+async def setup(redis_server: RedisServer, sqlite: Database) -> AsyncIterator[RedisSetup]:
+    async with opened_redis_setup(redis_server, sqlite) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def receiver(sqlite: Database, clock: ManualClock) -> AsyncIterator[Receiver]:
+    async with webhook_receiver(sqlite, clock) as opened:
         yield opened

@@ -6,13 +6,13 @@ from uuid import uuid4
 
 import pytest
 
-from conftest import ManualClock
-from integration.agent_desk import AGENT, Principal, Role, ask, client_of, refused, stored
 from postroom.core.actions.safety import Policy
 from postroom.store.engine.database import Database
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail import load_message
 from postroom.switchboard.services import Services
+from support.agent_client import AGENT, Principal, Role, ask, client_of, refused, stored
+from support.clocks import ManualClock
 from support.mail import done
 from support.switchboard import services_on
 

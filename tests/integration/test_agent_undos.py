@@ -6,13 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from conftest import ManualClock, new_sqlite
-from integration.agent_desk import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
 from postroom.core.actions.action import Actor
 from postroom.store import jobs
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.services import Services
+from support.agent_client import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
+from support.clocks import ManualClock
 from support.mail import approved_and_done, done
+from support.sqlite import new_sqlite
 from support.switchboard import services_on
 
 

@@ -9,9 +9,6 @@ from uuid import UUID
 import pytest
 from mcp import MCPError
 
-from conftest import ManualClock, new_sqlite
-from integration.agent_desk import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
-from integration.product import letter, running_product
 from postroom.act import agents
 from postroom.core.actions.safety import Policy
 from postroom.core.roles import TOOLS, Principal, Role
@@ -25,8 +22,12 @@ from postroom.store.engine.listeners import signalled
 from postroom.store.pauses import standing_pauses
 from postroom.store.protection import protect
 from postroom.switchboard.services import Services
+from support.agent_client import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
+from support.clocks import ManualClock
 from support.mail import OWNER, done, keep_account
 from support.patience import PATIENCE_S
+from support.product import letter, running_product
+from support.sqlite import new_sqlite
 from support.switchboard import served, services_on
 
 

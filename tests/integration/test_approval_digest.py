@@ -3,11 +3,10 @@
 import json
 from uuid import UUID
 
-from integration.approval_desk import pending
-from integration.test_approvals_webhook import Receiver, receiver
 from postroom.core.jobs.job import Job
+from support.approval_setup import pending
+from support.webhook_receiver import Receiver
 
-__all__ = ["receiver"]
 HOURLY = 3
 
 
@@ -15,21 +14,21 @@ async def _asked(receiver: Receiver, count: int) -> list[UUID]:
     """So many actions wait, and the job of each has run."""
     ids: list[UUID] = []
     for number in range(count):
-        id = await pending(receiver.desk, "apply_label", {"label": f"L{number}"}, actor="model")
-        await receiver.desk.notify(id, [receiver.channel], hourly=HOURLY)
+        id = await pending(receiver.setup, "apply_label", {"label": f"L{number}"}, actor="model")
+        await receiver.setup.notify(id, [receiver.channel], hourly=HOURLY)
         ids.append(id)
     return ids
 
 
 async def _digests(receiver: Receiver) -> list[Job]:
-    await receiver.desk.wake_due()
-    return [each for each in await receiver.desk.claim() if "digest" in each.payload]
+    await receiver.setup.wake_due()
+    return [each for each in await receiver.setup.claim() if "digest" in each.payload]
 
 
 async def _tell_digest(receiver: Receiver) -> None:
     (job,) = await _digests(receiver)
-    await receiver.desk.run_notify(job, [receiver.channel], HOURLY)
-    await receiver.desk.finish(job)
+    await receiver.setup.run_notify(job, [receiver.channel], HOURLY)
+    await receiver.setup.finish(job)
 
 
 def _events(receiver: Receiver) -> list[str]:
@@ -40,7 +39,7 @@ async def test_beyond_the_cap_one_digest_tells_how_many_wait_on_the_hour(receive
     await _asked(receiver, 12)
     assert _events(receiver) == ["approval.asked"] * HOURLY
     assert await _digests(receiver) == [], "not before the hour is over"
-    receiver.desk.clock.forward(3600)
+    receiver.setup.clock.forward(3600)
     await _tell_digest(receiver)
     headers, body = receiver.taken[-1]
     told = json.loads(body)
@@ -53,10 +52,10 @@ async def test_beyond_the_cap_one_digest_tells_how_many_wait_on_the_hour(receive
 
 async def test_the_next_hour_has_notices_of_its_own_and_at_most_one_digest(receiver: Receiver) -> None:
     await _asked(receiver, 5)
-    receiver.desk.clock.forward(3600)
+    receiver.setup.clock.forward(3600)
     await _tell_digest(receiver)
     await _asked(receiver, 7)
-    receiver.desk.clock.forward(3600)
+    receiver.setup.clock.forward(3600)
     await _tell_digest(receiver)
     assert _events(receiver).count("approval.asked") == 2 * HOURLY
     assert _events(receiver).count("approval.digest") == 2
@@ -65,14 +64,14 @@ async def test_the_next_hour_has_notices_of_its_own_and_at_most_one_digest(recei
 async def test_a_digest_is_not_sent_when_nothing_waits_any_more(receiver: Receiver) -> None:
     ids = await _asked(receiver, 5)
     for id in ids:
-        await receiver.desk.reject(id)
-    receiver.desk.clock.forward(3600)
+        await receiver.setup.reject(id)
+    receiver.setup.clock.forward(3600)
     await _tell_digest(receiver)
     assert "approval.digest" not in _events(receiver)
 
 
 async def test_a_retry_of_a_notice_does_not_count_twice(receiver: Receiver) -> None:
-    id = await pending(receiver.desk, actor="model")
+    id = await pending(receiver.setup, actor="model")
     for _ in range(HOURLY + 2):
-        await receiver.desk.notify(id, [receiver.channel], hourly=HOURLY)
+        await receiver.setup.notify(id, [receiver.channel], hourly=HOURLY)
     assert await _digests(receiver) == []

@@ -10,9 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from conformance.test_approvals import tamper
-from conftest import ManualClock
-from integration.approval_desk import ApprovalDesk, Broken, pending
 from postroom.act.discord import DiscordChannel, DiscordTerms
 from postroom.act.discord_bot import DiscordBot
 from postroom.act.discord_buttons import ButtonIds
@@ -23,6 +20,9 @@ from postroom.store import approvals
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom_sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
+from support.approval_setup import ApprovalSetup, Broken, pending
+from support.approvals import tamper
+from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 
 APPROVER, STRANGER = "910000000000000071", "910000000000000072"
@@ -30,18 +30,18 @@ BUTTONS = ButtonIds(lambda: [b"k" * 32])
 
 
 @dataclass
-class Room:
-    """The stand-in, the bot in it, and the desk behind."""
+class DiscordSetup:
+    """The stand-in, the bot in it, and the setup behind."""
 
-    desk: ApprovalDesk
+    setup: ApprovalSetup
     discord: DiscordApi
     channel: DiscordChannel
 
     async def asked(self, action: ActionType = "trash", parameters: dict[str, Any] | None = None) -> tuple[UUID, str]:
         """The ids of an action that waits, and of the message that asks."""
-        id = await pending(self.desk, action, parameters, actor="rule")
-        await self.desk.notify(id, [self.channel])
-        return id, (await self.desk.notices(id))[0].reference
+        id = await pending(self.setup, action, parameters, actor="rule")
+        await self.setup.notify(id, [self.channel])
+        return id, (await self.setup.notices(id))[0].reference
 
     async def press(self, message_id: str, button: str, user: str = APPROVER) -> str:
         """What the bot says to who presses; `button` is a label, or an id that the message has no button of."""
@@ -58,21 +58,21 @@ async def said(pressed: Pressed) -> str:
 
 
 @pytest.fixture
-async def quiet(sqlite: Database, clock: ManualClock) -> AsyncIterator[Room]:
+async def quiet(sqlite: Database, clock: ManualClock) -> AsyncIterator[DiscordSetup]:
     """Discord without a bot that listens: what any worker has."""
     api = DiscordApi()
     async with running_discord(api) as (base_url, gateway_url):
         point_at(base_url, gateway_url)
         channel = DiscordChannel(DiscordTerms(api.token, int(CHANNEL_ID), "https://mail.example.com"), BUTTONS)
         try:
-            yield Room(ApprovalDesk(sqlite, clock), api, channel)
+            yield DiscordSetup(ApprovalSetup(sqlite, clock), api, channel)
         finally:
             await channel.aclose()
 
 
 @contextlib.asynccontextmanager
-async def listening(quiet: Room, buttons: ButtonIds) -> AsyncGenerator[Room]:
-    bot = DiscordBot(quiet.discord.token, quiet.desk.answers, buttons, [APPROVER])
+async def listening(quiet: DiscordSetup, buttons: ButtonIds) -> AsyncGenerator[DiscordSetup]:
+    bot = DiscordBot(quiet.discord.token, quiet.setup.answers, buttons, [APPROVER])
     task = asyncio.create_task(bot.run(again_after=timedelta(0)))
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -85,7 +85,7 @@ async def listening(quiet: Room, buttons: ButtonIds) -> AsyncGenerator[Room]:
 
 
 @pytest.fixture
-async def room(quiet: Room) -> AsyncIterator[Room]:
+async def discord_setup(quiet: DiscordSetup) -> AsyncIterator[DiscordSetup]:
     async with listening(quiet, BUTTONS):
         yield quiet
 
@@ -94,7 +94,7 @@ def fields(message: dict[str, Any]) -> dict[str, str]:
     return {each["name"]: each["value"] for each in message["embeds"][0]["fields"]}
 
 
-async def test_the_embed_says_what_to_whom_why_and_until_when(quiet: Room) -> None:
+async def test_the_embed_says_what_to_whom_why_and_until_when(quiet: DiscordSetup) -> None:
     id, message_id = await quiet.asked("forward", {"to": "boss@example.com", "note": "look"})
     message = quiet.discord.messages[message_id]
     shown = fields(message)
@@ -109,7 +109,7 @@ async def test_the_embed_says_what_to_whom_why_and_until_when(quiet: Room) -> No
     assert quiet.discord.button(message_id, "Open")["url"] == "https://mail.example.com/"
 
 
-async def test_what_mail_says_stays_in_its_quotes(quiet: Room) -> None:
+async def test_what_mail_says_stays_in_its_quotes(quiet: DiscordSetup) -> None:
     hostile = "`[click](https://evil.example)` @everyone <@1> ```\n**x**"
     _, message_id = await quiet.asked("auto_reply", {"text": hostile * 40, "subject": hostile.replace("\n", "")})
     shown = fields(quiet.discord.messages[message_id])
@@ -117,10 +117,10 @@ async def test_what_mail_says_stays_in_its_quotes(quiet: Room) -> None:
     assert shown["With"].endswith("\n```")
 
 
-async def test_an_approver_who_presses_approve_has_it_done(room: Room) -> None:
-    id, message_id = await room.asked()
-    assert await room.press(message_id, "Approve") == "Approved: it is being done."
-    found = await room.desk.shown(id)
+async def test_an_approver_who_presses_approve_has_it_done(discord_setup: DiscordSetup) -> None:
+    id, message_id = await discord_setup.asked()
+    assert await discord_setup.press(message_id, "Approve") == "Approved: it is being done."
+    found = await discord_setup.setup.shown(id)
     assert (found.state, found.approved_by) == ("queued", f"discord:{APPROVER}")
 
 
@@ -133,17 +133,17 @@ async def test_an_approver_who_presses_approve_has_it_done(room: Room) -> None:
     ],
 )
 async def test_what_is_not_shown_whole_can_be_rejected_there_but_not_approved(
-    room: Room, action: str, parameters: dict[str, Any]
+    discord_setup: DiscordSetup, action: ActionType, parameters: dict[str, Any]
 ) -> None:
-    id, message_id = await room.asked(action, parameters)
-    message = room.discord.messages[message_id]
+    id, message_id = await discord_setup.asked(action, parameters)
+    message = discord_setup.discord.messages[message_id]
     assert [button["label"] for row in message["components"] for button in row["components"]] == ["Reject", "Open"]
     assert f"`postroom approvals approve {id}`" in fields(message)["Not all of it is shown here"]
-    approve = BUTTONS.sign("approve", await room.desk.shown(id))
-    assert (await room.press(message_id, approve)).startswith("Refused: not all of it is shown here")
-    assert await room.desk.state(id) == approvals.WAITING
-    assert [each[:2] for each in await room.desk.refused()] == [(f"discord:{APPROVER}", str(id))]
-    assert await room.press(message_id, "Reject") == "Rejected: it is not done."
+    approve = BUTTONS.sign("approve", await discord_setup.setup.shown(id))
+    assert (await discord_setup.press(message_id, approve)).startswith("Refused: not all of it is shown here")
+    assert await discord_setup.setup.state(id) == approvals.WAITING
+    assert [each[:2] for each in await discord_setup.setup.refused()] == [(f"discord:{APPROVER}", str(id))]
+    assert await discord_setup.press(message_id, "Reject") == "Rejected: it is not done."
 
 
 @pytest.mark.parametrize(
@@ -153,111 +153,113 @@ async def test_what_is_not_shown_whole_can_be_rejected_there_but_not_approved(
         (RuntimeError("a secret"), "Not done, for a reason that nobody foresaw; answer with `postroom approvals`."),
     ],
 )
-async def test_whoever_presses_gets_an_answer_whatever_goes_wrong(quiet: Room, error: Exception, words: str) -> None:
+async def test_whoever_presses_gets_an_answer_whatever_goes_wrong(
+    quiet: DiscordSetup, error: Exception, words: str
+) -> None:
     def keys() -> list[bytes]:
         raise error
 
     id, message_id = await quiet.asked()
     async with listening(quiet, ButtonIds(keys)):
         assert await quiet.press(message_id, "Approve") == words
-    assert await quiet.desk.state(id) == approvals.WAITING
+    assert await quiet.setup.state(id) == approvals.WAITING
 
 
-async def test_an_approver_who_presses_reject_has_it_left(room: Room) -> None:
-    id, message_id = await room.asked()
-    assert await room.press(message_id, "Reject") == "Rejected: it is not done."
-    assert await room.desk.state(id) == "rejected"
+async def test_an_approver_who_presses_reject_has_it_left(discord_setup: DiscordSetup) -> None:
+    id, message_id = await discord_setup.asked()
+    assert await discord_setup.press(message_id, "Reject") == "Rejected: it is not done."
+    assert await discord_setup.setup.state(id) == "rejected"
 
 
-async def test_a_stranger_is_refused_in_private_and_audited_once_a_minute(room: Room) -> None:
-    id, message_id = await room.asked()
+async def test_a_stranger_is_refused_in_private_and_audited_once_a_minute(discord_setup: DiscordSetup) -> None:
+    id, message_id = await discord_setup.asked()
     for button in ("Approve", "Reject"):
-        assert (await room.press(message_id, button, STRANGER)).startswith("Refused: you are not among those")
-    assert await room.desk.state(id) == approvals.WAITING
-    assert [each[:2] for each in await room.desk.refused()] == [(f"discord:{STRANGER}", str(id))]
-    room.desk.clock.forward(60)
-    await room.press(message_id, "Approve", STRANGER)
-    assert len(await room.desk.refused()) == 2
+        assert (await discord_setup.press(message_id, button, STRANGER)).startswith("Refused: you are not among those")
+    assert await discord_setup.setup.state(id) == approvals.WAITING
+    assert [each[:2] for each in await discord_setup.setup.refused()] == [(f"discord:{STRANGER}", str(id))]
+    discord_setup.setup.clock.forward(60)
+    await discord_setup.press(message_id, "Approve", STRANGER)
+    assert len(await discord_setup.setup.refused()) == 2
 
 
-async def test_a_forged_button_is_refused_and_audited(room: Room) -> None:
-    id, message_id = await room.asked()
-    real = room.discord.button(message_id, "Reject")["custom_id"]
-    other = await pending(room.desk, "delete", actor="rule")
-    foreign = ButtonIds(lambda: [b"x" * 32]).sign("approve", await room.desk.shown(other))
+async def test_a_forged_button_is_refused_and_audited(discord_setup: DiscordSetup) -> None:
+    id, message_id = await discord_setup.asked()
+    real = discord_setup.discord.button(message_id, "Reject")["custom_id"]
+    other = await pending(discord_setup.setup, "delete", actor="rule")
+    foreign = ButtonIds(lambda: [b"x" * 32]).sign("approve", await discord_setup.setup.shown(other))
     content, _, signature = real.rpartition(":")
     changed = f"{content}:{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"
     for forged in (real.replace(":r:", ":a:"), changed, foreign, "postroom:a:x:9999999999:y:z"):
-        assert (await room.press(message_id, forged)).startswith("Refused: this button is not signed")
-    assert await room.desk.state(id) == await room.desk.state(other) == approvals.WAITING
-    assert {each[1] for each in await room.desk.refused()} == {str(id), str(other), "unknown"}
+        assert (await discord_setup.press(message_id, forged)).startswith("Refused: this button is not signed")
+    assert await discord_setup.setup.state(id) == await discord_setup.setup.state(other) == approvals.WAITING
+    assert {each[1] for each in await discord_setup.setup.refused()} == {str(id), str(other), "unknown"}
 
 
-async def test_a_press_that_is_replayed_after_the_answer_is_refused(room: Room) -> None:
-    id, message_id = await room.asked()
-    kept = room.discord.button(message_id, "Approve")["custom_id"]
-    await room.press(message_id, "Reject")
-    assert "it is rejected (rejected by discord:" in await room.press(message_id, kept)
-    assert await room.desk.state(id) == "rejected"
-    assert len(await room.desk.refused()) == 1
+async def test_a_press_that_is_replayed_after_the_answer_is_refused(discord_setup: DiscordSetup) -> None:
+    id, message_id = await discord_setup.asked()
+    kept = discord_setup.discord.button(message_id, "Approve")["custom_id"]
+    await discord_setup.press(message_id, "Reject")
+    assert "it is rejected (rejected by discord:" in await discord_setup.press(message_id, kept)
+    assert await discord_setup.setup.state(id) == "rejected"
+    assert len(await discord_setup.setup.refused()) == 1
 
 
-async def test_a_press_after_the_expiry_is_refused(room: Room) -> None:
-    id, message_id = await room.asked()
-    room.desk.clock.forward(24 * 3600)
-    assert "this button has expired" in await room.press(message_id, "Approve")
-    assert await room.desk.state(id) == approvals.WAITING
-    assert await room.desk.database.run(approvals.expire_approvals(room.desk.clock())) == 1
+async def test_a_press_after_the_expiry_is_refused(discord_setup: DiscordSetup) -> None:
+    id, message_id = await discord_setup.asked()
+    discord_setup.setup.clock.forward(24 * 3600)
+    assert "this button has expired" in await discord_setup.press(message_id, "Approve")
+    assert await discord_setup.setup.state(id) == approvals.WAITING
+    assert await discord_setup.setup.database.run(approvals.expire_approvals(discord_setup.setup.clock())) == 1
 
 
-async def test_the_approval_of_an_action_that_was_changed_afterwards_is_refused(room: Room) -> None:
-    id, message_id = await room.asked("forward", {"to": "boss@example.com"})
+async def test_the_approval_of_an_action_that_was_changed_afterwards_is_refused(discord_setup: DiscordSetup) -> None:
+    id, message_id = await discord_setup.asked("forward", {"to": "boss@example.com"})
     change = """parameters_json = '{"to":"thief@example.net"}'"""
-    await room.desk.database.run(tamper(change, id))
-    assert "was changed after it was decided on" in await room.press(message_id, "Approve")
-    assert await room.desk.state(id) == approvals.WAITING
+    await discord_setup.setup.database.run(tamper(change, id))
+    assert "was changed after it was decided on" in await discord_setup.press(message_id, "Approve")
+    assert await discord_setup.setup.state(id) == approvals.WAITING
 
 
-async def test_a_bot_that_is_asked_to_reconnect_goes_on_listening(room: Room) -> None:
-    id, message_id = await room.asked()
-    await room.discord.gateway.ask_to_reconnect()
+async def test_a_bot_that_is_asked_to_reconnect_goes_on_listening(discord_setup: DiscordSetup) -> None:
+    id, message_id = await discord_setup.asked()
+    await discord_setup.discord.gateway.ask_to_reconnect()
     async with asyncio.timeout(PATIENCE_S):
-        await room.discord.gateway.until_connected(sessions=2)
-    assert room.discord.gateway.resumed == 1
-    await room.press(message_id, "Approve")
-    assert await room.desk.state(id) == "queued"
+        await discord_setup.discord.gateway.until_connected(sessions=2)
+    assert discord_setup.discord.gateway.resumed == 1
+    await discord_setup.press(message_id, "Approve")
+    assert await discord_setup.setup.state(id) == "queued"
 
 
-async def test_an_answered_notice_is_edited_once_with_its_buttons_out_of_use(quiet: Room) -> None:
+async def test_an_answered_notice_is_edited_once_with_its_buttons_out_of_use(quiet: DiscordSetup) -> None:
     id, message_id = await quiet.asked()
-    await quiet.desk.reject(id)
-    await quiet.desk.notify(id, [quiet.channel])
-    await quiet.desk.notify(id, [quiet.channel])
+    await quiet.setup.reject(id)
+    await quiet.setup.notify(id, [quiet.channel])
+    await quiet.setup.notify(id, [quiet.channel])
     (edited,) = quiet.discord.edits
     assert fields(edited)["Answer"] == "`rejected: rejected by cli:ada`"
     assert "Expires" not in fields(edited)
     assert [quiet.discord.button(message_id, label)["disabled"] for label in ("Approve", "Reject")] == [True, True]
-    assert [notice.is_open for notice in await quiet.desk.notices(id)] == [False]
+    assert [notice.is_open for notice in await quiet.setup.notices(id)] == [False]
 
 
-async def test_a_notice_that_somebody_deleted_needs_no_closing(quiet: Room) -> None:
+async def test_a_notice_that_somebody_deleted_needs_no_closing(quiet: DiscordSetup) -> None:
     id, message_id = await quiet.asked()
     del quiet.discord.messages[message_id]
-    await quiet.desk.reject(id)
-    await quiet.desk.notify(id, [quiet.channel])
-    assert [notice.is_open for notice in await quiet.desk.notices(id)] == [False]
+    await quiet.setup.reject(id)
+    await quiet.setup.notify(id, [quiet.channel])
+    assert [notice.is_open for notice in await quiet.setup.notices(id)] == [False]
 
 
 @pytest.mark.parametrize("minutes_later", [False, True])
-async def test_a_retry_after_a_lost_answer_does_not_post_twice(quiet: Room, minutes_later: bool) -> None:
-    id = await pending(quiet.desk)
+async def test_a_retry_after_a_lost_answer_does_not_post_twice(quiet: DiscordSetup, minutes_later: bool) -> None:
+    id = await pending(quiet.setup)
     quiet.discord.refusals.append(Refusal(503, after_taking=True))
     with pytest.raises(Retryable):
-        await quiet.desk.notify(id, [quiet.channel])
+        await quiet.setup.notify(id, [quiet.channel])
     if minutes_later:
         quiet.discord.forget_nonces()
-    await quiet.desk.notify(id, [quiet.channel], attempts=2 if minutes_later else 1)
-    assert list(quiet.discord.messages) == [notice.reference for notice in await quiet.desk.notices(id)]
+    await quiet.setup.notify(id, [quiet.channel], attempts=2 if minutes_later else 1)
+    assert list(quiet.discord.messages) == [notice.reference for notice in await quiet.setup.notices(id)]
 
 
 @pytest.mark.parametrize(
@@ -271,84 +273,88 @@ async def test_a_retry_after_a_lost_answer_does_not_post_twice(quiet: Room, minu
     ],
 )
 async def test_what_discord_refuses_is_tried_again_only_when_that_may_help(
-    quiet: Room, refusal: Refusal, kind: type[Exception]
+    quiet: DiscordSetup, refusal: Refusal, kind: type[Exception]
 ) -> None:
-    id = await pending(quiet.desk)
+    id = await pending(quiet.setup)
     quiet.discord.refusals.append(refusal)
     with pytest.raises(kind) as raised:
-        await quiet.desk.notify(id, [quiet.channel])
+        await quiet.setup.notify(id, [quiet.channel])
     if isinstance(raised.value, Retryable) and refusal.retry_after is not None:
         assert raised.value.after == timedelta(seconds=refusal.retry_after)
-    assert await quiet.desk.notices(id) == []
+    assert await quiet.setup.notices(id) == []
 
 
-async def test_a_wrong_token_names_the_setting(quiet: Room) -> None:
-    id = await pending(quiet.desk)
+async def test_a_wrong_token_names_the_setting(quiet: DiscordSetup) -> None:
+    id = await pending(quiet.setup)
     channel = DiscordChannel(DiscordTerms("wrong", int(CHANNEL_ID)), BUTTONS)
     with pytest.raises(Fatal, match=r"discord\.token"):
-        await quiet.desk.notify(id, [channel])
+        await quiet.setup.notify(id, [channel])
 
 
-async def test_a_channel_that_fails_does_not_keep_the_others_from_asking(quiet: Room) -> None:
-    id = await pending(quiet.desk)
+async def test_a_channel_that_fails_does_not_keep_the_others_from_asking(quiet: DiscordSetup) -> None:
+    id = await pending(quiet.setup)
     with pytest.raises(Fatal, match="broken"):
-        await quiet.desk.notify(id, [Broken(Fatal("broken")), quiet.channel])
-    assert [notice.channel for notice in await quiet.desk.notices(id)] == ["discord"]
+        await quiet.setup.notify(id, [Broken(Fatal("broken")), quiet.channel])
+    assert [notice.channel for notice in await quiet.setup.notices(id)] == ["discord"]
 
 
-async def test_a_channel_that_breaks_in_an_unforeseen_way_is_tried_again_and_silences_no_other(quiet: Room) -> None:
-    id = await pending(quiet.desk)
+async def test_a_channel_that_breaks_in_an_unforeseen_way_is_tried_again_and_silences_no_other(
+    quiet: DiscordSetup,
+) -> None:
+    id = await pending(quiet.setup)
     with pytest.raises(Retryable, match="webhook failed in a way that nobody foresaw \\(KeyMissing\\)") as raised:
-        await quiet.desk.notify(id, [Broken(KeyMissing("a secret")), quiet.channel])
+        await quiet.setup.notify(id, [Broken(KeyMissing("a secret")), quiet.channel])
     assert "secret" not in str(raised.value)
-    assert [notice.channel for notice in await quiet.desk.notices(id)] == ["discord"]
+    assert [notice.channel for notice in await quiet.setup.notices(id)] == ["discord"]
 
 
-async def test_a_notice_posted_while_the_answer_arrives_is_closed_at_once(quiet: Room) -> None:
-    id = await pending(quiet.desk)
+async def test_a_notice_posted_while_the_answer_arrives_is_closed_at_once(quiet: DiscordSetup) -> None:
+    id = await pending(quiet.setup)
 
     class AnsweredMeanwhile(Broken):
         """Somebody answers while it asks."""
 
         async def post(self, approval: approvals.Approval, *, again: bool) -> str:
-            await quiet.desk.reject(id)
+            await quiet.setup.reject(id)
             return "x"
 
         async def close(self, approval: approvals.Approval, reference: str) -> None:
             closed.append(approval.state)
 
     closed: list[str] = []
-    await quiet.desk.notify(id, [AnsweredMeanwhile(Fatal("unused"))])
+    await quiet.setup.notify(id, [AnsweredMeanwhile(Fatal("unused"))])
     assert closed == ["rejected"]
-    assert [notice.is_open for notice in await quiet.desk.notices(id)] == [False]
+    assert [notice.is_open for notice in await quiet.setup.notices(id)] == [False]
 
 
-async def test_without_a_channel_the_job_is_done_and_the_action_waits(quiet: Room) -> None:
-    id = await pending(quiet.desk)
-    await quiet.desk.notify(id, [])
-    assert await quiet.desk.state(id) == approvals.WAITING
+async def test_without_a_channel_the_job_is_done_and_the_action_waits(quiet: DiscordSetup) -> None:
+    id = await pending(quiet.setup)
+    await quiet.setup.notify(id, [])
+    assert await quiet.setup.state(id) == approvals.WAITING
 
 
-async def test_what_was_answered_before_anybody_was_asked_is_not_asked(quiet: Room) -> None:
-    id = await pending(quiet.desk)
-    await quiet.desk.reject(id)
-    await quiet.desk.notify(id, [quiet.channel])
+async def test_what_was_answered_before_anybody_was_asked_is_not_asked(quiet: DiscordSetup) -> None:
+    id = await pending(quiet.setup)
+    await quiet.setup.reject(id)
+    await quiet.setup.notify(id, [quiet.channel])
     assert quiet.discord.messages == {}
 
 
 @pytest.mark.parametrize("error", [Retryable("later"), RuntimeError("unforeseen")])
-async def test_a_notice_that_cannot_be_closed_is_given_up_with_the_last_attempt(quiet: Room, error: Exception) -> None:
-    id = await pending(quiet.desk)
-    await quiet.desk.database.run(approvals.keep_notice(id, "webhook", "x", quiet.desk.clock()))
-    await quiet.desk.reject(id)
+async def test_a_notice_that_cannot_be_closed_is_given_up_with_the_last_attempt(
+    quiet: DiscordSetup, error: Exception
+) -> None:
+    id = await pending(quiet.setup)
+    await quiet.setup.database.run(approvals.keep_notice(id, "webhook", "x", quiet.setup.clock()))
+    await quiet.setup.reject(id)
     broken = Broken(error)
     for attempt, is_open in ((1, True), (5, False)):
         with pytest.raises(Retryable):
-            await quiet.desk.notify(id, [broken], attempts=attempt)
-        assert [notice.is_open for notice in await quiet.desk.notices(id)] == [is_open]
+            await quiet.setup.notify(id, [broken], attempts=attempt)
+        assert [notice.is_open for notice in await quiet.setup.notices(id)] == [is_open]
 
 
-async def test_a_digest_is_one_message_also_when_it_is_tried_again(quiet: Room) -> None:
+async def test_a_digest_is_one_message_also_when_it_is_tried_again(quiet: DiscordSetup) -> None:
     id, text = new_id(), "9 more actions wait for your answer (9 apply_label)."
     for _ in range(2):
         await quiet.channel.post_digest(id, text)

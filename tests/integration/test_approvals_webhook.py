@@ -1,72 +1,19 @@
 """The signed webhook over real HTTP, both ways: what it is told, what is retried, and which answers count."""
 
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import httpx2
 import pytest
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
-from conformance.test_approvals import tamper
-from conftest import ManualClock
-from integration.approval_desk import ApprovalDesk, pending
-from postroom.act.webhook import HEADER, LARGEST_BODY, AnswerHook, WebhookChannel, check_signature, signature
+from postroom.act.webhook import HEADER, LARGEST_BODY, WebhookChannel, check_signature, signature
 from postroom.core.errors import Fatal, Refused, Retryable
 from postroom.store import approvals
-from postroom.store.engine.database import Database
-from postroom_sandbox.server import running
-
-SECRET = "a secret of the test"
-
-
-@dataclass
-class Receiver:
-    """What is at the other end of the webhook, and our own door for its answers."""
-
-    desk: ApprovalDesk
-    http: httpx2.AsyncClient
-    channel: WebhookChannel
-    url: str
-    status: int = 200
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-    taken: list[tuple[dict[str, str], bytes]] = field(default_factory=list[tuple[dict[str, str], bytes]])
-
-    async def take(self, request: Request) -> Response:
-        self.taken.append((dict(request.headers), await request.body()))
-        return Response("x" * 100_000, self.status, self.headers)
-
-    async def answer(self, body: Any, *, secret: str = SECRET, at: timedelta = timedelta(0)) -> httpx2.Response:
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        headers = {HEADER: signature(secret, content, self.desk.clock() + at)}
-        return await self.http.post(f"{self.url}/hooks/approvals", content=content, headers=headers)
-
-    async def told(self) -> dict[str, Any]:
-        """What is sent of a new action that waits."""
-        id = await pending(self.desk, "forward", {"to": "boss@example.com"}, actor="rule")
-        await self.desk.notify(id, [self.channel])
-        return json.loads(self.taken[-1][1])
-
-
-@pytest.fixture
-async def receiver(sqlite: Database, clock: ManualClock) -> AsyncIterator[Receiver]:
-    desk, there = ApprovalDesk(sqlite, clock), list[Receiver]()
-
-    async def take(request: Request) -> Response:
-        return await there[0].take(request)
-
-    hook = AnswerHook(desk.answers, SECRET)
-    routes = [Route("/told", take, methods=["POST"]), Route("/hooks/approvals", hook.take, methods=["POST"])]
-    async with running(Starlette(routes=routes)) as url, httpx2.AsyncClient() as http:
-        channel = WebhookChannel(http, f"{url}/told", SECRET, clock, "https://mail.example.com")
-        there.append(Receiver(desk, http, channel, url))
-        yield there[0]
+from support.approval_setup import pending
+from support.approvals import tamper
+from support.clocks import ManualClock
+from support.webhook_receiver import SECRET, Receiver
 
 
 def verdict_on(told: dict[str, Any], verdict: str = "approve", **changes: Any) -> dict[str, Any]:
@@ -77,7 +24,7 @@ def verdict_on(told: dict[str, Any], verdict: str = "approve", **changes: Any) -
 async def test_the_webhook_is_told_what_waits_signed_and_with_an_id_of_its_own(receiver: Receiver) -> None:
     told = await receiver.told()
     headers, body = receiver.taken[0]
-    check_signature(SECRET, headers[HEADER.lower()], body, receiver.desk.clock())
+    check_signature(SECRET, headers[HEADER.lower()], body, receiver.setup.clock())
     assert told["id"] == headers["idempotency-key"] == f"approval.asked:{told['action_id']}"
     assert told["event"] == "approval.asked"
     assert (told["action"], told["to"], told["parameters"]) == (
@@ -91,13 +38,13 @@ async def test_the_webhook_is_told_what_waits_signed_and_with_an_id_of_its_own(r
 
 
 async def test_a_retry_has_the_same_id_and_what_was_told_is_not_told_again(receiver: Receiver) -> None:
-    id = await pending(receiver.desk)
+    id = await pending(receiver.setup)
     receiver.status = 503
     with pytest.raises(Retryable):
-        await receiver.desk.notify(id, [receiver.channel])
+        await receiver.setup.notify(id, [receiver.channel])
     receiver.status = 200
-    await receiver.desk.notify(id, [receiver.channel])
-    await receiver.desk.notify(id, [receiver.channel])
+    await receiver.setup.notify(id, [receiver.channel])
+    await receiver.setup.notify(id, [receiver.channel])
     assert [headers["idempotency-key"] for headers, _ in receiver.taken] == [f"approval.asked:{id}"] * 2
 
 
@@ -105,7 +52,7 @@ async def test_the_webhook_is_told_the_answer_once(receiver: Receiver) -> None:
     told = await receiver.told()
     await receiver.answer(verdict_on(told, "reject"))
     for _ in range(2):
-        await receiver.desk.notify(UUID(told["action_id"]), [receiver.channel])
+        await receiver.setup.notify(UUID(told["action_id"]), [receiver.channel])
     (answered,) = [json.loads(body) for _, body in receiver.taken[1:]]
     assert (answered["event"], answered["state"]) == ("approval.answered", "rejected")
     assert answered["answer"] == "rejected: rejected by webhook:mara"
@@ -118,21 +65,21 @@ async def test_the_webhook_is_told_the_answer_once(receiver: Receiver) -> None:
 async def test_what_the_webhook_refuses_is_tried_again_only_when_that_may_help(
     receiver: Receiver, status: int, kind: type[Exception], after: int | None
 ) -> None:
-    id = await pending(receiver.desk)
+    id = await pending(receiver.setup)
     receiver.status = status
     receiver.headers = {"Location": receiver.channel.url, **({"Retry-After": str(after)} if after else {})}
     with pytest.raises(kind) as raised:
-        await receiver.desk.notify(id, [receiver.channel])
+        await receiver.setup.notify(id, [receiver.channel])
     assert len(receiver.taken) == 1
     if isinstance(raised.value, Retryable):
         assert raised.value.after == (None if after is None else timedelta(seconds=after))
 
 
 async def test_a_webhook_that_is_not_there_is_tried_again(receiver: Receiver) -> None:
-    id = await pending(receiver.desk)
-    gone = WebhookChannel(receiver.http, "http://127.0.0.1:9/", SECRET, receiver.desk.clock)
+    id = await pending(receiver.setup)
+    gone = WebhookChannel(receiver.http, "http://127.0.0.1:9/", SECRET, receiver.setup.clock)
     with pytest.raises(Retryable, match="cannot be reached"):
-        await receiver.desk.notify(id, [gone])
+        await receiver.setup.notify(id, [gone])
 
 
 @pytest.mark.parametrize(("verdict", "state"), [("approve", "queued"), ("reject", "rejected")])
@@ -142,7 +89,7 @@ async def test_a_signed_answer_counts_once(receiver: Receiver, verdict: str, sta
     assert (first.status_code, first.json()["state"]) == (200, state)
     assert second.status_code == 409
     assert "nothing was changed" in second.json()["error"]
-    assert len(await receiver.desk.refused()) == 1
+    assert len(await receiver.setup.refused()) == 1
 
 
 async def test_what_is_not_signed_or_not_fresh_is_refused(receiver: Receiver) -> None:
@@ -155,7 +102,7 @@ async def test_what_is_not_signed_or_not_fresh_is_refused(receiver: Receiver) ->
         await receiver.http.post(f"{receiver.url}/hooks/approvals", content=json.dumps(body)),
     ):
         assert answer.status_code == 401
-    assert (await receiver.desk.database.run(approvals.list_waiting(1))) != []
+    assert (await receiver.setup.database.run(approvals.list_waiting(1))) != []
 
 
 async def test_what_was_sent_to_the_webhook_is_no_answer(receiver: Receiver) -> None:
@@ -185,7 +132,7 @@ async def test_an_answer_that_is_not_exactly_one_is_refused(
     told = await receiver.told()
     answer = await receiver.answer(verdict_on(told, **changes))
     assert answer.status_code == status
-    assert (await receiver.desk.database.run(approvals.list_waiting(1))) != []
+    assert (await receiver.setup.database.run(approvals.list_waiting(1))) != []
 
 
 @pytest.mark.parametrize(("body", "status"), [(b"", 400), (b"[]", 400), (b"{", 400), (b"x" * (LARGEST_BODY + 1), 413)])
@@ -195,12 +142,12 @@ async def test_nonsense_is_refused(receiver: Receiver, body: bytes, status: int)
 
 async def test_the_approval_of_an_action_that_was_changed_afterwards_is_refused(receiver: Receiver) -> None:
     told = await receiver.told()
-    (waiting,) = await receiver.desk.database.run(approvals.list_waiting(1))
+    (waiting,) = await receiver.setup.database.run(approvals.list_waiting(1))
     change = """parameters_json = '{"to":"thief@example.net"}'"""
-    await receiver.desk.database.run(tamper(change, waiting.id))
+    await receiver.setup.database.run(tamper(change, waiting.id))
     answer = await receiver.answer(verdict_on(told))
     assert answer.status_code == 409
-    assert await receiver.desk.state(waiting.id) == approvals.WAITING
+    assert await receiver.setup.state(waiting.id) == approvals.WAITING
 
 
 def test_a_signature_is_for_one_body_and_one_time() -> None:

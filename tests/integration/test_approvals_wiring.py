@@ -9,12 +9,6 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock
-from integration.approval_desk import ApprovalDesk as Desk
-from integration.approval_desk import pending
-from integration.product import letter, running_product
-from integration.test_actions import Desk as Mail
-from integration.test_actions import message_id_of
 from postroom.act.action_requests import ActionRequests
 from postroom.act.approvals import Approvals
 from postroom.compose.approvals import HOOK, ApprovalChannels, approval_routes, run_discord_bot
@@ -26,7 +20,13 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.vault.keys import NAME
 from postroom_sandbox.discord_api import CHANNEL_ID, DiscordApi, running_discord
+from support.approval_setup import ApprovalSetup as MessageSetup
+from support.approval_setup import pending
+from support.clocks import ManualClock
+from support.message_setup import MessageSetup as Mail
+from support.message_setup import message_id_of
 from support.patience import PATIENCE_S
+from support.product import letter, running_product
 
 APPROVER = "910000000000000071"
 
@@ -38,8 +38,8 @@ def settings_with(folder: Path, **more: Any) -> Settings:
 
 async def test_without_settings_nobody_is_asked_and_no_door_is_open(sqlite: Database, tmp_path: Path) -> None:
     settings = settings_with(tmp_path)
-    async with ApprovalChannels(settings, sqlite) as desk:
-        assert desk.channels == []
+    async with ApprovalChannels(settings, sqlite) as setup:
+        assert setup.channels == []
     assert approval_routes(settings, sqlite) == []
     assert not (tmp_path / NAME).exists()
 
@@ -47,8 +47,8 @@ async def test_without_settings_nobody_is_asked_and_no_door_is_open(sqlite: Data
 async def test_a_webhook_alone_opens_no_door_for_answers(sqlite: Database, tmp_path: Path) -> None:
     url, secret = "https://example.com/told", "0123456789abcdef"
     settings = settings_with(tmp_path, approvals__webhook_url=url, approvals__webhook_secret=secret)
-    async with ApprovalChannels(settings, sqlite) as desk:
-        assert [channel.name for channel in desk.channels] == ["webhook"]
+    async with ApprovalChannels(settings, sqlite) as setup:
+        assert [channel.name for channel in setup.channels] == ["webhook"]
     assert approval_routes(settings, sqlite) == []
     answering = settings_with(tmp_path, approvals__webhook_secret=secret, approvals__webhook_answers=True)
     assert [route.path for route in approval_routes(answering, sqlite)] == [HOOK]
@@ -57,7 +57,7 @@ async def test_a_webhook_alone_opens_no_door_for_answers(sqlite: Database, tmp_p
 async def test_a_bot_that_is_set_up_asks_and_takes_the_answer(
     sqlite: Database, tmp_path: Path, clock: ManualClock
 ) -> None:
-    api, at = DiscordApi(), Desk(sqlite, clock)
+    api, at = DiscordApi(), MessageSetup(sqlite, clock)
     clock.now = wall_clock()
     async with running_discord(api) as (base_url, gateway_url):
         settings = settings_with(
@@ -69,12 +69,12 @@ async def test_a_bot_that_is_set_up_asks_and_takes_the_answer(
             discord__gateway_url=gateway_url,
         )
         id = await pending(at)
-        async with ApprovalChannels(settings, sqlite) as desk:
+        async with ApprovalChannels(settings, sqlite) as setup:
             listening = asyncio.create_task(run_discord_bot(settings, sqlite))
             try:
                 async with asyncio.timeout(PATIENCE_S):
                     await api.gateway.until_connected()
-                    await at.notify(id, desk.channels)
+                    await at.notify(id, setup.channels)
                     (notice,) = await at.notices(id)
                     custom_id = api.button(notice.reference, "Approve")["custom_id"]
                     pressed = await api.press(notice.reference, custom_id, APPROVER)
@@ -130,13 +130,13 @@ async def test_what_an_agent_proposes_is_done_in_the_mailbox_once_a_person_appro
         message = product.mailbox.deliver(letter("Hello"))
         await product.live.sync()
         await product.settled(1)
-        desk = Mail(product, message.id, await message_id_of(sqlite, "Hello"))
+        setup = Mail(product, message.id, await message_id_of(sqlite, "Hello"))
         wishes = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(desk.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
+        asked = await wishes.ask(setup.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
         assert asked.state == "awaiting_approval"
         approvals = Approvals(sqlite, CATALOGUE, wall_clock)
         shown = await approvals.show(asked.action_id)
-        await approvals.approve(asked.action_id, shown.action_hash, desk.signed())
-        done = await desk.ended(asked.action_id)
+        await approvals.approve(asked.action_id, shown.action_hash, setup.signed())
+        done = await setup.ended(asked.action_id)
         assert (done.state, done.approved_by) == ("completed", "test")
-        assert "TRASH" in desk.labels
+        assert "TRASH" in setup.labels

@@ -17,8 +17,6 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from prometheus_client.parser import text_string_to_metric_families
 
-from integration.aviary import STRANGER, UNDECIDABLE, UNREADABLE, letter, thousand
-from integration.product import ENDPOINT, OWNER, TOKEN
 from postroom.compose.serve import run_product
 from postroom.core import metrics
 from postroom.core.metrics import MESSAGE_EVENT, Metric
@@ -37,13 +35,15 @@ from postroom.store.rules import NewRule, add_rules
 from postroom.store.tokens import create_token, mint
 from postroom.switchboard import dispatcher
 from postroom.telemetry.exporter import exporting
-from postroom.telemetry.tracing import span, tell
+from postroom.telemetry.tracing import add_event, span
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.canaries import Canaries, Watch, watching
+from support.canary_mail import STRANGER, UNDECIDABLE, UNREADABLE, letter, thousand
 from support.patience import PATIENCE_S
+from support.product import ENDPOINT, OWNER, TOKEN
 
 LETTERS, OVER_HTTP, OVER_MCP = 200, 450, 350
 
@@ -65,7 +65,7 @@ def watch(canaries: Canaries) -> Iterator[Watch]:
 @pytest.fixture
 def failing_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors that nobody meant, whose words quote the mail."""
-    read_mail, decide = getattr(dispatcher, "read_mail"), getattr(classify, "what_rules_say")  # noqa: B009 - they are theirs
+    read_mail, decide = getattr(dispatcher, "read_mail"), getattr(classify, "apply_rules")  # noqa: B009 - they are theirs
 
     def cannot_read(envelope: Any) -> Any:
         if UNREADABLE in envelope.payload.normalized_text:
@@ -73,12 +73,12 @@ def failing_work(monkeypatch: pytest.MonkeyPatch) -> None:
         return read_mail(envelope)
 
     def cannot_decide(message: Any, rules: Any, now: Any) -> Any:
-        if UNDECIDABLE in message.subject.body_text:
+        if UNDECIDABLE in message.facts.body_text:
             raise RuntimeError(f"cannot decide {message}")
         return decide(message, rules, now)
 
     monkeypatch.setattr(dispatcher, "read_mail", cannot_read)
-    monkeypatch.setattr(classify, "what_rules_say", cannot_decide)
+    monkeypatch.setattr(classify, "apply_rules", cannot_decide)
 
 
 @dataclass
@@ -316,7 +316,7 @@ async def test_a_leak_is_found_wherever_it_is(canaries: Canaries, watch: Watch, 
     settings = Settings.model_validate({"telemetry": {"otlp_endpoint": watch.collector.address}}).telemetry
     async with exporting(settings, tally, Gauges()) as exporter:
         with span("ingest"):
-            tell("message.queued", priority=leak if way == "sent spans" else "P1")
+            add_event("message.queued", priority=leak if way == "sent spans" else "P1")
         structlog.get_logger().debug("mail.seen", note=leak if way == "log" else "")
         if "metrics" in way:
             tally.count(MESSAGE_EVENT, "message.queued", "email", leak)

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock, scale
-from integration.product import ENDPOINT, OWNER, envelope
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.picker import Head, pick_many
 from postroom.core.queue.queues import EMAIL
@@ -25,6 +23,9 @@ from postroom.store.engine.opening import connect_database
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import MOST_OUTSTANDING, Dispatcher
 from postroom.switchboard.intake import Intake
+from support.clocks import ManualClock
+from support.product import ENDPOINT, OWNER, envelope
+from support.scale import scale
 
 PATIENCE_S = 600
 BATCH = 100
@@ -53,7 +54,7 @@ class Begun:
         place = len(self.subjects)
         self.subjects.append("")
         message = await self._database.run(mail.load_message(uuid_field(run.job, "message_id")))
-        self.subjects[place] = message.subject.subject
+        self.subjects[place] = message.facts.subject
         if len(self.subjects) == self._awaited and all(self.subjects):
             self.all_there.set()
 

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 from redis.exceptions import RedisError
 
-from integration.redis_desk import IDENTITY, SOON, Desk
 from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
 from postroom.core.errors import IntakeRefused, Refused, SwitchboardUnavailable
 from postroom.store.connectors import list_connectors
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from support.patience import PATIENCE_S
+from support.redis_setup import IDENTITY, SOON, RedisSetup
 
 
-async def test_the_heartbeat_tells_how_the_connector_is_doing(desk: Desk, sqlite: Database):
-    (entry_id,) = await desk.add(1)
-    connector = await desk.start()
-    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 1)
+async def test_the_heartbeat_tells_how_the_connector_is_doing(setup: RedisSetup, sqlite: Database):
+    (entry_id,) = await setup.add(1)
+    connector = await setup.start()
+    await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 1)
     await connector.stop()
     connector.vitals.report_problem("degraded", RedisError("cannot reach redis://user:secret@host"))
     heart = Heartbeats(
-        desk.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
+        setup.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
     )
     await heart.beat()
     (seen,) = await sqlite.run(list_connectors())

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import pytest
 from mcp.client import Client
 
-from conftest import ManualClock
 from postroom.accounts.mailbox_requests import ConnectorRequests
 from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
 from postroom.connectors.request_server import RequestServer
@@ -19,6 +18,7 @@ from postroom.store.engine.database import Database, Dialect, Subscription, Tran
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.web.mcp_server import build_server
+from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.switchboard import served, services_on
 
@@ -192,8 +192,8 @@ async def test_a_dashboard_asks_and_the_connector_answers(
         token = await running.token("connector", ENDPOINT)
         async with switchboard_at(f"{running.address}/mcp", token) as afar:
             within = switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT)))
-            desk = RequestServer(afar if way == "http" else within, {"sync_now": sync})
-            answering = asyncio.create_task(desk.run(stop))
+            setup = RequestServer(afar if way == "http" else within, {"sync_now": sync})
+            answering = asyncio.create_task(setup.run(stop))
             async with running.client(await running.token("dashboard"), "2026-07-28") as dashboard:
                 asked = await dashboard.call_tool("connector.request", {"endpoint_identity": ENDPOINT, "wait_s": 50})
             answering.cancel()

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ManualClock
 from postroom.connectors.contact_cache import ContactCache
 from postroom.connectors.filter_cache import FilterCache
 from postroom.connectors.mail.reports import TakesCorrespondents
@@ -22,6 +21,7 @@ from postroom.store.engine.opening import open_database
 from postroom.store.ingestion_rules import add_ingestion_rule, remove_ingestion_rule, version_of
 from postroom.switchboard.services import Services
 from postroom.web.mcp_server import build_server
+from support.clocks import ManualClock
 from support.switchboard import served, services_on
 
 ENDPOINT = "gmail:user:ada@example.com"

@@ -10,7 +10,6 @@ import apsw
 import asyncpg
 import pytest
 
-from conftest import ManualClock
 from postroom.core.errors import BadInput
 from postroom.store.acceptance import Accepted
 from postroom.store.engine.database import Database, Transaction
@@ -19,6 +18,7 @@ from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.history import count_states
 from postroom.switchboard.intake import HEAVIEST, Intake
+from support.clocks import ManualClock
 from support.switchboard import envelope
 
 REFUSES_POISON = {

@@ -80,7 +80,7 @@ async def test_work_keeps_draining_while_intake_is_refused(database: SqliteDatab
 
 async def test_intake_goes_on_when_there_is_room_again(database: SqliteDatabase, tmp_path: Path) -> None:
     room = [0]
-    intake = Intake(database, DiskReserve(tmp_path, 1, free=lambda _folder: room[0], look_every_s=0))
+    intake = Intake(database, DiskReserve(tmp_path, 1, free=lambda _folder: room[0], check_every_s=0))
     with pytest.raises(IntakeRefused):
         await intake.ingest(envelope(1))
     room[0] = 1 << 30

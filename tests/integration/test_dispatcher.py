@@ -5,18 +5,21 @@ from typing import Any
 
 import pytest
 
-from conformance.inbox_desk import look, select
-from conftest import ManualClock
-from integration.product import ENDPOINT, OWNER, envelope
 from postroom.core.errors import ConstraintBroken, DatabaseFull, DatabaseUnavailable, StoreError
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.queue.queues import Queues
+from postroom.manage.audit import signature
+from postroom.manage.queues import replay
 from postroom.store import feed, history, jobs, mail
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
+from support.clocks import ManualClock
+from support.product import ENDPOINT, OWNER, envelope
+from support.store.inbox_setup import look, select
 
 
 async def _set_up(database: Database, clock: ManualClock, most: int) -> tuple[Intake, Dispatcher]:
@@ -175,8 +178,8 @@ async def test_mail_that_was_upgraded_or_replayed_is_one_line_on_the_live_page(
     await dispatcher.tick()
     began = clock()
     clock.forward(60)
-    buffer = Buffer(database, clock=clock)
-    copies = await buffer.replay("email", since=began, ids=[plain.request_id], actor="cli", role="admin")
+    signed = signature("cli", "admin")
+    copies = await replay(database, Queues(), "email", signed, since=began, ids=[plain.request_id], clock=clock)
     await dispatcher.tick()
     assert len(copies) == 1
     assert len(await look(database)) == 4

@@ -12,8 +12,6 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from conftest import ManualClock
-from integration.product import ENDPOINT, OWNER, envelope
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.message import LONGEST_BODY
@@ -25,8 +23,10 @@ from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
+from support.clocks import ManualClock
 from support.gates import LASTING
 from support.loop_watch import GOOD_SHARE, LoopWatch
+from support.product import ENDPOINT, OWNER, envelope
 
 LENGTH = 102_400
 TEXTS = {
@@ -60,12 +60,12 @@ TRIES = 3
 async def test_a_hundred_rules_of_every_catastrophic_kind_cost_no_more_over_100_kib_than_to_read_it(
     database: Database, clock: ManualClock
 ) -> None:
-    office = Office(database, clock)
-    await office.open([_on_header(number, each) for number, each in enumerate([*CATASTROPHIC, *LONG_CHOICES])])
-    short = {name: await office.cost(text[:BEYOND_REACH] + "!") for name, text in TEXTS.items()}
-    long = {name: await office.cost(text) for name, text in TEXTS.items()}
-    await office.replace_rules([_on_header(number, each) for number, each in enumerate(HARMLESS)])
-    reading = {name: await office.cost(text) for name, text in TEXTS.items()}
+    setup = IntakeSetup(database, clock)
+    await setup.open([_on_header(number, each) for number, each in enumerate([*CATASTROPHIC, *LONG_CHOICES])])
+    short = {name: await setup.cost(text[:BEYOND_REACH] + "!") for name, text in TEXTS.items()}
+    long = {name: await setup.cost(text) for name, text in TEXTS.items()}
+    await setup.replace_rules([_on_header(number, each) for number, each in enumerate(HARMLESS)])
+    reading = {name: await setup.cost(text) for name, text in TEXTS.items()}
     print({name: f"{long[name] * 1000:.0f} ms of processor time" for name in TEXTS})
     for name in TEXTS:
         assert long[name] < 3 * (short[name] + reading[name]), (name, long, short, reading)
@@ -74,9 +74,9 @@ async def test_a_hundred_rules_of_every_catastrophic_kind_cost_no_more_over_100_
 async def test_a_hundred_catastrophic_rules_leave_the_event_loop_to_everybody_else(
     database: Database, clock: ManualClock
 ) -> None:
-    office = Office(database, clock)
+    setup = IntakeSetup(database, clock)
     patterns = [f"({number})?{each}" for number in range(10) for each in CATASTROPHIC]
-    await office.open(
+    await setup.open(
         [
             *(_on_header(number, each) for number, each in enumerate(patterns)),
             *(_on_body(number, f"{TEXTS['one letter'][:900]}{number}") for number in range(100)),
@@ -84,8 +84,8 @@ async def test_a_hundred_catastrophic_rules_leave_the_event_loop_to_everybody_el
     )
     watch = LoopWatch()
     for text in TEXTS.values():
-        await (await office.classifying(text))
-        share = await watch.best(partial(office.classifying, text))
+        await (await setup.classifying(text))
+        share = await watch.best(partial(setup.classifying, text))
         assert share.worst <= GOOD_SHARE, share
 
 
@@ -100,7 +100,7 @@ def _on_body(number: int, words: str) -> rules.NewRule:
     return rules.NewRule(new_id(), f"body {number}", "", {"body_contains": words}, "archive", {})
 
 
-class Office:
+class IntakeSetup:
     """The way from the intake to the decision, step by step, in the hands of the test."""
 
     def __init__(self, database: Database, clock: ManualClock) -> None:

@@ -6,14 +6,14 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from conftest import ManualClock
-from integration.product import TOKEN, Product, decided_action, envelope, letter, running_product, until_job
 from postroom.store import actions, feed, jobs
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.intake import Intake
 from postroom_sandbox.mailbox import Mailbox
+from support.clocks import ManualClock
+from support.product import TOKEN, Product, decided_action, envelope, letter, running_product, until_job
 
 
 def labels(mailbox: Mailbox, subject: str) -> set[str]:

@@ -12,7 +12,6 @@ from uuid import UUID
 
 import pytest
 
-from integration.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
 from postroom.act.action_requests import ActionRequests
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import HeldLease, Permit
@@ -36,6 +35,7 @@ from postroom.system.boot_clock import since_boot
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
 
 
 def signed() -> Signature:
@@ -43,7 +43,7 @@ def signed() -> Signature:
 
 
 @dataclass
-class Office:
+class GateSetup:
     """A mailbox with one message, a client whose quota the test holds, and what a piece of work rests on."""
 
     database: Database
@@ -68,7 +68,7 @@ class Office:
 
 
 @pytest.fixture
-async def office(database: Database) -> AsyncGenerator[Office]:
+async def setup(database: Database) -> AsyncGenerator[GateSetup]:
     mailbox = Mailbox(OWNER, Random(1))
     message = mailbox.deliver(letter("Hello"))
     account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
@@ -84,86 +84,86 @@ async def office(database: Database) -> AsyncGenerator[Office]:
         quota = Quota()
         client = GmailClient(http, address, token, quota=quota, gate=gate)
         permit = Permit(account.id, HeldLease(since_boot() + 3_600))
-        yield Office(database, mailbox, quota, client, GmailMailbox(client), permit, message.id, gate)
+        yield GateSetup(database, mailbox, quota, client, GmailMailbox(client), permit, message.id, gate)
 
 
-async def held(office: Office) -> None:
+async def held(setup: GateSetup) -> None:
     """Gmail has said that it is too much: whoever calls waits."""
-    async with office.quota.admitted("messages.get", 1) as ticket:
-        office.quota.limited(ticket, RateLimited("messages.get", "rateLimitExceeded", timedelta(seconds=1)))
+    async with setup.quota.admitted("messages.get", 1) as ticket:
+        setup.quota.limited(ticket, RateLimited("messages.get", "rateLimitExceeded", timedelta(seconds=1)))
 
 
-async def test_a_change_that_waited_for_a_rate_limit_while_somebody_paused_does_not_leave(office: Office) -> None:
-    await held(office)
-    change = await office.waiting()
-    stopped = await stop(office.database, pauses.ALL, "to look", signed())
+async def test_a_change_that_waited_for_a_rate_limit_while_somebody_paused_does_not_leave(setup: GateSetup) -> None:
+    await held(setup)
+    change = await setup.waiting()
+    stopped = await stop(setup.database, pauses.ALL, "to look", signed())
     assert (stopped.on_wire, stopped.silent) == (0, 0)
     with pytest.raises(Parked, match="to look"):
         await change
-    assert office.is_in_inbox
+    assert setup.is_in_inbox
 
 
-async def test_a_change_whose_lease_ran_out_while_it_waited_does_not_leave(office: Office) -> None:
-    await held(office)
-    change = await office.waiting()
-    office.permit.lease.deadline = since_boot()
+async def test_a_change_whose_lease_ran_out_while_it_waited_does_not_leave(setup: GateSetup) -> None:
+    await held(setup)
+    change = await setup.waiting()
+    setup.permit.lease.deadline = since_boot()
     with pytest.raises(LeaseLost):
         await change
-    assert office.is_in_inbox
+    assert setup.is_in_inbox
 
 
-async def test_a_change_of_an_account_that_was_paused_while_it_waited_does_not_leave(office: Office) -> None:
-    await held(office)
-    change = await office.waiting()
-    await office.database.run(accounts.pause_account(office.permit.account_id, signed(), wall_clock()))
+async def test_a_change_of_an_account_that_was_paused_while_it_waited_does_not_leave(setup: GateSetup) -> None:
+    await held(setup)
+    change = await setup.waiting()
+    await setup.database.run(accounts.pause_account(setup.permit.account_id, signed(), wall_clock()))
     with pytest.raises(Parked):
         await change
-    assert office.is_in_inbox
+    assert setup.is_in_inbox
 
 
-async def test_whatever_forbids_has_answered_when_nothing_that_it_forbids_can_start(office: Office) -> None:
+async def test_whatever_forbids_has_answered_when_nothing_that_it_forbids_can_start(setup: GateSetup) -> None:
     """A request that was cleared just before is not written afterwards."""
-    id = office.permit.account_id
+    id = setup.permit.account_id
     verbs: list[Transaction[Any]] = [
         protection.protect("sender", "ann@example.org", "", signed(), wall_clock()),
         accounts.pause_account(id, signed(), wall_clock()),
         accounts.remove_account(id, signed(), wall_clock()),
     ]
     for verb in verbs:
-        clearance = await office.gate.clear([office.permit], {}, frozenset())
+        clearance = await setup.gate.clear([setup.permit], {}, frozenset())
         clearance.check()
-        await forbid(office.database, verb)
+        await forbid(setup.database, verb)
         with pytest.raises(ClearanceExpired):
             clearance.check()
 
 
-async def test_parts_that_share_a_request_are_judged_one_by_one(office: Office) -> None:
-    late = Permit(office.permit.account_id, HeldLease(since_boot()))
-    others = [office.mailbox.deliver(letter(f"Number {number}")).id for number in range(4)]
-    await held(office)
-    first = await office.waiting()
-    permits = [office.permit, late, office.permit, late]
+async def test_parts_that_share_a_request_are_judged_one_by_one(setup: GateSetup) -> None:
+    late = Permit(setup.permit.account_id, HeldLease(since_boot()))
+    others = [setup.mailbox.deliver(letter(f"Number {number}")).id for number in range(4)]
+    await held(setup)
+    first = await setup.waiting()
+    permits = [setup.permit, late, setup.permit, late]
     changes = [
-        asyncio.create_task(office.gmail.under(permit).modify(id, remove=["INBOX"]))
+        asyncio.create_task(setup.gmail.under(permit).modify(id, remove=["INBOX"]))
         for id, permit in zip(others, permits, strict=True)
     ]
     ends = await asyncio.gather(first, *changes, return_exceptions=True)
     assert [isinstance(each, LeaseLost) for each in ends] == [False, False, True, False, True]
-    assert ["INBOX" in office.mailbox.get(id).labels for id in others] == [False, True, False, True]
+    assert ["INBOX" in setup.mailbox.get(id).labels for id in others] == [False, True, False, True]
 
 
-async def test_a_change_without_a_permit_is_not_possible(office: Office) -> None:
+async def test_a_change_without_a_permit_is_not_possible(setup: GateSetup) -> None:
     with pytest.raises(NoPermit):
-        await office.gmail.modify(office.message_id, remove=["INBOX"])
+        await setup.gmail.modify(setup.message_id, remove=["INBOX"])
     with pytest.raises(NoPermit):
-        await office.client.create_label("New")
-    assert office.is_in_inbox
+        await setup.client.create_label("New")
+    assert setup.is_in_inbox
 
 
-async def test_a_pause_of_one_account_leaves_others_alone(office: Office) -> None:
-    await stop(office.database, str(new_id()), "another one", signed())
-    await office.gmail.under(office.permit).modify(office.message_id, remove=["INBOX"])
-    assert not office.is_in_inbox
+async def test_a_pause_of_one_account_leaves_others_alone(setup: GateSetup) -> None:
+    await stop(setup.database, str(new_id()), "another one", signed())
+    await setup.gmail.under(setup.permit).modify(setup.message_id, remove=["INBOX"])
+    assert not setup.is_in_inbox
 
 
 # Protected labels, judged as they are in the mailbox at that moment.

@@ -10,10 +10,6 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock
-from integration.gmail_desk import GmailDesk, gmail_desk
-from integration.product import ENDPOINT, OWNER, TOKEN, letter
-from postroom.accounts.mailbox_requests import LONGEST_WAIT
 from postroom.connectors.gmail import request_handlers as asked
 from postroom.connectors.gmail.request_handlers import RequestHandlers
 from postroom.connectors.mail.refused import refused_in
@@ -28,42 +24,46 @@ from postroom.handlers.asking import PATIENCE
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.long_poll import LONGEST_WAIT
 from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
+from support.clocks import ManualClock
+from support.gmail_setup import GmailSetup, gmail_setup
 from support.patience import PATIENCE_S
+from support.product import ENDPOINT, OWNER, TOKEN, letter
 from support.switchboard import mail
 
 
 @pytest.fixture
-async def desk(sqlite: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailDesk]:
+async def setup(sqlite: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailSetup]:
     await sqlite.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
-    async with gmail_desk(sqlite, clock, tmp_path / "state") as found:
+    async with gmail_setup(sqlite, clock, tmp_path / "state") as found:
         yield found
 
 
-def office(desk: GmailDesk) -> RequestHandlers:
+def request_handlers(setup: GmailSetup) -> RequestHandlers:
     async def token() -> str:
         return TOKEN
 
-    return RequestHandlers(desk.connector(), GmailClient(desk.http, desk.address, token))
+    return RequestHandlers(setup.connector(), GmailClient(setup.http, setup.address, token))
 
 
-async def ends(desk: GmailDesk, *ids: str) -> dict[str, Any]:
-    answer = await office(desk).ingest({"message_ids": list(ids)})
+async def ends(setup: GmailSetup, *ids: str) -> dict[str, Any]:
+    answer = await request_handlers(setup).ingest({"message_ids": list(ids)})
     json.dumps(answer)
     return {each["id"]: (each["end"], each["reason"]) for each in answer["messages"]}
 
 
-async def test_named_messages_are_taken_in_and_each_tells_how_it_ended(desk: GmailDesk, clock: ManualClock):
+async def test_named_messages_are_taken_in_and_each_tells_how_it_ended(setup: GmailSetup, clock: ManualClock):
     rule = parse_rule({"number": 1, "name": "no", "kind": "sender_domain", "value": "spam.example", "tier": "skip"})
-    desk.policy = lambda: IngestionPolicy([rule])
-    old = desk.mailbox.deliver(letter("old"), received_at=clock() - timedelta(days=400)).id
-    known = desk.mailbox.deliver(letter("known")).id
-    await desk.connector().sync()
-    skipped = desk.mailbox.deliver(letter("no", sender="a@spam.example")).id
-    failing = desk.mailbox.deliver(letter("failing")).id
-    desk.emulator.faults.order(Fault(503, path=failing, times=2))
-    told = await ends(desk, old, known, skipped, "18c0ffee", failing, old)
+    setup.policy = lambda: IngestionPolicy([rule])
+    old = setup.mailbox.deliver(letter("old"), received_at=clock() - timedelta(days=400)).id
+    known = setup.mailbox.deliver(letter("known")).id
+    await setup.connector().sync()
+    skipped = setup.mailbox.deliver(letter("no", sender="a@spam.example")).id
+    failing = setup.mailbox.deliver(letter("failing")).id
+    setup.emulator.faults.order(Fault(503, path=failing, times=2))
+    told = await ends(setup, old, known, skipped, "18c0ffee", failing, old)
     assert told == {
         old: ("new", None),
         known: ("duplicate", None),
@@ -71,110 +71,114 @@ async def test_named_messages_are_taken_in_and_each_tells_how_it_ended(desk: Gma
         "18c0ffee": ("gone", None),
         failing: ("failed", "ServerError: 503"),
     }
-    assert set(await desk.waiting()) == {old, known}
+    assert set(await setup.waiting()) == {old, known}
 
 
-async def test_one_that_was_refused_is_refused_once_and_leaves_the_list_when_it_succeeds(desk: GmailDesk):
-    id = desk.mailbox.deliver(letter("hello")).id
-    desk.emulator.faults.order(Fault(kind="missing_fields", fields=("internalDate",), path=id, times=10_000))
-    await desk.connector().sync()
-    assert await ends(desk, id) == {id: ("refused", "BadAnswer")}
-    assert [each.id for each in refused_in(desk.folder)] == [id]
-    assert desk.vitals.counters["refused"] == 1
-    desk.emulator.faults.clear()
-    assert await ends(desk, id) == {id: ("new", None)}
-    assert refused_in(desk.folder) == []
-    assert desk.vitals.counters["refused"] == 0
+async def test_one_that_was_refused_is_refused_once_and_leaves_the_list_when_it_succeeds(setup: GmailSetup):
+    id = setup.mailbox.deliver(letter("hello")).id
+    setup.emulator.faults.order(Fault(kind="missing_fields", fields=("internalDate",), path=id, times=10_000))
+    await setup.connector().sync()
+    assert await ends(setup, id) == {id: ("refused", "BadAnswer")}
+    assert [each.id for each in refused_in(setup.folder)] == [id]
+    assert setup.vitals.counters["refused"] == 1
+    setup.emulator.faults.clear()
+    assert await ends(setup, id) == {id: ("new", None)}
+    assert refused_in(setup.folder) == []
+    assert setup.vitals.counters["refused"] == 0
 
 
-async def test_one_that_was_refused_stays_on_the_list_while_it_is_spam(desk: GmailDesk):
-    id = desk.mailbox.deliver(letter("hello")).id
-    desk.emulator.faults.order(Fault(kind="missing_fields", fields=("internalDate",), path=id, times=10_000))
-    await desk.connector().sync()
-    desk.emulator.faults.clear()
-    desk.mailbox.modify(id, add=["SPAM"], remove=["INBOX"])
-    assert await ends(desk, id) == {id: ("skipped", "it is no incoming mail")}
-    assert [each.id for each in refused_in(desk.folder)] == [id]
-    desk.mailbox.modify(id, add=["INBOX"], remove=["SPAM"])
-    assert await ends(desk, id) == {id: ("new", None)}
-    assert refused_in(desk.folder) == []
+async def test_one_that_was_refused_stays_on_the_list_while_it_is_spam(setup: GmailSetup):
+    id = setup.mailbox.deliver(letter("hello")).id
+    setup.emulator.faults.order(Fault(kind="missing_fields", fields=("internalDate",), path=id, times=10_000))
+    await setup.connector().sync()
+    setup.emulator.faults.clear()
+    setup.mailbox.modify(id, add=["SPAM"], remove=["INBOX"])
+    assert await ends(setup, id) == {id: ("skipped", "it is no incoming mail")}
+    assert [each.id for each in refused_in(setup.folder)] == [id]
+    setup.mailbox.modify(id, add=["INBOX"], remove=["SPAM"])
+    assert await ends(setup, id) == {id: ("new", None)}
+    assert refused_in(setup.folder) == []
 
 
-async def test_what_the_switchboard_refuses_tells_why(desk: GmailDesk):
-    id = desk.mailbox.deliver(letter("hello")).id
+async def test_what_the_switchboard_refuses_tells_why(setup: GmailSetup):
+    id = setup.mailbox.deliver(letter("hello")).id
     source = {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT}
     forged = mail(source=source, event={"external_event_id": id}, sender={"identity": "mallory@example.com"})
-    await desk.services.intake.ingest(forged)
-    [(end, reason)] = (await ends(desk, id)).values()
+    await setup.services.intake.ingest(forged)
+    [(end, reason)] = (await ends(setup, id)).values()
     assert end == "refused"
     assert reason
 
 
-async def test_one_that_is_set_aside_is_tried_at_once_when_it_is_asked_for(desk: GmailDesk):
-    id = desk.mailbox.deliver(letter("stubborn")).id
+async def test_one_that_is_set_aside_is_tried_at_once_when_it_is_asked_for(setup: GmailSetup):
+    id = setup.mailbox.deliver(letter("stubborn")).id
     for number in range(10):
-        desk.mailbox.deliver(letter(f"{number}"))
-    desk.emulator.faults.order(Fault(503, path=id, times=ROUNDS + 1))
-    connector = desk.connector()
+        setup.mailbox.deliver(letter(f"{number}"))
+    setup.emulator.faults.order(Fault(503, path=id, times=ROUNDS + 1))
+    connector = setup.connector()
     for _ in range(ROUNDS - 1):
         with pytest.raises(ServerError):
             await connector.sync()
     await connector.sync()
-    assert await ends(desk, id) == {id: ("failed", "ServerError: 503")}
-    assert [each.tries for each in set_aside_in(desk.folder)] == [1]
-    assert await ends(desk, id) == {id: ("new", None)}
-    assert set_aside_in(desk.folder) == []
+    assert await ends(setup, id) == {id: ("failed", "ServerError: 503")}
+    assert [each.tries for each in set_aside_in(setup.folder)] == [1]
+    assert await ends(setup, id) == {id: ("new", None)}
+    assert set_aside_in(setup.folder) == []
 
 
-async def test_when_gmail_is_away_the_request_fails_as_a_whole(desk: GmailDesk):
-    id = desk.mailbox.deliver(letter("hello")).id
-    desk.emulator.faults.order(Fault(kind="reset", path="/batch", times=10))
+async def test_when_gmail_is_away_the_request_fails_as_a_whole(setup: GmailSetup):
+    id = setup.mailbox.deliver(letter("hello")).id
+    setup.emulator.faults.order(Fault(kind="reset", path="/batch", times=10))
     with pytest.raises(GmailError):
-        await ends(desk, id)
+        await ends(setup, id)
 
 
-async def test_a_look_now_tells_how_much_was_new(desk: GmailDesk):
-    desk.mailbox.deliver(letter("hello"))
-    assert await office(desk).sync_now({}) == {"new": 1}
+async def test_a_look_now_tells_how_much_was_new(setup: GmailSetup):
+    setup.mailbox.deliver(letter("hello"))
+    assert await request_handlers(setup).sync_now({}) == {"new": 1}
 
 
 async def test_a_look_that_takes_longer_than_anyone_waits_says_that_it_goes_on(
-    desk: GmailDesk, monkeypatch: pytest.MonkeyPatch
+    setup: GmailSetup, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(asked, "LOOKS_FOR_S", 0.0)
-    assert await office(desk).sync_now({}) == {"new": 0, "still_looking": True}
+    assert await request_handlers(setup).sync_now({}) == {"new": 0, "still_looking": True}
 
 
-async def test_what_a_search_finds_is_counted(desk: GmailDesk, monkeypatch: pytest.MonkeyPatch):
+async def test_what_a_search_finds_is_counted(setup: GmailSetup, monkeypatch: pytest.MonkeyPatch):
     for number in range(7):
-        desk.mailbox.deliver(letter(f"invoice {number}"))
-    desk.mailbox.deliver(letter("other"))
-    told = await office(desk).estimate({"query": "subject:invoice"})
+        setup.mailbox.deliver(letter(f"invoice {number}"))
+    setup.mailbox.deliver(letter("other"))
+    told = await request_handlers(setup).estimate({"query": "subject:invoice"})
     assert (told["messages"], told["exact"]) == (7, True)
     assert told["estimate"] >= 7
     monkeypatch.setattr(asked, "PAGE", 2)
     monkeypatch.setattr(asked, "MOST_PAGES", 2)
-    told = await office(desk).estimate({"query": " subject:invoice "})
+    told = await request_handlers(setup).estimate({"query": " subject:invoice "})
     assert (told["messages"], told["exact"]) == (4, False)
-    assert await office(desk).estimate({"query": "subject:nothing"}) == {"messages": 0, "exact": True, "estimate": 0}
+    assert await request_handlers(setup).estimate({"query": "subject:nothing"}) == {
+        "messages": 0,
+        "exact": True,
+        "estimate": 0,
+    }
 
 
-async def test_what_a_search_finds_is_listed_to_choose_from(desk: GmailDesk, clock: ManualClock):
+async def test_what_a_search_finds_is_listed_to_choose_from(setup: GmailSetup, clock: ManualClock):
     old = clock() - timedelta(days=400)
-    message = desk.mailbox.deliver(
+    message = setup.mailbox.deliver(
         letter("=?utf-8?q?Caf=C3=A9?= invoice", sender="Ida <ida@x.example>"), received_at=old
     )
     for number in range(4):
-        desk.mailbox.deliver(letter(f"invoice {number}"), received_at=clock() - timedelta(hours=4 - number))
-    told = await office(desk).search({"query": "subject:invoice", "max": 4})
+        setup.mailbox.deliver(letter(f"invoice {number}"), received_at=clock() - timedelta(hours=4 - number))
+    told = await request_handlers(setup).search({"query": "subject:invoice", "max": 4})
     assert [each["subject"] for each in told["messages"]] == [f"invoice {number}" for number in (3, 2, 1, 0)]
     assert told["more"] is True
-    told = await office(desk).search({"query": "from:ida@x.example"})
+    told = await request_handlers(setup).search({"query": "from:ida@x.example"})
     (found,) = told["messages"]
     assert told["more"] is False
     assert (found["id"], found["thread_id"], found["date"]) == (message.id, message.thread_id, old.isoformat())
     assert (found["from"], found["subject"]) == ("Ida <ida@x.example>", "Café invoice")
-    assert await desk.waiting() == {}, "what is only listed is not taken in"
+    assert await setup.waiting() == {}, "what is only listed is not taken in"
 
 
 class Noting(Quota):
@@ -191,36 +195,36 @@ class Noting(Quota):
             yield ticket
 
 
-async def test_counting_and_listing_leave_live_mail_its_share_of_the_quota(desk: GmailDesk):
+async def test_counting_and_listing_leave_live_mail_its_share_of_the_quota(setup: GmailSetup):
     async def token() -> str:
         return TOKEN
 
     quota = Noting()
-    bulk = RequestHandlers(desk.connector(), GmailClient(desk.http, desk.address, token, quota=quota))
-    desk.mailbox.deliver(letter("invoice"))
+    bulk = RequestHandlers(setup.connector(), GmailClient(setup.http, setup.address, token, quota=quota))
+    setup.mailbox.deliver(letter("invoice"))
     await bulk.estimate({"query": "subject:invoice"})
     await bulk.search({"query": "subject:invoice"})
     assert quota.noted == [("messages.list", "bulk"), ("messages.list", "bulk"), ("batch", "bulk")]
 
 
-async def test_one_that_cannot_be_read_hides_no_others_in_a_list(desk: GmailDesk):
-    ids = [desk.mailbox.deliver(letter(f"invoice {number}")).id for number in range(3)]
-    desk.emulator.faults.order(Fault(503, path=ids[1], times=1))
-    told = await office(desk).search({"query": "subject:invoice"})
+async def test_one_that_cannot_be_read_hides_no_others_in_a_list(setup: GmailSetup):
+    ids = [setup.mailbox.deliver(letter(f"invoice {number}")).id for number in range(3)]
+    setup.emulator.faults.order(Fault(503, path=ids[1], times=1))
+    told = await request_handlers(setup).search({"query": "subject:invoice"})
     assert {each["id"] for each in told["messages"]} == {ids[0], ids[2]}
-    desk.emulator.faults.order(Fault(503, method="messages.get", times=3))
+    setup.emulator.faults.order(Fault(503, method="messages.get", times=3))
     with pytest.raises(ServerError):
-        await office(desk).search({"query": "subject:invoice"})
+        await request_handlers(setup).search({"query": "subject:invoice"})
 
 
 def test_everything_is_done_or_given_up_while_whoever_asks_still_waits():
     assert max(asked.LOOKS_FOR_S, asked.WORKS_FOR_S) < min(PATIENCE, LONGEST_WAIT).total_seconds()
 
 
-async def test_what_takes_too_long_ends_before_its_lease(desk: GmailDesk, monkeypatch: pytest.MonkeyPatch):
+async def test_what_takes_too_long_ends_before_its_lease(setup: GmailSetup, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(asked, "WORKS_FOR_S", 0.0)
     with pytest.raises(asked.TookTooLong, match="try again later"):
-        await office(desk).search({"query": "subject:invoice"})
+        await request_handlers(setup).search({"query": "subject:invoice"})
 
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
@@ -245,19 +249,19 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
 ]
 
 
-async def test_arguments_that_make_no_sense_are_refused(desk: GmailDesk):
-    handlers = office(desk).handlers()
+async def test_arguments_that_make_no_sense_are_refused(setup: GmailSetup):
+    handlers = request_handlers(setup).handlers()
     for kind, arguments, field, remedy in REFUSED:
         with pytest.raises(BadInput) as refused:
             await handlers[kind](arguments)
         assert refused.value.field == field
         assert remedy in refused.value.remedy, arguments
-    assert desk.calls.total() == 0
+    assert setup.calls.total() == 0
 
 
-async def test_a_round_under_way_holds_up_nobody_who_asks(desk: GmailDesk):
+async def test_a_round_under_way_holds_up_nobody_who_asks(setup: GmailSetup):
     """The connector's own rounds never overlap, and may take many minutes."""
-    id = desk.mailbox.deliver(letter("hello")).id
-    connector = desk.connector()
+    id = setup.mailbox.deliver(letter("hello")).id
+    connector = setup.connector()
     async with connector._one_at_a_time, asyncio.timeout(PATIENCE_S):  # pyright: ignore[reportPrivateUsage]
         assert (await connector.ingest([id]))[id].end == "new"

@@ -15,8 +15,6 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from conftest import ManualClock
-from integration.sandbox_desk import OWNER, Sandbox, running_sandbox
 from postroom.core.mail.accounts import gmail_endpoint
 from postroom.store.connector_requests import ASKED, lease_requests
 from postroom.store.engine.database import Database
@@ -26,7 +24,9 @@ from postroom.web.hooks import GmailHook, GoogleKeys, PushTerms
 from postroom_sandbox.pubsub import PUSHER
 from postroom_sandbox.server import LoopbackServer, listening
 from postroom_sandbox.signing import Signer
+from support.clocks import ManualClock
 from support.patience import PATIENCE_S
+from support.sandbox import OWNER, Sandbox, running_sandbox
 
 TOPIC, AUDIENCE = "projects/home/topics/mail", "https://postroom.example/hooks/gmail"
 

@@ -14,9 +14,6 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from conftest import ManualClock
-from integration.gmail_desk import gmail_desk
-from integration.product import ENDPOINT, OWNER, TOKEN, decided_action, letter, until_job
 from postroom.act.executor import Executor
 from postroom.connectors.gmail.request_handlers import RequestHandlers
 from postroom.connectors.request_server import RequestServer
@@ -43,12 +40,15 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.clocks import ManualClock
 from support.gates import owners_client
+from support.gmail_setup import gmail_setup
 from support.patience import PATIENCE_S
+from support.product import ENDPOINT, OWNER, TOKEN, decided_action, letter, until_job
 
 
 @dataclass
-class Office:
+class GmailJobsSetup:
     database: Database
     emulator: Emulator
     client: GmailClient
@@ -70,7 +70,7 @@ class Office:
 
 
 @pytest.fixture
-async def office(database: Database) -> AsyncIterator[Office]:
+async def jobs_setup(database: Database) -> AsyncIterator[GmailJobsSetup]:
     emulator = Emulator(Mailbox(OWNER, Random(1)), TOKEN)
 
     async def token() -> str:
@@ -78,7 +78,7 @@ async def office(database: Database) -> AsyncIterator[Office]:
 
     async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
         account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
-        yield Office(database, emulator, owners_client(http, address, token), account.id)
+        yield GmailJobsSetup(database, emulator, owners_client(http, address, token), account.id)
 
 
 @asynccontextmanager
@@ -92,48 +92,50 @@ async def working(database: Database, handlers: Mapping[str, Handler]) -> AsyncG
         await running
 
 
-async def test_the_labels_of_the_mailbox_are_taken_over(office: Office) -> None:
-    await office.client.create_label("Receipts")
+async def test_the_labels_of_the_mailbox_are_taken_over(jobs_setup: GmailJobsSetup) -> None:
+    await jobs_setup.client.create_label("Receipts")
     async with working(
-        office.database, {"labels.sync.gmail": LabelsSyncGmail(office.database, lambda _id: office.client)}
+        jobs_setup.database, {"labels.sync.gmail": LabelsSyncGmail(jobs_setup.database, lambda _id: jobs_setup.client)}
     ):
-        await until_job(office.database, await office.job("labels.sync.gmail"), "completed")
-    found = {each.name: each.kind for each in await office.database.run(labels.list_labels(office.account_id))}
+        await until_job(jobs_setup.database, await jobs_setup.job("labels.sync.gmail"), "completed")
+    found = {each.name: each.kind for each in await jobs_setup.database.run(labels.list_labels(jobs_setup.account_id))}
     assert found["Receipts"] == "user"
     assert found["INBOX"] == "system"
 
 
-async def test_a_mailbox_that_does_not_answer_fails_the_last_attempt_with_what_it_said(office: Office) -> None:
-    office.emulator.faults.order(Fault(503, path="/labels", times=1))
+async def test_a_mailbox_that_does_not_answer_fails_the_last_attempt_with_what_it_said(
+    jobs_setup: GmailJobsSetup,
+) -> None:
+    jobs_setup.emulator.faults.order(Fault(503, path="/labels", times=1))
     async with working(
-        office.database, {"labels.sync.gmail": LabelsSyncGmail(office.database, lambda _id: office.client)}
+        jobs_setup.database, {"labels.sync.gmail": LabelsSyncGmail(jobs_setup.database, lambda _id: jobs_setup.client)}
     ):
-        id = await office.job("labels.sync.gmail", max_attempts=1)
-        await until_job(office.database, id, "failed")
-    assert "503" in await office.error_of(id) or "server" in (await office.error_of(id)).lower()
+        id = await jobs_setup.job("labels.sync.gmail", max_attempts=1)
+        await until_job(jobs_setup.database, id, "failed")
+    assert "503" in await jobs_setup.error_of(id) or "server" in (await jobs_setup.error_of(id)).lower()
 
 
-async def test_a_look_is_asked_of_the_connector_and_what_it_says_ends_the_job(office: Office) -> None:
-    async with working(office.database, {"history.sync.gmail": HistorySyncGmail(office.database)}):
-        id = await office.job("history.sync.gmail")
-        found = await _answered(office.database, requests.Reply({"new": 3}))
+async def test_a_look_is_asked_of_the_connector_and_what_it_says_ends_the_job(jobs_setup: GmailJobsSetup) -> None:
+    async with working(jobs_setup.database, {"history.sync.gmail": HistorySyncGmail(jobs_setup.database)}):
+        id = await jobs_setup.job("history.sync.gmail")
+        found = await _answered(jobs_setup.database, requests.Reply({"new": 3}))
         assert (found.kind, found.arguments) == ("sync_now", {})
-        await until_job(office.database, id, "completed")
+        await until_job(jobs_setup.database, id, "completed")
 
 
-async def test_a_look_that_nobody_answers_fails_with_who_was_asked(office: Office) -> None:
-    handler = HistorySyncGmail(office.database, patience=timedelta(milliseconds=50))
-    async with working(office.database, {"history.sync.gmail": handler}):
-        id = await office.job("history.sync.gmail", max_attempts=1)
-        await until_job(office.database, id, "failed")
-    assert OWNER in await office.error_of(id)
-    assert "connector list" in await office.error_of(id)
+async def test_a_look_that_nobody_answers_fails_with_who_was_asked(jobs_setup: GmailJobsSetup) -> None:
+    handler = HistorySyncGmail(jobs_setup.database, patience=timedelta(milliseconds=50))
+    async with working(jobs_setup.database, {"history.sync.gmail": handler}):
+        id = await jobs_setup.job("history.sync.gmail", max_attempts=1)
+        await until_job(jobs_setup.database, id, "failed")
+    assert OWNER in await jobs_setup.error_of(id)
+    assert "connector list" in await jobs_setup.error_of(id)
 
 
-async def test_a_look_for_an_account_that_is_not_there_is_not_tried_again(office: Office) -> None:
-    async with working(office.database, {"history.sync.gmail": HistorySyncGmail(office.database)}):
-        id = await office.job("history.sync.gmail", payload={"account_id": str(new_id())})
-        await until_job(office.database, id, "failed")
+async def test_a_look_for_an_account_that_is_not_there_is_not_tried_again(jobs_setup: GmailJobsSetup) -> None:
+    async with working(jobs_setup.database, {"history.sync.gmail": HistorySyncGmail(jobs_setup.database)}):
+        id = await jobs_setup.job("history.sync.gmail", payload={"account_id": str(new_id())})
+        await until_job(jobs_setup.database, id, "failed")
 
 
 async def _taken(database: Database) -> requests.LeasedRequest:
@@ -174,24 +176,24 @@ NO_ENDS = [
 ]
 
 
-async def test_a_message_that_is_asked_for_ends_its_job_as_it_ends(office: Office) -> None:
-    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+async def test_a_message_that_is_asked_for_ends_its_job_as_it_ends(jobs_setup: GmailJobsSetup) -> None:
+    async with working(jobs_setup.database, {"ingest.gmail": IngestGmail(jobs_setup.database)}):
         for reply, state, told in ENDS:
-            id = await office.ingest_job()
-            found = await _answered(office.database, reply)
+            id = await jobs_setup.ingest_job()
+            found = await _answered(jobs_setup.database, reply)
             assert (found.kind, found.arguments) == ("ingest", {"message_ids": ["18c0"]})
-            await until_job(office.database, id, state)
-            assert told in await office.error_of(id)
-            assert (await _shown(office.database, id)).attempts == 1
+            await until_job(jobs_setup.database, id, state)
+            assert told in await jobs_setup.error_of(id)
+            assert (await _shown(jobs_setup.database, id)).attempts == 1
 
 
-async def test_a_message_that_could_not_be_read_for_now_is_asked_for_again(office: Office) -> None:
-    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+async def test_a_message_that_could_not_be_read_for_now_is_asked_for_again(jobs_setup: GmailJobsSetup) -> None:
+    async with working(jobs_setup.database, {"ingest.gmail": IngestGmail(jobs_setup.database)}):
         for reply, told in NO_ENDS:
-            id = await office.ingest_job()
-            await _answered(office.database, reply)
-            await _until(office.database, id, lambda job: job.last_error is not None)
-            shown = await _shown(office.database, id)
+            id = await jobs_setup.ingest_job()
+            await _answered(jobs_setup.database, reply)
+            await _until(jobs_setup.database, id, lambda job: job.last_error is not None)
+            shown = await _shown(jobs_setup.database, id)
             assert (shown.state, shown.not_before is not None) == ("queued", True)
             assert told in (shown.last_error or "")
 
@@ -200,44 +202,46 @@ def _all_ended(*ends: tuple[str, str, str | None]) -> requests.Reply:
     return requests.Reply({"messages": [{"id": id, "end": end, "reason": reason} for id, end, reason in ends]})
 
 
-async def test_several_messages_are_asked_for_at_once_and_those_that_failed_for_good_are_named(office: Office) -> None:
+async def test_several_messages_are_asked_for_at_once_and_those_that_failed_for_good_are_named(
+    jobs_setup: GmailJobsSetup,
+) -> None:
     ids = [f"18c{number}" for number in range(4)]
-    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
-        job, *others = await office.database.run(ask_for_messages(office.account_id, ids, wall_clock()))
+    async with working(jobs_setup.database, {"ingest.gmail": IngestGmail(jobs_setup.database)}):
+        job, *others = await jobs_setup.database.run(ask_for_messages(jobs_setup.account_id, ids, wall_clock()))
         assert all(each.id == job.id for each in others)
         reply = _all_ended(
             ("18c0", "new", None), ("18c1", "refused", "BadInput: x"), ("18c2", "skipped", None), ("18c3", "gone", None)
         )
-        found = await _answered(office.database, reply)
+        found = await _answered(jobs_setup.database, reply)
         assert found.arguments == {"message_ids": ids}
-        await until_job(office.database, job.id, "failed")
-    told = await office.error_of(job.id)
+        await until_job(jobs_setup.database, job.id, "failed")
+    told = await jobs_setup.error_of(job.id)
     assert told.startswith("2 of 4: message 18c1 was refused: BadInput: x; ")
     assert "message 18c3 is no longer in the mailbox" in told
-    (step,) = [each for each in (await _shown(office.database, job.id)).steps if each.kind == "step"]
+    (step,) = [each for each in (await _shown(jobs_setup.database, job.id)).steps if each.kind == "step"]
     assert json.loads(step.result_json or "")[1] == ["18c1", "refused", "BadInput: x"]
 
 
-async def test_several_messages_are_asked_for_again_while_one_could_not_be_read(office: Office) -> None:
-    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
-        job, _ = await office.database.run(ask_for_messages(office.account_id, ["18c0", "18c1"], wall_clock()))
+async def test_several_messages_are_asked_for_again_while_one_could_not_be_read(jobs_setup: GmailJobsSetup) -> None:
+    async with working(jobs_setup.database, {"ingest.gmail": IngestGmail(jobs_setup.database)}):
+        job, _ = await jobs_setup.database.run(ask_for_messages(jobs_setup.account_id, ["18c0", "18c1"], wall_clock()))
         reply = _all_ended(("18c0", "gone", None), ("18c1", "failed", "ServerError: 503"))
-        await _answered(office.database, reply)
-        await _until(office.database, job.id, lambda job: job.last_error is not None)
-    shown = await _shown(office.database, job.id)
+        await _answered(jobs_setup.database, reply)
+        await _until(jobs_setup.database, job.id, lambda job: job.last_error is not None)
+    shown = await _shown(jobs_setup.database, job.id)
     assert (shown.state, shown.last_error) == ("queued", "1 of 2: message 18c1 could not be read: ServerError: 503")
 
 
 async def test_a_connector_with_too_many_requests_is_asked_again_when_those_are_over(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    jobs_setup: GmailJobsSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "MOST_LIVE", 1)
     waiting = requests.NewRequest(new_id(), ENDPOINT, "search", {}, wall_clock() + timedelta(minutes=5))
-    await office.database.run(requests.ask_connector(waiting, wall_clock()))
-    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
-        id = await office.ingest_job()
-        await _until(office.database, id, lambda job: job.last_error is not None)
-    shown = await _shown(office.database, id)
+    await jobs_setup.database.run(requests.ask_connector(waiting, wall_clock()))
+    async with working(jobs_setup.database, {"ingest.gmail": IngestGmail(jobs_setup.database)}):
+        id = await jobs_setup.ingest_job()
+        await _until(jobs_setup.database, id, lambda job: job.last_error is not None)
+    shown = await _shown(jobs_setup.database, id)
     assert f"the connector of {OWNER} has 1 requests waiting already" in (shown.last_error or "")
     assert shown.not_before is not None
     assert shown.not_before > wall_clock() + timedelta(minutes=4)
@@ -247,14 +251,14 @@ async def test_a_message_is_taken_in_from_end_to_end_by_its_job(
     sqlite: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
     account = await sqlite.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
-    async with gmail_desk(sqlite, clock, tmp_path / "state") as desk:
-        message = desk.mailbox.deliver(letter("old"), received_at=clock() - timedelta(days=400))
+    async with gmail_setup(sqlite, clock, tmp_path / "state") as setup:
+        message = setup.mailbox.deliver(letter("old"), received_at=clock() - timedelta(days=400))
 
         async def token() -> str:
             return TOKEN
 
-        client = GmailClient(desk.http, desk.address, token)
-        answering = RequestServer(desk.board, RequestHandlers(desk.connector(), client).handlers(), beside=1).run(
+        client = GmailClient(setup.http, setup.address, token)
+        answering = RequestServer(setup.board, RequestHandlers(setup.connector(), client).handlers(), beside=1).run(
             asyncio.Event()
         )
         connector = asyncio.create_task(answering)
@@ -263,35 +267,35 @@ async def test_a_message_is_taken_in_from_end_to_end_by_its_job(
             await until_job(sqlite, job.id, "completed")
         connector.cancel()
         await asyncio.wait({connector})
-        assert set(await desk.waiting()) == {message.id}
+        assert set(await setup.waiting()) == {message.id}
 
 
 @pytest.mark.parametrize("state", ["paused", "needs_consent"])
-async def test_what_needs_a_mailbox_waits_while_a_person_has_to_act(office: Office, state: str) -> None:
-    await office.database.run(_set_state(state))
-    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
-        id = await office.ingest_job()
-        await _until(office.database, id, lambda job: job.parked_by is not None)
-    assert (await _shown(office.database, id)).parked_by == f"account:{office.account_id}"
+async def test_what_needs_a_mailbox_waits_while_a_person_has_to_act(jobs_setup: GmailJobsSetup, state: str) -> None:
+    await jobs_setup.database.run(_set_state(state))
+    async with working(jobs_setup.database, {"ingest.gmail": IngestGmail(jobs_setup.database)}):
+        id = await jobs_setup.ingest_job()
+        await _until(jobs_setup.database, id, lambda job: job.parked_by is not None)
+    assert (await _shown(jobs_setup.database, id)).parked_by == f"account:{jobs_setup.account_id}"
 
 
-async def test_a_consent_that_is_lost_in_the_attempt_parks_the_job_too(office: Office) -> None:
-    async with working(office.database, {"history.sync.gmail": HistorySyncGmail(office.database)}):
-        id = await office.job("history.sync.gmail")
-        taken = await _taken(office.database)
-        await office.database.run(_set_state("needs_consent"))
+async def test_a_consent_that_is_lost_in_the_attempt_parks_the_job_too(jobs_setup: GmailJobsSetup) -> None:
+    async with working(jobs_setup.database, {"history.sync.gmail": HistorySyncGmail(jobs_setup.database)}):
+        id = await jobs_setup.job("history.sync.gmail")
+        taken = await _taken(jobs_setup.database)
+        await jobs_setup.database.run(_set_state("needs_consent"))
         lost = requests.Reply(error="AccountUnusable: the consent is lost")
-        await office.database.run(requests.end_request(taken.id, ENDPOINT, taken.lease_token, lost, wall_clock()))
-        await _until(office.database, id, lambda job: job.parked_by is not None)
+        await jobs_setup.database.run(requests.end_request(taken.id, ENDPOINT, taken.lease_token, lost, wall_clock()))
+        await _until(jobs_setup.database, id, lambda job: job.parked_by is not None)
 
 
-async def test_a_job_that_names_no_message_is_not_tried_again(office: Office) -> None:
+async def test_a_job_that_names_no_message_is_not_tried_again(jobs_setup: GmailJobsSetup) -> None:
     wrong: list[dict[str, Any]] = [{}, {"message_id": ""}, {"message_id": 7}, {"message_ids": []}]
-    async with working(office.database, {"ingest.gmail": IngestGmail(office.database)}):
+    async with working(jobs_setup.database, {"ingest.gmail": IngestGmail(jobs_setup.database)}):
         for payload in wrong:
-            id = await office.job("ingest.gmail", payload={"account_id": str(office.account_id), **payload})
-            await until_job(office.database, id, "failed")
-            assert "message_id" in await office.error_of(id)
+            id = await jobs_setup.job("ingest.gmail", payload={"account_id": str(jobs_setup.account_id), **payload})
+            await until_job(jobs_setup.database, id, "failed")
+            assert "message_id" in await jobs_setup.error_of(id)
 
 
 @transaction
@@ -308,17 +312,17 @@ async def _until(database: Database, id: UUID, condition: Callable[[JobView], bo
             moved.clear()
 
 
-async def test_an_action_whose_job_is_parked_in_its_last_attempt_only_waits(office: Office) -> None:
-    action_id, job_id = await decided_action(office.database, wall_clock, max_attempts=1)
+async def test_an_action_whose_job_is_parked_in_its_last_attempt_only_waits(jobs_setup: GmailJobsSetup) -> None:
+    action_id, job_id = await decided_action(jobs_setup.database, wall_clock, max_attempts=1)
 
     def without_consent(permit: Permit) -> Any:
         raise Parked(f"account:{permit.account_id}", "the consent is lost")
 
-    await office.database.run(_set_state("needs_consent"))
-    executor = Executor(office.database, CATALOGUE, wall_clock)
-    async with working(office.database, {"action.gmail": ActionGmail(executor, without_consent, 20)}):
-        await _until(office.database, job_id, lambda job: job.parked_by is not None)
-    assert (await office.database.run(actions.load_action(action_id))).state in ("queued", "executing")
+    await jobs_setup.database.run(_set_state("needs_consent"))
+    executor = Executor(jobs_setup.database, CATALOGUE, wall_clock)
+    async with working(jobs_setup.database, {"action.gmail": ActionGmail(executor, without_consent, 20)}):
+        await _until(jobs_setup.database, job_id, lambda job: job.parked_by is not None)
+    assert (await jobs_setup.database.run(actions.load_action(action_id))).state in ("queued", "executing")
 
 
 async def _shown(database: Database, id: UUID) -> JobView:

@@ -11,8 +11,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from conftest import ManualClock
-from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.gmail.parse import prepare
@@ -23,6 +21,7 @@ from postroom.core.queue.envelope import parse_envelope
 from postroom.core.roles import Principal, Role
 from postroom.gmail.client import GmailClient
 from postroom.gmail.resources import Body, Header, Message, Part
+from postroom.manage.queues import peek
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.services import Services
@@ -30,6 +29,8 @@ from postroom.web.mcp_server import build_server
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.clocks import ManualClock
+from support.product import ENDPOINT, OWNER, TOKEN, letter
 from support.switchboard import envelope, mail, open_account, services_on
 
 
@@ -43,7 +44,7 @@ class Watch:
     services: Services
 
     async def waiting(self) -> list[dict[str, Any]]:
-        return [each.envelope for each in await self.services.buffer.peek("email", 100)]
+        return [each.envelope for each in await peek(self.services.database, self.services.queues, "email", 100)]
 
 
 @pytest.fixture

@@ -16,11 +16,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.accounts.credentials import AccessTokens
 from postroom.gmail.oauth import GoogleOAuth
 from postroom.gmail.scopes import PUBSUB
-from postroom.manage.accounts import connect
+from postroom.manage.connecting import connect
 from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature
 from postroom.store.connectors import list_connectors
@@ -35,6 +34,7 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.google import ADA, Google, running_google
 from support.patience import PATIENCE_S
+from support.product import ENDPOINT, OWNER, TOKEN, letter
 from support.service_keys import ROBOT, write_key
 from support.switchboard import Served, served, services_on
 
@@ -43,7 +43,7 @@ TOPIC = "projects/home/topics/gmail"
 SUBSCRIPTION = "projects/home/subscriptions/postroom"
 
 
-class Site:
+class ConnectorSetup:
     """A mailbox, a switchboard over HTTP, and how to start connectors between them."""
 
     def __init__(
@@ -107,10 +107,10 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def site(tmp_path: Path, database: Database) -> AsyncIterator[Site]:
+async def setup(tmp_path: Path, database: Database) -> AsyncIterator[ConnectorSetup]:
     mailbox = Mailbox(OWNER, Random(3))
     async with running_emulator(Emulator(mailbox, TOKEN)) as gmail, served(services_on(database, wall_clock)) as board:
-        yield Site(tmp_path, board, mailbox, gmail, await board.token("connector", ENDPOINT))
+        yield ConnectorSetup(tmp_path, board, mailbox, gmail, await board.token("connector", ENDPOINT))
 
 
 async def ended(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
@@ -126,13 +126,13 @@ async def announced(process: asyncio.subprocess.Process) -> dict[str, Any]:
         return json.loads(await process.stdout.readline())
 
 
-async def test_it_hands_in_what_comes_reports_and_ends_cleanly(site: Site, database: Database):
-    first = site.mailbox.deliver(letter("first")).id
-    async with site.connector() as process:
+async def test_it_hands_in_what_comes_reports_and_ends_cleanly(setup: ConnectorSetup, database: Database):
+    first = setup.mailbox.deliver(letter("first")).id
+    async with setup.connector() as process:
         assert await announced(process) == {"identity": ENDPOINT}
-        assert await site.arrived(1) == [first]
-        second = site.mailbox.deliver(letter("second")).id
-        assert await site.arrived(1) == [second]
+        assert await setup.arrived(1) == [first]
+        second = setup.mailbox.deliver(letter("second")).id
+        assert await setup.arrived(1) == [second]
         process.send_signal(signal.SIGTERM)
         code, _, complaints = await ended(process)
     assert (code, "Traceback" in complaints) == (0, False), complaints
@@ -140,21 +140,21 @@ async def test_it_hands_in_what_comes_reports_and_ends_cleanly(site: Site, datab
     assert (seen.connector_type, seen.endpoint_identity) == ("gmail", ENDPOINT)
 
 
-async def test_once_is_one_round_and_says_how_much_was_new(site: Site):
+async def test_once_is_one_round_and_says_how_much_was_new(setup: ConnectorSetup):
     for number in range(3):
-        site.mailbox.deliver(letter(f"{number}"))
+        setup.mailbox.deliver(letter(f"{number}"))
     for new in (3, 0):
-        async with site.connector("--once") as process:
+        async with setup.connector("--once") as process:
             code, said, complaints = await ended(process)
         assert (code, json.loads(said)) == (0, {"new": new}), complaints
-    kept = site.folder / "connector" / "connectors" / f"gmail-{OWNER}" / "send_as.json"
+    kept = setup.folder / "connector" / "connectors" / f"gmail-{OWNER}" / "send_as.json"
     assert json.loads(kept.read_bytes()) == {"addresses": [OWNER]}
 
 
-async def test_a_second_one_for_the_same_mailbox_is_refused(site: Site):
-    async with site.connector() as first:
+async def test_a_second_one_for_the_same_mailbox_is_refused(setup: ConnectorSetup):
+    async with setup.connector() as first:
         await announced(first)
-        async with site.connector() as second:
+        async with setup.connector() as second:
             code, _, complaints = await ended(second)
     assert code == 2
     assert f"a connector for {OWNER} runs already" in complaints
@@ -164,7 +164,7 @@ async def test_a_second_one_for_the_same_mailbox_is_refused(site: Site):
 class Consented:
     """A site whose access tokens come from the switchboard, by the user's consent."""
 
-    site: Site
+    setup: ConnectorSetup
     google: Google
     account: AccountView
 
@@ -182,21 +182,21 @@ async def consented(tmp_path: Path, database: Database) -> AsyncIterator[Consent
         async with served(services) as board:
             token = await board.token("connector", account.endpoint_identity)
             mailbox = google.emulator.mailbox
-            yield Consented(Site(tmp_path, board, mailbox, google.address, token, None), google, account)
+            yield Consented(ConnectorSetup(tmp_path, board, mailbox, google.address, token, None), google, account)
         await tokens.close()
 
 
 async def test_access_tokens_come_from_the_switchboard(consented: Consented):
-    consented.site.mailbox.deliver(letter("hello", to=ADA))
-    async with consented.site.connector("--once") as process:
+    consented.setup.mailbox.deliver(letter("hello", to=ADA))
+    async with consented.setup.connector("--once") as process:
         code, said, complaints = await ended(process)
     assert (code, json.loads(said)) == (0, {"new": 1}), complaints
 
 
 async def test_a_lost_consent_is_told_with_what_to_do(consented: Consented):
-    consented.site.mailbox.deliver(letter("hello", to=ADA))
+    consented.setup.mailbox.deliver(letter("hello", to=ADA))
     consented.google.emulator.consents.revoke_user(ADA)
-    async with consented.site.connector("--once") as process:
+    async with consented.setup.connector("--once") as process:
         code, _, complaints = await ended(process)
     assert code != 0
     assert "connect the account again" in complaints
@@ -221,19 +221,19 @@ async def test_the_process_is_told_of_mail_through_the_key_of_the_settings(conse
     key = emulator.service_accounts.create_key(ROBOT, consented.google.app.token_url)
     path = write_key(tmp_path / "key.json", key)
     environment = pulling(consented, POSTROOM_GMAIL_PUBSUB_KEY_FILE=str(path))
-    async with consented.site.connector(**environment) as process:
+    async with consented.setup.connector(**environment) as process:
         await announced(process)
         async with asyncio.timeout(PATIENCE_S):
             await subscription.awaited.wait()
-        arriving = consented.site.mailbox.deliver(letter("hello", to=consented.account.email)).id
-        assert await consented.site.arrived(1) == [arriving]
+        arriving = consented.setup.mailbox.deliver(letter("hello", to=consented.account.email)).id
+        assert await consented.setup.arrived(1) == [arriving]
 
 
 async def test_the_process_goes_on_without_hints_and_says_why(consented: Consented):
-    async with consented.site.connector(**pulling(consented, POSTROOM_GMAIL_POLL_S="0.05")) as process:
+    async with consented.setup.connector(**pulling(consented, POSTROOM_GMAIL_POLL_S="0.05")) as process:
         await announced(process)
-        arriving = consented.site.mailbox.deliver(letter("hello", to=consented.account.email)).id
-        assert await consented.site.arrived(1) == [arriving]
+        arriving = consented.setup.mailbox.deliver(letter("hello", to=consented.account.email)).id
+        assert await consented.setup.arrived(1) == [arriving]
         await _until_logged(process, "connector.no_hints", f"needs {PUBSUB}, and {ADA} has granted")
         process.send_signal(signal.SIGTERM)
         code, _, _ = await ended(process)

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ManualClock
-from integration.gmail_desk import GmailDesk, gmail_desk
-from integration.product import ENDPOINT, OWNER, letter
 from postroom.connectors.contact_cache import ContactCache
 from postroom.connectors.gmail import sent_mail
 from postroom.connectors.gmail.live import GmailConnector
@@ -23,6 +20,9 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
+from support.clocks import ManualClock
+from support.gmail_setup import GmailSetup, gmail_setup
+from support.product import ENDPOINT, OWNER, letter
 
 YEARS = timedelta(days=1500)
 
@@ -36,8 +36,8 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def desk(database: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailDesk]:
-    async with gmail_desk(database, clock, tmp_path / "state") as found:
+async def setup(database: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailSetup]:
+    async with gmail_setup(database, clock, tmp_path / "state") as found:
         yield found
 
 
@@ -47,15 +47,15 @@ def index(tmp_path: Path) -> Iterator[SentIndex]:
         yield opened
 
 
-def connector(desk: GmailDesk, index: SentIndex) -> GmailConnector:
-    cache = ContactCache(desk.folder / "contacts.json", desk.board, desk.clock)
-    return desk.connector(knowledge=Knowledge([OWNER], sent=index, contacts=cache.addresses))
+def connector(setup: GmailSetup, index: SentIndex) -> GmailConnector:
+    cache = ContactCache(setup.folder / "contacts.json", setup.board, setup.clock)
+    return setup.connector(knowledge=Knowledge([OWNER], sent=index, contacts=cache.addresses))
 
 
-def write_to(desk: GmailDesk, *people: str, age: timedelta = YEARS) -> None:
+def write_to(setup: GmailSetup, *people: str, age: timedelta = YEARS) -> None:
     for number, each in enumerate(people):
         raw = letter(f"to {each}", sender=OWNER, to=each, Message_ID=f"<{number}.{each}>")
-        desk.mailbox.deliver(raw, {"SENT"}, desk.mailbox.clock() - age - timedelta(seconds=number))
+        setup.mailbox.deliver(raw, {"SENT"}, setup.mailbox.clock() - age - timedelta(seconds=number))
 
 
 async def people(database: Database) -> set[str]:
@@ -63,15 +63,15 @@ async def people(database: Database) -> set[str]:
 
 
 async def test_whoever_was_written_to_years_ago_is_known_when_the_past_gets_its_tiers(
-    desk: GmailDesk, database: Database, index: SentIndex
+    setup: GmailSetup, database: Database, index: SentIndex
 ):
-    write_to(desk, "ida@x.example", "Pat <pat.o'brien@x.example>")
+    write_to(setup, "ida@x.example", "Pat <pat.o'brien@x.example>")
     raw = letter("old", sender=OWNER, to="a@x.example", Cc="b@x.example", Bcc="Cleo <c@x.example>")
-    desk.mailbox.deliver(raw, {"SENT"}, desk.mailbox.clock() - YEARS)
-    mail = {name: desk.mailbox.deliver(letter("hello", sender=name)).id for name in ("ida@x.example", "c@x.example")}
-    mail["stranger@x.example"] = desk.mailbox.deliver(letter("hello", sender="stranger@x.example")).id
-    await connector(desk, index).sync()
-    found = await desk.waiting()
+    setup.mailbox.deliver(raw, {"SENT"}, setup.mailbox.clock() - YEARS)
+    mail = {name: setup.mailbox.deliver(letter("hello", sender=name)).id for name in ("ida@x.example", "c@x.example")}
+    mail["stranger@x.example"] = setup.mailbox.deliver(letter("hello", sender="stranger@x.example")).id
+    await connector(setup, index).sync()
+    found = await setup.waiting()
     tiers = {name: found[id]["control"]["policy_tier"] for name, id in mail.items()}
     assert tiers == {
         "ida@x.example": "high_priority",
@@ -82,33 +82,33 @@ async def test_whoever_was_written_to_years_ago_is_known_when_the_past_gets_its_
 
 
 async def test_the_whole_folder_is_read_once_through_troubles_and_starts(
-    desk: GmailDesk, database: Database, index: SentIndex, monkeypatch: pytest.MonkeyPatch
+    setup: GmailSetup, database: Database, index: SentIndex, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(sent_mail, "PAGE", 40)
     written = [f"p{number}@x.example" for number in range(130)]
-    write_to(desk, *written)
-    await connector(desk, index).sent_mail.read(50)
+    write_to(setup, *written)
+    await connector(setup, index).sent_mail.read(50)
     assert index.read_count == 65, "in batches of 25, each within a page"
-    desk.emulator.faults.order(Fault(503, method="messages.list"))
+    setup.emulator.faults.order(Fault(503, method="messages.list"))
     with pytest.raises(ServerError):
-        await connector(desk, index).sent_mail.read()
-    before = desk.calls["messages.get"]
-    again = connector(desk, index)
+        await connector(setup, index).sent_mail.read()
+    before = setup.calls["messages.get"]
+    again = connector(setup, index)
     await again.sent_mail.keep_reading()
     assert index.is_filled
     assert await people(database) == set(written)
-    assert desk.calls["messages.get"] - before <= 80 + 3, "what was read before is not read again"
-    assert desk.vitals.counters["sent.read"] == 130
-    assert desk.vitals.counters["sent.complete"] == 1
-    await connector(desk, index).sent_mail.keep_reading()
-    assert desk.calls["messages.get"] - before <= 80 + 3, "and never again once it is whole"
+    assert setup.calls["messages.get"] - before <= 80 + 3, "what was read before is not read again"
+    assert setup.vitals.counters["sent.read"] == 130
+    assert setup.vitals.counters["sent.complete"] == 1
+    await connector(setup, index).sent_mail.keep_reading()
+    assert setup.calls["messages.get"] - before <= 80 + 3, "and never again once it is whole"
 
 
 async def test_a_message_that_gmail_never_gives_holds_up_no_other(
-    desk: GmailDesk, database: Database, index: SentIndex
+    setup: GmailSetup, database: Database, index: SentIndex
 ):
-    write_to(desk, "a@x.example", "b@x.example", "c@x.example")
-    broken = next(each.id for each in desk.mailbox.search() if "to b@" in each.mail.header("Subject"))
-    desk.emulator.faults.order(Fault(503, path=broken, share=0.9999))
-    await connector(desk, index).sent_mail.keep_reading()
+    write_to(setup, "a@x.example", "b@x.example", "c@x.example")
+    broken = next(each.id for each in setup.mailbox.search() if "to b@" in each.mail.header("Subject"))
+    setup.emulator.faults.order(Fault(503, path=broken, share=0.9999))
+    await connector(setup, index).sent_mail.keep_reading()
     assert await people(database) == {"a@x.example", "c@x.example"}

@@ -7,9 +7,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from conftest import ManualClock
-from integration.gmail_desk import GmailDesk, gmail_desk
-from integration.product import ENDPOINT, OWNER, letter
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mail.set_aside import ROUNDS, set_aside_in
 from postroom.gmail.errors import GmailError
@@ -18,15 +15,18 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
+from support.clocks import ManualClock
+from support.gmail_setup import GmailSetup, gmail_setup
+from support.product import ENDPOINT, OWNER, letter
 
 ALWAYS = 10_000
 
 
 @pytest.fixture
-async def desk(sqlite: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailDesk]:
+async def setup(sqlite: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailSetup]:
     """A mailbox whose earlier mail was handed in."""
     await sqlite.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
-    async with gmail_desk(sqlite, clock, tmp_path / "state") as found:
+    async with gmail_setup(sqlite, clock, tmp_path / "state") as found:
         for number in range(12):
             found.mailbox.deliver(letter(f"earlier {number}"))
         await found.connector().sync()
@@ -44,8 +44,8 @@ class Spoiling(httpx2.AsyncHTTPTransport):
         return await super().handle_async_request(request)
 
 
-def never_given(desk: GmailDesk, id: str, code: int = 503, reason: str = "backendError") -> None:
-    desk.emulator.faults.order(Fault(code, reason, path=id, times=ALWAYS))
+def never_given(setup: GmailSetup, id: str, code: int = 503, reason: str = "backendError") -> None:
+    setup.emulator.faults.order(Fault(code, reason, path=id, times=ALWAYS))
 
 
 async def rounds(connector: GmailConnector, most: int = ROUNDS) -> int:
@@ -60,95 +60,95 @@ async def rounds(connector: GmailConnector, most: int = ROUNDS) -> int:
 
 
 @pytest.mark.parametrize(("code", "reason"), [(503, "backendError"), (400, "failedPrecondition")])
-async def test_one_that_gmail_never_gives_is_set_aside_in_the_fourth_round(desk: GmailDesk, code: int, reason: str):
-    stubborn = desk.mailbox.deliver(letter("stubborn")).id
-    others = {desk.mailbox.deliver(letter(f"{number}")).id for number in range(30)}
-    never_given(desk, stubborn, code, reason)
-    connector = desk.connector()
-    reached = desk.vitals.cursor
+async def test_one_that_gmail_never_gives_is_set_aside_in_the_fourth_round(setup: GmailSetup, code: int, reason: str):
+    stubborn = setup.mailbox.deliver(letter("stubborn")).id
+    others = {setup.mailbox.deliver(letter(f"{number}")).id for number in range(30)}
+    never_given(setup, stubborn, code, reason)
+    connector = setup.connector()
+    reached = setup.vitals.cursor
     assert await rounds(connector) == ROUNDS - 1
-    assert others <= set(await desk.waiting())
-    assert desk.vitals.cursor != reached, "the checkpoint moves on without it"
-    assert [each.id for each in set_aside_in(desk.folder)] == [stubborn]
-    assert desk.vitals.counters["set_aside"] == 1
+    assert others <= set(await setup.waiting())
+    assert setup.vitals.cursor != reached, "the checkpoint moves on without it"
+    assert [each.id for each in set_aside_in(setup.folder)] == [stubborn]
+    assert setup.vitals.counters["set_aside"] == 1
 
 
-async def test_it_is_set_aside_although_nothing_else_has_come(desk: GmailDesk):
-    stubborn = desk.mailbox.deliver(letter("stubborn")).id
-    never_given(desk, stubborn)
-    assert await rounds(desk.connector()) == ROUNDS - 1
-    assert [each.id for each in set_aside_in(desk.folder)] == [stubborn]
+async def test_it_is_set_aside_although_nothing_else_has_come(setup: GmailSetup):
+    stubborn = setup.mailbox.deliver(letter("stubborn")).id
+    never_given(setup, stubborn)
+    assert await rounds(setup.connector()) == ROUNDS - 1
+    assert [each.id for each in set_aside_in(setup.folder)] == [stubborn]
 
 
-async def test_rounds_are_counted_across_restarts(desk: GmailDesk):
-    never_given(desk, desk.mailbox.deliver(letter("stubborn")).id)
-    failed = [await rounds(desk.connector(), 1) for _ in range(ROUNDS)]
+async def test_rounds_are_counted_across_restarts(setup: GmailSetup):
+    never_given(setup, setup.mailbox.deliver(letter("stubborn")).id)
+    failed = [await rounds(setup.connector(), 1) for _ in range(ROUNDS)]
     assert failed == [1] * (ROUNDS - 1) + [0]
 
 
 async def test_it_is_tried_again_after_ever_longer_pauses_and_handed_in_when_gmail_gives_it(
-    desk: GmailDesk, clock: ManualClock
+    setup: GmailSetup, clock: ManualClock
 ):
-    stubborn = desk.mailbox.deliver(letter("stubborn")).id
-    never_given(desk, stubborn)
-    await rounds(desk.connector())
-    connector, tried = desk.connector(), list[int]()
+    stubborn = setup.mailbox.deliver(letter("stubborn")).id
+    never_given(setup, stubborn)
+    await rounds(setup.connector())
+    connector, tried = setup.connector(), list[int]()
     for minute in range(16):
-        before = desk.calls["messages.get"]
+        before = setup.calls["messages.get"]
         await connector.sync()
-        if desk.calls["messages.get"] > before:
+        if setup.calls["messages.get"] > before:
             tried.append(minute)
         clock.forward(60)
     assert tried == [1, 3, 7, 15]
-    desk.emulator.faults.clear()
+    setup.emulator.faults.clear()
     clock.forward(timedelta(days=1).total_seconds())
     assert await connector.sync() == 1
-    assert stubborn in await desk.waiting()
-    assert set_aside_in(desk.folder) == []
-    assert desk.vitals.counters["set_aside"] == 0
+    assert stubborn in await setup.waiting()
+    assert set_aside_in(setup.folder) == []
+    assert setup.vitals.counters["set_aside"] == 0
 
 
-async def test_one_that_is_deleted_meanwhile_is_forgotten(desk: GmailDesk, clock: ManualClock):
-    stubborn = desk.mailbox.deliver(letter("stubborn")).id
-    never_given(desk, stubborn)
-    connector = desk.connector()
+async def test_one_that_is_deleted_meanwhile_is_forgotten(setup: GmailSetup, clock: ManualClock):
+    stubborn = setup.mailbox.deliver(letter("stubborn")).id
+    never_given(setup, stubborn)
+    connector = setup.connector()
     await rounds(connector)
-    desk.emulator.faults.clear()
-    desk.mailbox.delete(stubborn)
+    setup.emulator.faults.clear()
+    setup.mailbox.delete(stubborn)
     clock.forward(61)
     await connector.sync()
-    assert set_aside_in(desk.folder) == []
+    assert set_aside_in(setup.folder) == []
 
 
 @pytest.mark.parametrize("share", [1.0, 0.6, 0.4])
-async def test_while_gmail_fails_in_general_nothing_is_set_aside(desk: GmailDesk, share: float):
+async def test_while_gmail_fails_in_general_nothing_is_set_aside(setup: GmailSetup, share: float):
     for number in range(100):
-        desk.mailbox.deliver(letter(f"{number}"))
-    desk.emulator.faults.order(Fault(503, method="messages.get", share=share, times=ALWAYS))
-    connector = desk.connector()
+        setup.mailbox.deliver(letter(f"{number}"))
+    setup.emulator.faults.order(Fault(503, method="messages.get", share=share, times=ALWAYS))
+    connector = setup.connector()
     for _ in range(2 * ROUNDS):
         await rounds(connector, 1)
-    assert set_aside_in(desk.folder) == []
-    desk.emulator.faults.clear()
+    assert set_aside_in(setup.folder) == []
+    setup.emulator.faults.clear()
     await connector.sync()
-    assert len(await desk.waiting()) == 100, "as many as are shown"
+    assert len(await setup.waiting()) == 100, "as many as are shown"
 
 
-async def test_an_outage_of_everything_is_still_asked_about_with_one_call_a_round(desk: GmailDesk):
-    desk.mailbox.deliver(letter("hello"))
-    connector = desk.connector()
+async def test_an_outage_of_everything_is_still_asked_about_with_one_call_a_round(setup: GmailSetup):
+    setup.mailbox.deliver(letter("hello"))
+    connector = setup.connector()
     await connector.sync()
-    desk.mailbox.deliver(letter("again"))
-    desk.emulator.faults.order(Fault(503, path="/gmail/", times=ALWAYS))
-    before = desk.calls.total()
+    setup.mailbox.deliver(letter("again"))
+    setup.emulator.faults.order(Fault(503, path="/gmail/", times=ALWAYS))
+    before = setup.calls.total()
     assert await rounds(connector, 6) == 6
-    assert desk.calls.total() - before == 6
+    assert setup.calls.total() - before == 6
 
 
-async def test_one_that_spoils_the_answer_of_its_whole_batch_is_found_and_set_aside(desk: GmailDesk):
-    ids = [desk.mailbox.deliver(letter(f"{number}")).id for number in range(40)]
+async def test_one_that_spoils_the_answer_of_its_whole_batch_is_found_and_set_aside(setup: GmailSetup):
+    ids = [setup.mailbox.deliver(letter(f"{number}")).id for number in range(40)]
     async with httpx2.AsyncClient(transport=(spoiling := Spoiling()), trust_env=False) as http:
-        spoiling.id, desk.http = ids[20], http
-        assert await rounds(desk.connector(), 20) < 20
-        assert [each.id for each in set_aside_in(desk.folder)] == [ids[20]]
-        assert set(ids) - {ids[20]} <= set(await desk.waiting())
+        spoiling.id, setup.http = ids[20], http
+        assert await rounds(setup.connector(), 20) < 20
+        assert [each.id for each in set_aside_in(setup.folder)] == [ids[20]]
+        assert set(ids) - {ids[20]} <= set(await setup.waiting())

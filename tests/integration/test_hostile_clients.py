@@ -16,14 +16,14 @@ from random import Random
 from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
-from conftest import scale
-from integration.product import OWNER, TOKEN, letter
-from integration.test_processes import announced, postroom, running
 from postroom.store import feed
 from postroom.store.engine.opening import connect_database
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.command import announced, postroom, running
+from support.product import OWNER, TOKEN, letter
+from support.scale import scale
 
 PATIENCE_S = 240
 ROUNDS = scale(2, 30)

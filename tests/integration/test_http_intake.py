@@ -10,11 +10,12 @@ import httpx2
 import orjson
 import pytest
 
-from conftest import ManualClock
 from postroom.core.errors import DatabaseUnavailable
+from postroom.manage.queues import peek
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.disk import DiskReserve
+from support.clocks import ManualClock
 from support.switchboard import Served, envelope, mail, served, services_on
 
 MIB = 1024 * 1024
@@ -63,7 +64,7 @@ async def test_an_envelope_is_accepted_and_a_second_one_recognised(producer_on_e
     assert first.json() == {"request_id": first.json()["request_id"], "status": "accepted", "duplicate": False}
     second = await producer.post(envelope())
     assert second.json() == {**first.json(), "duplicate": True}
-    [message] = await producer.switchboard.services.buffer.peek("gateway")
+    [message] = await peek(producer.switchboard.services.database, producer.switchboard.services.queues, "gateway")
     assert str(message.message_id) == first.json()["request_id"]
 
 
@@ -76,7 +77,7 @@ async def test_one_bad_member_of_a_batch_is_named_and_the_good_ones_are_accepted
     assert [each["index"] for each in content["results"]] == [0, 1, 2]
     bad = content["results"][1]
     assert (bad["status"], bad["error"]["code"], bad["error"]["field"]) == ("refused", "bad_input", "sender.identity")
-    assert len(await producer.switchboard.services.buffer.peek("gateway")) == 2
+    assert len(await peek(producer.switchboard.services.database, producer.switchboard.services.queues, "gateway")) == 2
 
 
 BAD: dict[str, tuple[Any, str, str]] = {
@@ -116,13 +117,13 @@ async def test_every_bad_input_is_refused_with_its_field_and_remedy(producer: Pr
         assert problem["code"] == "bad_input", name
         assert problem["problem"], name
         assert BAD[name][2] in problem["remedy"], name
-    assert await producer.switchboard.services.buffer.peek("gateway") == []
+    assert await peek(producer.switchboard.services.database, producer.switchboard.services.queues, "gateway") == []
 
 
 async def test_numbers_up_to_64_bits_are_kept_to_the_last_digit_and_tell_events_apart(producer: Producer):
     for number, id in enumerate((2**64 - 1, 2**64 - 2, -(2**63), 1234567890123456789)):
         await producer.post(envelope(number, payload={"raw": {"id": id}, "normalized_text": "the same words"}))
-    kept = await producer.switchboard.services.buffer.peek("gateway")
+    kept = await peek(producer.switchboard.services.database, producer.switchboard.services.queues, "gateway")
     assert len(kept) == 4
 
 

@@ -8,8 +8,6 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from integration.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
-from integration.test_actions import Desk, message_id_of
 from postroom.gmail.client import GmailClient
 from postroom.handlers.label_watch import EVERY_S, LabelWatch
 from postroom.store import actions, labels, mail, rules
@@ -18,12 +16,14 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom_sandbox.faults import Fault
+from support.message_setup import MessageSetup, message_id_of
+from support.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
 
 RULE = "receipts"
 
 
 @dataclass
-class Office:
+class LabelSetup:
     """A product with a rule that puts a label on receipts, and its mailbox."""
 
     product: Product
@@ -54,64 +54,64 @@ class Office:
 
 
 @pytest.fixture
-async def office(database: Database, tmp_path: Path) -> AsyncGenerator[Office]:
+async def label_setup(database: Database, tmp_path: Path) -> AsyncGenerator[LabelSetup]:
     async with running_product(database, tmp_path) as product:
         await product.rule(RULE, {"subject_contains": "receipt"}, "apply_label", label="Receipts")
         account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
-        yield Office(product, account.id)
+        yield LabelSetup(product, account.id)
 
 
-async def test_a_label_that_never_was_is_created_for_a_rule_and_known_at_once(office: Office) -> None:
-    assert (await office.receipt()).state == "completed"
-    assert office.names == await office.known() == {"Receipts"}
+async def test_a_label_that_never_was_is_created_for_a_rule_and_known_at_once(label_setup: LabelSetup) -> None:
+    assert (await label_setup.receipt()).state == "completed"
+    assert label_setup.names == await label_setup.known() == {"Receipts"}
 
 
-async def test_a_rule_does_not_bring_back_a_label_that_the_user_deleted(office: Office) -> None:
-    await office.receipt()
-    office.product.mailbox.delete_label(office.label_id("Receipts"))
-    missed = await office.receipt()
-    assert (missed.state, office.names) == ("failed", set())
+async def test_a_rule_does_not_bring_back_a_label_that_the_user_deleted(label_setup: LabelSetup) -> None:
+    await label_setup.receipt()
+    label_setup.product.mailbox.delete_label(label_setup.label_id("Receipts"))
+    missed = await label_setup.receipt()
+    assert (missed.state, label_setup.names) == ("failed", set())
     assert "'Receipts' was deleted in Gmail" in (missed.error or "")
-    rule = await office.rule()
+    rule = await label_setup.rule()
     assert (rule.enabled, rule.disabled_reason) == (False, "the label 'Receipts' was deleted in Gmail")
 
 
-async def test_a_rule_does_not_create_a_second_label_beside_one_that_the_user_renamed(office: Office) -> None:
-    await office.receipt()
-    office.product.mailbox.labels.update(office.label_id("Receipts"), "Bills", {})
-    missed = await office.receipt()
-    assert (missed.state, office.names) == ("failed", {"Bills"})
-    assert (await office.rule()).disabled_reason == "the label 'Receipts' was renamed to 'Bills' in Gmail"
+async def test_a_rule_does_not_create_a_second_label_beside_one_that_the_user_renamed(label_setup: LabelSetup) -> None:
+    await label_setup.receipt()
+    label_setup.product.mailbox.labels.update(label_setup.label_id("Receipts"), "Bills", {})
+    missed = await label_setup.receipt()
+    assert (missed.state, label_setup.names) == ("failed", {"Bills"})
+    assert (await label_setup.rule()).disabled_reason == "the label 'Receipts' was renamed to 'Bills' in Gmail"
 
 
-async def test_a_rule_that_the_user_enables_again_may_create_its_label(office: Office) -> None:
-    await office.receipt()
-    office.product.mailbox.delete_label(office.label_id("Receipts"))
-    await office.receipt()
+async def test_a_rule_that_the_user_enables_again_may_create_its_label(label_setup: LabelSetup) -> None:
+    await label_setup.receipt()
+    label_setup.product.mailbox.delete_label(label_setup.label_id("Receipts"))
+    await label_setup.receipt()
     signed = Signature(new_id(), "test", "admin")
-    await office.product.database.run(rules.switch_rule(RULE, True, signed, wall_clock()))
-    assert (await office.receipt()).state == "completed"
-    assert office.names == {"Receipts"}
-    assert (await office.rule()).enabled
+    await label_setup.product.database.run(rules.switch_rule(RULE, True, signed, wall_clock()))
+    assert (await label_setup.receipt()).state == "completed"
+    assert label_setup.names == {"Receipts"}
+    assert (await label_setup.rule()).enabled
 
 
 async def test_what_was_asked_for_before_a_label_was_lost_does_not_create_it_but_a_new_word_does(
-    office: Office,
+    label_setup: LabelSetup,
 ) -> None:
-    product = office.product
-    await office.receipt()
-    desk = Desk(product, "", await message_id_of(product.database, "Receipt 1"))
-    await desk.do("remove_label", label="Receipts")
-    product.mailbox.delete_label(office.label_id("Receipts"))
-    early = await desk.do("apply_label", label="Receipts")
-    assert (early.state, office.names) == ("failed", set())
+    product = label_setup.product
+    await label_setup.receipt()
+    setup = MessageSetup(product, "", await message_id_of(product.database, "Receipt 1"))
+    await setup.do("remove_label", label="Receipts")
+    product.mailbox.delete_label(label_setup.label_id("Receipts"))
+    early = await setup.do("apply_label", label="Receipts")
+    assert (early.state, label_setup.names) == ("failed", set())
     assert "only if you ask for it again" in (early.error or "")
-    assert (await desk.do("apply_label", label="Receipts")).state == "completed"
-    assert office.names == {"Receipts"}
+    assert (await setup.do("apply_label", label="Receipts")).state == "completed"
+    assert label_setup.names == {"Receipts"}
 
 
 async def test_a_label_made_or_deleted_in_gmail_is_known_by_the_next_look_and_an_empty_answer_changes_nothing(
-    office: Office,
+    label_setup: LabelSetup,
 ) -> None:
     assert EVERY_S <= 45, "a label is known within a minute"
 
@@ -119,17 +119,19 @@ async def test_a_label_made_or_deleted_in_gmail_is_known_by_the_next_look_and_an
         return TOKEN
 
     async with httpx2.AsyncClient() as http:
-        watch = LabelWatch(office.product.database, lambda _account: GmailClient(http, office.product.address, token))
-        made = office.product.mailbox.labels.create("Receipts", {})
-        assert await watch.look(office.account_id)
-        assert await office.known() == {"Receipts"}
-        assert not await watch.look(office.account_id), "nothing has changed"
+        watch = LabelWatch(
+            label_setup.product.database, lambda _account: GmailClient(http, label_setup.product.address, token)
+        )
+        made = label_setup.product.mailbox.labels.create("Receipts", {})
+        assert await watch.look(label_setup.account_id)
+        assert await label_setup.known() == {"Receipts"}
+        assert not await watch.look(label_setup.account_id), "nothing has changed"
         fault = Fault(kind="missing_fields", method="labels.list", fields=("labels",), times=1)
-        office.product.emulator.faults.order(fault)
-        assert not await watch.look(office.account_id)
-        assert await office.known() == {"Receipts"}
-        assert (await office.rule()).enabled
-        office.product.mailbox.delete_label(made.id)
-        assert await watch.look(office.account_id)
-        assert await office.known() == set()
-        assert not (await office.rule()).enabled
+        label_setup.product.emulator.faults.order(fault)
+        assert not await watch.look(label_setup.account_id)
+        assert await label_setup.known() == {"Receipts"}
+        assert (await label_setup.rule()).enabled
+        label_setup.product.mailbox.delete_label(made.id)
+        assert await watch.look(label_setup.account_id)
+        assert await label_setup.known() == set()
+        assert not (await label_setup.rule()).enabled

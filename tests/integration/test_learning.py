@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from integration.product import Product, letter, running_product, until_job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules import agreement
 from postroom.store import actions, jobs, outcomes, proposals
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.job_builders import undo_job
+from support.product import Product, letter, running_product, until_job
 
 
 @pytest.fixture(autouse=True)

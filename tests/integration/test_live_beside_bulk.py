@@ -18,8 +18,6 @@ from random import Random
 import httpx2
 import pytest
 
-from chaos.fast_time import FastTime
-from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.hints import PubSubHints
 from postroom.connectors.gmail.live import GmailConnector
@@ -40,7 +38,9 @@ from postroom_sandbox import quota as google
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.fast_time import FastTime
 from support.patience import PATIENCE_S
+from support.product import ENDPOINT, OWNER, TOKEN, letter
 from support.switchboard import open_account, services_on
 
 SEED = 11
@@ -95,7 +95,7 @@ class TimedIntake(Intake):
 
 
 @dataclass
-class Scene:
+class BulkSetup:
     """A mailbox with old mail under Google's terms, and its connector, which is told of new mail."""
 
     fast: ShiftingTime
@@ -150,7 +150,7 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def scene(folder: Path, speed: float) -> AsyncGenerator[Scene]:
+async def bulk_setup(folder: Path, speed: float) -> AsyncGenerator[BulkSetup]:
     fast = ShiftingTime(speed)
     mailbox = Mailbox(OWNER, Random(SEED), clock=fast.now)
     old = [mailbox.deliver(letter(f"old {number}")).id for number in range(OLD_MAIL)]
@@ -180,9 +180,9 @@ async def scene(folder: Path, speed: float) -> AsyncGenerator[Scene]:
         )
         running = asyncio.create_task(connector.run(timedelta(hours=1), stop))
         await subscription.awaited.wait()
-        stage = Scene(fast, emulator, intake, client, old)
+        setup = BulkSetup(fast, emulator, intake, client, old)
         try:
-            yield stage
+            yield setup
         finally:
             stop.set()
             await running
@@ -195,26 +195,26 @@ async def token() -> str:
     return TOKEN
 
 
-async def alone(folder: Path, speed: float) -> Scene:
-    async with scene(folder, speed) as stage:
-        await stage.warm_up()
-        await stage.new_mail()
-        return stage
+async def alone(folder: Path, speed: float) -> BulkSetup:
+    async with bulk_setup(folder, speed) as setup:
+        await setup.warm_up()
+        await setup.new_mail()
+        return setup
 
 
-async def beside_bulk(folder: Path, speed: float) -> Scene:
-    async with scene(folder, speed) as stage:
-        stage.fast.shift(BULK_SPEED)
-        reading = [asyncio.create_task(stage.read_old_mail()) for _ in range(READERS)]
-        await stage.fast.sleep(BULK_BEFORE_S)
-        stage.fast.shift(speed)
-        await stage.warm_up()
-        await stage.new_mail()
+async def beside_bulk(folder: Path, speed: float) -> BulkSetup:
+    async with bulk_setup(folder, speed) as setup:
+        setup.fast.shift(BULK_SPEED)
+        reading = [asyncio.create_task(setup.read_old_mail()) for _ in range(READERS)]
+        await setup.fast.sleep(BULK_BEFORE_S)
+        setup.fast.shift(speed)
+        await setup.warm_up()
+        await setup.new_mail()
         for each in reading:
             each.cancel()
         ended = await asyncio.gather(*reading, return_exceptions=True)
         assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
-        return stage
+        return setup
 
 
 async def test_the_slowest_new_mail_takes_at_most_twice_as_long_while_old_mail_is_read_beside_it(tmp_path: Path):

@@ -13,12 +13,12 @@ from mcp import MCPError
 from mcp.client import Client
 from mcp.types import CallToolResult, TextContent
 
-from conftest import ManualClock
 from postroom.core.roles import TOOLS, Principal, Role
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.services import Services
 from postroom.web.mcp_server import build_server
+from support.clocks import ManualClock
 from support.switchboard import Served, envelope, mail, served, services_on
 
 WAYS = ("http", "http, older protocol", "in memory")

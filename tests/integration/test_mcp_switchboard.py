@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock
 from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
 from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
 from postroom.core.errors import (
@@ -22,12 +21,14 @@ from postroom.core.errors import (
     SwitchboardUnavailable,
 )
 from postroom.core.roles import Principal, Role
+from postroom.manage.queues import peek
 from postroom.store.connectors import list_connectors
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.services import Services
 from postroom.web.mcp_server import build_server
+from support.clocks import ManualClock
 from support.switchboard import envelope, served, services_on
 
 CONNECTOR = Principal(Role.CONNECTOR, "webhook:ci")
@@ -67,13 +68,13 @@ async def test_what_is_handed_in_is_there_once(switchboard: SwitchboardClient, s
     first = await switchboard.ingest(envelope())
     assert not first.duplicate
     assert await switchboard.ingest(envelope()) == Receipt(first.request_id, duplicate=True)
-    [message] = await services.buffer.peek("gateway")
+    [message] = await peek(services.database, services.queues, "gateway")
     assert message.message_id == first.request_id
 
 
 async def test_metadata_keeps_its_null(switchboard: SwitchboardClient, services: Services):
     await switchboard.ingest(envelope(payload={"raw": None}, control={"ingestion_tier": "metadata"}))
-    [message] = await services.buffer.peek("gateway")
+    [message] = await peek(services.database, services.queues, "gateway")
     assert message.envelope["payload"]["raw"] is None
 
 
@@ -241,7 +242,7 @@ async def test_a_batch_that_a_proxy_finds_too_large_is_sent_in_parts(services: S
     assert [type(each) for each in results] == [Receipt] * 5 + [BadInput] + [Receipt] * 2
     assert "too large" in str(results[5])
     assert proxy.refused > 2
-    assert len(await services.buffer.peek("gateway", 100)) == 7
+    assert len(await peek(services.database, services.queues, "gateway", 100)) == 7
 
 
 async def test_one_alone_that_a_proxy_finds_too_large_is_bad_input_and_the_next_one_passes(services: Services):

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from conftest import ManualClock
-from integration.product import ENDPOINT, OWNER, Product, envelope, letter, running_product
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.ingestion import DEFAULT_POLICY
@@ -21,7 +19,9 @@ from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
+from support.clocks import ManualClock
 from support.gates import LASTING
+from support.product import ENDPOINT, OWNER, Product, envelope, letter, running_product
 
 NEWS = letter("Weekly news", List_Unsubscribe="<https://news.example/out>", Precedence="bulk")
 
@@ -45,10 +45,10 @@ async def _kept_of(product: Product) -> tuple[str, str, str]:
     shown = await product.database.run(jobs.show_job(job.id))
     assert shown is not None
     message = await product.database.run(mail.load_message(UUID(json.loads(shown.payload_json)["message_id"])))
-    return message.ingestion_tier, message.subject.subject, message.subject.body_text
+    return message.ingestion_tier, message.facts.subject, message.facts.body_text
 
 
-class Office:
+class IntakeSetup:
     """The way from the intake to the decision, step by step, in the hands of the test."""
 
     def __init__(self, database: Database, clock: ManualClock) -> None:
@@ -57,7 +57,7 @@ class Office:
         self.intake = Intake(database, None, clock)
         self.dispatcher = Dispatcher(database, CATALOGUE, Buffer(database, clock=clock), clock=clock)
 
-    async def opened(self, *given: rules.NewRule) -> "Office":
+    async def opened(self, *given: rules.NewRule) -> "IntakeSetup":
         await self.database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, self.clock()))
         await self.database.run(rules.add_rules(given, self.clock()))
         return self
@@ -106,25 +106,25 @@ def a_rule(name: str, conditions: Mapping[str, Any], action: str = "archive", pr
 async def test_the_whole_of_what_no_rule_matched_by_its_metadata_is_decided_anew(
     database: Database, clock: ManualClock
 ) -> None:
-    office = await Office(database, clock).opened(a_rule("plain", {"not": {"body_contains": "invoice"}}))
-    await office.arrives("Sale", {"headers": [["Subject", "Sale"]]})
-    assert await office.decides()
-    assert await office.verdict() == ("none", None)
-    await office.arrives("Everything must go", full=True)
-    assert await office.decides()
-    assert await office.verdict() == ("archive", "plain")
+    setup = await IntakeSetup(database, clock).opened(a_rule("plain", {"not": {"body_contains": "invoice"}}))
+    await setup.arrives("Sale", {"headers": [["Subject", "Sale"]]})
+    assert await setup.decides()
+    assert await setup.verdict() == ("none", None)
+    await setup.arrives("Everything must go", full=True)
+    assert await setup.decides()
+    assert await setup.verdict() == ("archive", "plain")
 
 
 async def test_the_whole_of_what_a_rule_has_decided_by_its_metadata_is_left_at_that(
     database: Database, clock: ManualClock
 ) -> None:
     by_text = a_rule("text", {"body_contains": "go"}, "apply_label", priority=1)
-    office = await Office(database, clock).opened(a_rule("list", {"list_id": "sale"}), by_text)
-    await office.arrives("Sale", {"headers": [["List-Id", "<sale>"]]})
-    assert await office.decides()
-    await office.arrives("Everything must go", full=True)
-    assert await office.decides()
-    assert await office.verdict() == ("archive", "list")
+    setup = await IntakeSetup(database, clock).opened(a_rule("list", {"list_id": "sale"}), by_text)
+    await setup.arrives("Sale", {"headers": [["List-Id", "<sale>"]]})
+    assert await setup.decides()
+    await setup.arrives("Everything must go", full=True)
+    assert await setup.decides()
+    assert await setup.verdict() == ("archive", "list")
     assert sum((await database.run(feed.count_actions())).values()) == 1
 
 
@@ -132,13 +132,13 @@ async def test_the_whole_is_looked_at_also_when_its_metadata_is_just_being_decid
     database: Database, clock: ManualClock
 ) -> None:
     """However the two jobs lie in time, the text is seen once, and the message is acted on once."""
-    office = await Office(database, clock).opened(a_rule("text", {"body_contains": "go"}))
-    await office.arrives("Sale", {"headers": [["List-Id", "<sale>"]]})
-    deciding = await office.claimed()
-    await office.arrives("Everything must go", full=True)
-    assert await office.decides(deciding)
-    while await office.decides():
+    setup = await IntakeSetup(database, clock).opened(a_rule("text", {"body_contains": "go"}))
+    await setup.arrives("Sale", {"headers": [["List-Id", "<sale>"]]})
+    deciding = await setup.claimed()
+    await setup.arrives("Everything must go", full=True)
+    assert await setup.decides(deciding)
+    while await setup.decides():
         pass
-    assert await office.verdict() == ("archive", "text")
+    assert await setup.verdict() == ("archive", "text")
     assert await database.run(feed.count_actions()) == {"queued": 1}
     assert await database.run(actions.end_orphans(wall_clock())) == 0

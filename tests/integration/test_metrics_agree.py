@@ -14,8 +14,6 @@ import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric as OtlpMetric
 from prometheus_client.parser import text_string_to_metric_families
 
-from conftest import ManualClock
-from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mcp_switchboard import switchboard_within
@@ -35,7 +33,9 @@ from postroom.web.mcp_server import build_server
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.clocks import ManualClock
 from support.otlp import OtlpCollector, attributes, running_collector
+from support.product import ENDPOINT, OWNER, TOKEN, letter
 from support.switchboard import envelope, mail, open_account, services_on
 
 NAMES = {

@@ -8,8 +8,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from conftest import ManualClock
-from integration.product import ENDPOINT
 from postroom.compose.connector import exporting_alone, heartbeat_every
 from postroom.connectors.contact_cache import ContactCache
 from postroom.connectors.mcp_switchboard import switchboard_within
@@ -22,7 +20,9 @@ from postroom.settings.reading import Settings, load_settings
 from postroom.store.connectors import list_connectors
 from postroom.store.engine.opening import open_database
 from postroom.web.mcp_server import build_server
+from support.clocks import ManualClock
 from support.postgres import free_port
+from support.product import ENDPOINT
 from support.switchboard import services_on
 
 

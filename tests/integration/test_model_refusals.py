@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
-from conftest import ManualClock
-from integration.model_desk import ModelDesk, opened_model_desk
 from postroom.core.errors import BadModelAnswer, BudgetSpent, ModelRefused, ModelUnavailable
 from postroom.store.engine.database import Database
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.model_api import Raw
+from support.clocks import ManualClock
+from support.model_setup import ModelSetup, opened_model_setup
 
 CANARY = "kumquat-canary-77"
 
 
 @pytest.fixture(params=["openai", "anthropic"])
-async def desk(request: pytest.FixtureRequest, sqlite: Database, clock: ManualClock) -> AsyncIterator[ModelDesk]:
-    async with opened_model_desk(request.param, sqlite, clock) as opened:
+async def setup(request: pytest.FixtureRequest, sqlite: Database, clock: ManualClock) -> AsyncIterator[ModelSetup]:
+    async with opened_model_setup(request.param, sqlite, clock) as opened:
         yield opened
 
 
@@ -28,22 +28,22 @@ def refusing(status: int, said: str, code: str | None = None, kind: str = "inval
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-async def test_a_mail_that_is_refused_where_others_were_answered_is_left_alone(desk: ModelDesk, status: int) -> None:
-    await desk.decide()
-    desk.api.say(refusing(status, "no"))
+async def test_a_mail_that_is_refused_where_others_were_answered_is_left_alone(setup: ModelSetup, status: int) -> None:
+    await setup.decide()
+    setup.api.say(refusing(status, "no"))
     with pytest.raises(BadModelAnswer, match=str(status)) as raised:
-        await desk.decide()
-    assert desk.api.requests == 2  # the same question would be refused again
-    _, call = await desk.calls()
+        await setup.decide()
+    assert setup.api.requests == 2  # the same question would be refused again
+    _, call = await setup.calls()
     assert (call.state, call.cost_micros, call.error) == ("failed", 0, str(raised.value))
     assert CANARY not in str(raised.value)
 
 
 @pytest.mark.parametrize("status", [400, 422])
-async def test_while_nothing_was_ever_answered_the_settings_are_taken_for_wrong(desk: ModelDesk, status: int) -> None:
-    desk.api.say(refusing(status, "max_tokens is too large"))
+async def test_while_nothing_was_ever_answered_the_settings_are_taken_for_wrong(setup: ModelSetup, status: int) -> None:
+    setup.api.say(refusing(status, "max_tokens is too large"))
     with pytest.raises(ModelRefused, match=rf"{status}.*model\.name"):
-        await desk.decide()
+        await setup.decide()
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ async def test_while_nothing_was_ever_answered_the_settings_are_taken_for_wrong(
         refusing(413, "Request exceeds the maximum size", kind="request_too_large"),
     ],
 )
-async def test_a_refusal_for_content_or_length_is_of_the_mail_from_the_first_call(desk: ModelDesk, raw: Raw) -> None:
-    desk.api.say(raw)
+async def test_a_refusal_for_content_or_length_is_of_the_mail_from_the_first_call(setup: ModelSetup, raw: Raw) -> None:
+    setup.api.say(raw)
     with pytest.raises(BadModelAnswer, match=r"content|long"):
-        await desk.decide()
-    assert (desk.api.requests, (await desk.spent()).micros) == (1, 0)
+        await setup.decide()
+    assert (setup.api.requests, (await setup.spent()).micros) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -72,49 +72,49 @@ async def test_a_refusal_for_content_or_length_is_of_the_mail_from_the_first_cal
     ],
 )
 async def test_a_key_a_model_or_credit_that_is_gone_is_never_taken_for_a_bad_mail(
-    desk: ModelDesk, raw: Raw, remedy: str
+    setup: ModelSetup, raw: Raw, remedy: str
 ) -> None:
-    await desk.decide()
-    desk.api.say(raw)
+    await setup.decide()
+    setup.api.say(raw)
     with pytest.raises(ModelRefused, match=remedy):
-        await desk.decide()
+        await setup.decide()
 
 
-async def failed_and_rested(desk: ModelDesk) -> None:
+async def failed_and_rested(setup: ModelSetup) -> None:
     """The next call is the one that finds out whether the provider is back."""
-    desk.api.faults.order(Fault(code=503, path="/v1/"))
+    setup.api.faults.order(Fault(code=503, path="/v1/"))
     with pytest.raises(ModelUnavailable, match="503"):
-        await desk.decide()
-    desk.clock.forward(2)
+        await setup.decide()
+    setup.clock.forward(2)
 
 
-async def test_when_the_one_who_asks_for_all_has_no_budget_the_next_one_asks(desk: ModelDesk) -> None:
-    desk.model = desk.with_settings(max_cents_per_message=1.5)
-    await failed_and_rested(desk)
+async def test_when_the_one_who_asks_for_all_has_no_budget_the_next_one_asks(setup: ModelSetup) -> None:
+    setup.model = setup.with_settings(max_cents_per_message=1.5)
+    await failed_and_rested(setup)
     with pytest.raises(BudgetSpent):
-        await desk.decide("\u4f60\u597d" * 4_000)
-    assert (await desk.decide()).decision.action_type == "none"
+        await setup.decide("\u4f60\u597d" * 4_000)
+    assert (await setup.decide()).decision.action_type == "none"
 
 
-async def test_when_the_one_who_asks_for_all_is_canceled_the_next_one_asks(desk: ModelDesk) -> None:
-    await failed_and_rested(desk)
-    desk.api.faults.order(Fault(kind="delay", path="/v1/", delay_s=30))
-    asking = asyncio.create_task(desk.decide())
-    while len(await desk.calls()) < 2:
+async def test_when_the_one_who_asks_for_all_is_canceled_the_next_one_asks(setup: ModelSetup) -> None:
+    await failed_and_rested(setup)
+    setup.api.faults.order(Fault(kind="delay", path="/v1/", delay_s=30))
+    asking = asyncio.create_task(setup.decide())
+    while len(await setup.calls()) < 2:
         pass
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    desk.api.faults.clear()
-    assert (await desk.decide()).decision.action_type == "none"
+    setup.api.faults.clear()
+    assert (await setup.decide()).decision.action_type == "none"
 
 
 @pytest.mark.parametrize(("provider", "name"), [("openai", "gpt-4o"), ("anthropic", "claude-sonnet-4-6")])
 async def test_a_mail_of_full_length_fits_the_cap_that_comes_with_postroom(
     provider: str, name: str, sqlite: Database, clock: ManualClock
 ) -> None:
-    async with opened_model_desk(provider, sqlite, clock) as desk:
+    async with opened_model_setup(provider, sqlite, clock) as setup:
         published = {"input_cents_per_million": None, "output_cents_per_million": None}
-        desk.model = desk.with_settings(name=name, max_cents_per_message=5, **published)
-        await desk.decide("Dear Mara, as we said on Tuesday. " * 300)
-        assert await desk.states() == ["answered"]
+        setup.model = setup.with_settings(name=name, max_cents_per_message=5, **published)
+        await setup.decide("Dear Mara, as we said on Tuesday. " * 300)
+        assert await setup.states() == ["answered"]

@@ -11,8 +11,6 @@ from random import Random
 
 import httpx2
 
-from conftest import ManualClock
-from integration.product import ENDPOINT, OWNER, TOKEN, letter
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mcp_switchboard import switchboard_within
@@ -29,6 +27,8 @@ from postroom.web.mcp_server import build_server
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.clocks import ManualClock
+from support.product import ENDPOINT, OWNER, TOKEN, letter
 from support.switchboard import services_on
 
 DOCTOR = "Your appointment today at 10:15 is confirmed"
@@ -59,7 +59,7 @@ class Morning:
         (job,) = await self.database.run(jobs.claim(token, 1, now))
         message = await self.database.run(mail.load_message(uuid_field(job, "message_id")))
         await self.database.run(jobs.finish([job.claim], [], now))
-        return message.subject.subject
+        return message.facts.subject
 
 
 @contextlib.asynccontextmanager

@@ -10,7 +10,6 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from conftest import ManualClock
 from postroom.accounts.credentials import AccessTokens
 from postroom.accounts.sealing import reseal_all
 from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, SealBroken
@@ -27,7 +26,8 @@ from postroom.gmail.oauth import AppRefused, GoogleOAuth, Grant
 from postroom.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.manage.accounts import connect, find_account, remove
+from postroom.manage.accounts import find_account
+from postroom.manage.connecting import connect, remove
 from postroom.store import accounts, jobs
 from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature, list_audit
@@ -39,6 +39,7 @@ from postroom.vault.sealing import Vault
 from postroom.web.mcp_server import build_server
 from postroom_sandbox.faults import Fault
 from support.canaries import Canaries, Watch, watching
+from support.clocks import ManualClock
 from support.gates import BY_HAND, owners_client
 from support.google import ADA, BOB, Google, running_google
 from support.patience import PATIENCE_S
@@ -57,7 +58,7 @@ class Ticks:
 
 
 @dataclass
-class Bench:
+class OAuthSetup:
     """All that stands between a user and an access token."""
 
     database: Database
@@ -91,215 +92,215 @@ def signed() -> Signature:
 
 
 @pytest.fixture
-async def bench(database: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Bench]:
+async def setup(database: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[OAuthSetup]:
     ticks, vault = Ticks(clock), Vault(tmp_path / "keys")
     async with running_google(clock) as google, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         oauth = GoogleOAuth(http, google.app)
         tokens = AccessTokens(database, vault, oauth, clock, ticks)
-        yield Bench(database, clock, ticks, vault, google, oauth, tokens)
+        yield OAuthSetup(database, clock, ticks, vault, google, oauth, tokens)
         await tokens.close()
 
 
-async def test_a_consent_leads_to_a_token_that_opens_the_mailbox(bench: Bench) -> None:
-    account = await bench.connect()
-    token = await bench.tokens.of(account.id)
+async def test_a_consent_leads_to_a_token_that_opens_the_mailbox(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    token = await setup.tokens.of(account.id)
     assert token.account.email == ADA
     assert timedelta(minutes=59) < token.expires_in <= timedelta(hours=1)
     async with httpx2.AsyncClient() as http:
-        client = GmailClient(http, bench.google.address, bench.tokens.for_jobs(account.id))
+        client = GmailClient(http, setup.google.address, setup.tokens.for_jobs(account.id))
         assert (await client.get_profile()).email_address == ADA
     assert token.value not in repr(token)
 
 
-async def test_a_token_is_kept_until_five_minutes_before_its_end(bench: Bench) -> None:
-    account = await bench.connect()
-    first = await bench.tokens.of(account.id)
-    bench.clock.forward(3599 - 301)
-    assert (await bench.tokens.of(account.id)).value == first.value
-    bench.clock.forward(2)
-    second = await bench.tokens.of(account.id)
+async def test_a_token_is_kept_until_five_minutes_before_its_end(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    first = await setup.tokens.of(account.id)
+    setup.clock.forward(3599 - 301)
+    assert (await setup.tokens.of(account.id)).value == first.value
+    setup.clock.forward(2)
+    second = await setup.tokens.of(account.id)
     assert second.value != first.value
-    found = await bench.database.run(accounts.load_account(account.id))
+    found = await setup.database.run(accounts.load_account(account.id))
     assert found.consent is not None
-    assert found.consent.refreshed_at == bench.clock()
+    assert found.consent.refreshed_at == setup.clock()
 
 
-async def test_all_who_need_a_token_at_once_share_one_refresh_and_a_leaver_disturbs_nobody(bench: Bench) -> None:
-    account = await bench.connect()
-    before = bench.refreshes
-    waiting = [asyncio.create_task(bench.tokens.of(account.id)) for _ in range(50)]
-    bench.google.emulator.faults.order(Fault(kind="delay", path="/token", delay_s=0.05))
+async def test_all_who_need_a_token_at_once_share_one_refresh_and_a_leaver_disturbs_nobody(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    before = setup.refreshes
+    waiting = [asyncio.create_task(setup.tokens.of(account.id)) for _ in range(50)]
+    setup.google.emulator.faults.order(Fault(kind="delay", path="/token", delay_s=0.05))
     await asyncio.sleep(0)
     waiting[0].cancel()
     values = {token.value for token in await asyncio.gather(*waiting[1:])}
     assert len(values) == 1
-    assert bench.refreshes == before + 1
+    assert setup.refreshes == before + 1
 
 
-async def test_several_processes_each_have_a_token_that_works(bench: Bench) -> None:
-    account = await bench.connect()
-    others = [bench.another_process() for _ in range(3)]
-    values = {(await each.of(account.id)).value for each in (bench.tokens, *others)}
+async def test_several_processes_each_have_a_token_that_works(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    others = [setup.another_process() for _ in range(3)]
+    values = {(await each.of(account.id)).value for each in (setup.tokens, *others)}
     assert len(values) == 4
-    assert all(bench.google.emulator.consents.access(value) for value in values)
+    assert all(setup.google.emulator.consents.access(value) for value in values)
 
 
-async def test_a_wall_clock_that_jumps_back_keeps_no_token_beyond_its_end(bench: Bench) -> None:
-    account = await bench.connect()
-    first = await bench.tokens.of(account.id)
-    bench.ticks.held = -3600.0
-    bench.clock.forward(-86400)
-    bench.ticks.held -= 86400
-    assert (await bench.tokens.of(account.id)).value != first.value
+async def test_a_wall_clock_that_jumps_back_keeps_no_token_beyond_its_end(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    first = await setup.tokens.of(account.id)
+    setup.ticks.held = -3600.0
+    setup.clock.forward(-86400)
+    setup.ticks.held -= 86400
+    assert (await setup.tokens.of(account.id)).value != first.value
 
 
-async def test_a_machine_that_slept_asks_anew_though_its_ticks_stood_still(bench: Bench) -> None:
-    account = await bench.connect()
-    first = await bench.tokens.of(account.id)
-    bench.clock.forward(7200)
-    bench.ticks.held = 7200
-    assert (await bench.tokens.of(account.id)).value != first.value
+async def test_a_machine_that_slept_asks_anew_though_its_ticks_stood_still(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    first = await setup.tokens.of(account.id)
+    setup.clock.forward(7200)
+    setup.ticks.held = 7200
+    assert (await setup.tokens.of(account.id)).value != first.value
 
 
-async def test_a_short_failure_of_google_before_the_end_is_not_felt(bench: Bench) -> None:
-    account = await bench.connect()
-    first = await bench.tokens.of(account.id)
-    bench.clock.forward(3599 - 200)
-    bench.google.emulator.faults.order(Fault(kind="reset", path="/token", times=2))
-    assert (await bench.tokens.of(account.id)).value == first.value
-    bench.clock.forward(201)
+async def test_a_short_failure_of_google_before_the_end_is_not_felt(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    first = await setup.tokens.of(account.id)
+    setup.clock.forward(3599 - 200)
+    setup.google.emulator.faults.order(Fault(kind="reset", path="/token", times=2))
+    assert (await setup.tokens.of(account.id)).value == first.value
+    setup.clock.forward(201)
     with pytest.raises(TokenUnavailable):
-        await bench.tokens.of(account.id)
-    assert (await bench.tokens.of(account.id)).value != first.value
+        await setup.tokens.of(account.id)
+    assert (await setup.tokens.of(account.id)).value != first.value
 
 
-async def test_a_token_that_gmail_refuses_is_replaced_at_once(bench: Bench) -> None:
-    account = await bench.connect()
-    first = await bench.tokens.of(account.id)
-    bench.google.emulator.consents.expire_access(ADA)
+async def test_a_token_that_gmail_refuses_is_replaced_at_once(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    first = await setup.tokens.of(account.id)
+    setup.google.emulator.consents.expire_access(ADA)
     async with httpx2.AsyncClient() as http:
-        client = GmailClient(http, bench.google.address, bench.tokens.for_jobs(account.id))
+        client = GmailClient(http, setup.google.address, setup.tokens.for_jobs(account.id))
         assert (await client.get_profile()).email_address == ADA
-    assert (await bench.tokens.of(account.id)).value != first.value
+    assert (await setup.tokens.of(account.id)).value != first.value
 
 
 @pytest.mark.parametrize("age_days", [1, 7, 30])
 async def test_a_dead_consent_is_told_in_words_and_parks_the_account_until_it_is_renewed(
-    bench: Bench, age_days: int
+    setup: OAuthSetup, age_days: int
 ) -> None:
-    account = await bench.connect()
-    bench.clock.forward(86400 * age_days)
+    account = await setup.connect()
+    setup.clock.forward(86400 * age_days)
     if age_days == 7:
-        bench.google.emulator.consents.behaviour.testing = True
+        setup.google.emulator.consents.behaviour.testing = True
     else:
-        await bench.tokens.of(account.id)
-        bench.clock.forward(3600)
-        bench.google.emulator.consents.revoke_user(ADA)
+        await setup.tokens.of(account.id)
+        setup.clock.forward(3600)
+        setup.google.emulator.consents.revoke_user(ADA)
     with pytest.raises(AccountUnusable) as lost:
-        await bench.tokens.of(account.id)
-    state, reason = await bench.state(account.id)
+        await setup.tokens.of(account.id)
+    state, reason = await setup.state(account.id)
     assert (state, reason) == ("needs_consent", str(lost.value))
     assert ('"Testing"' in str(reason) and "7 days" in str(reason)) == (age_days == 7)
     assert ("withdrawn" in str(reason)) == (age_days != 7)
     assert "postroom account add gmail" in str(reason)
-    entries = await bench.database.run(list_audit(5, action="account.consent_lost"))
+    entries = await setup.database.run(list_audit(5, action="account.consent_lost"))
     assert [(entry.actor, entry.reason) for entry in entries] == [("process:credentials", reason)]
     with pytest.raises(Parked) as parked:
-        await bench.tokens.for_jobs(account.id).token()
+        await setup.tokens.for_jobs(account.id).token()
     assert parked.value.key == parking_key(account.id)
-    bench.clock.forward(60)
-    bench.google.emulator.consents.behaviour.testing = False
-    await bench.connect()
-    assert await bench.state(account.id) == ("active", None)
-    assert (await bench.tokens.of(account.id)).account.email == ADA
+    setup.clock.forward(60)
+    setup.google.emulator.consents.behaviour.testing = False
+    await setup.connect()
+    assert await setup.state(account.id) == ("active", None)
+    assert (await setup.tokens.of(account.id)).account.email == ADA
 
 
-async def test_google_itself_says_when_a_consent_of_an_app_in_testing_ends(bench: Bench) -> None:
-    bench.google.emulator.consents.behaviour.testing = True
-    account = await bench.connect()
+async def test_google_itself_says_when_a_consent_of_an_app_in_testing_ends(setup: OAuthSetup) -> None:
+    setup.google.emulator.consents.behaviour.testing = True
+    account = await setup.connect()
     assert account.consent is not None
-    assert account.consent.dies_at == bench.clock() + timedelta(days=7)
+    assert account.consent.dies_at == setup.clock() + timedelta(days=7)
 
 
-async def test_a_process_with_the_old_consent_takes_up_the_new_one_instead_of_losing_it(bench: Bench) -> None:
+async def test_a_process_with_the_old_consent_takes_up_the_new_one_instead_of_losing_it(setup: OAuthSetup) -> None:
     """The refusal of the old refresh token arrives when the account has been connected anew."""
-    account = await bench.connect()
-    bench.google.emulator.consents.revoke_user(ADA)
+    account = await setup.connect()
+    setup.google.emulator.consents.revoke_user(ADA)
     refusing, released = asyncio.Event(), asyncio.Event()
-    refresh = bench.oauth.refresh
+    refresh = setup.oauth.refresh
 
     async def late(*arguments: object) -> object:
         refusing.set()
         await released.wait()
         return await refresh(*arguments)  # type: ignore[arg-type]
 
-    bench.oauth.refresh = late  # type: ignore[method-assign]
-    asking = asyncio.create_task(bench.tokens.of(account.id))
+    setup.oauth.refresh = late  # type: ignore[method-assign]
+    asking = asyncio.create_task(setup.tokens.of(account.id))
     await refusing.wait()
-    bench.clock.forward(1)
-    await bench.connect()
+    setup.clock.forward(1)
+    await setup.connect()
     released.set()
     assert (await asking).account.email == ADA
-    assert await bench.state(account.id) == ("active", None)
+    assert await setup.state(account.id) == ("active", None)
 
 
-async def test_an_app_whose_secret_is_wrong_parks_the_account_and_says_what_to_check(bench: Bench) -> None:
-    account = await bench.connect()
-    bench.google.emulator.consents.register(bench.google.app.client_id, "another secret")
+async def test_an_app_whose_secret_is_wrong_parks_the_account_and_says_what_to_check(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    setup.google.emulator.consents.register(setup.google.app.client_id, "another secret")
     with pytest.raises(Parked, match=r"google\.client_secret.*postroom account resume ada@example\.com"):
-        await bench.tokens.for_jobs(account.id).token()
-    mending = repair_in((await bench.state(account.id))[1], ADA)
+        await setup.tokens.for_jobs(account.id).token()
+    mending = repair_in((await setup.state(account.id))[1], ADA)
     assert mending is not None
     assert mending.remedy.startswith("check google.client_id and google.client_secret")
-    bench.google.emulator.consents.register(bench.google.app.client_id, bench.google.app.client_secret)
-    await bench.database.run(accounts.resume_account(account.id, signed(), bench.clock()))
-    assert await bench.tokens.for_jobs(account.id).token()
+    setup.google.emulator.consents.register(setup.google.app.client_id, setup.google.app.client_secret)
+    await setup.database.run(accounts.resume_account(account.id, signed(), setup.clock()))
+    assert await setup.tokens.for_jobs(account.id).token()
 
 
-async def test_where_only_a_new_consent_helps_nothing_is_said_of_resuming(bench: Bench) -> None:
-    account = await bench.connect()
+async def test_where_only_a_new_consent_helps_nothing_is_said_of_resuming(setup: OAuthSetup) -> None:
+    account = await setup.connect()
 
     async def refuse(*_given: object) -> Grant:
         raise AppRefused("unauthorized_client")
 
-    bench.oauth.refresh = refuse  # type: ignore[method-assign]
+    setup.oauth.refresh = refuse  # type: ignore[method-assign]
     with pytest.raises(Parked, match=r"connect the account again$"):
-        await bench.tokens.for_jobs(account.id).token()
-    assert repair_in((await bench.state(account.id))[1], ADA) is None
+        await setup.tokens.for_jobs(account.id).token()
+    assert repair_in((await setup.state(account.id))[1], ADA) is None
 
 
-async def test_pause_and_removal_by_another_process_reach_a_kept_token_in_seconds(bench: Bench) -> None:
-    account = await bench.connect()
-    await bench.tokens.of(account.id)
-    await bench.database.run(accounts.pause_account(account.id, signed(), bench.clock()))
-    bench.clock.forward(6)
+async def test_pause_and_removal_by_another_process_reach_a_kept_token_in_seconds(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    await setup.tokens.of(account.id)
+    await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
+    setup.clock.forward(6)
     with pytest.raises(Parked, match="postroom account resume"):
-        await bench.tokens.for_jobs(account.id).token()
-    await bench.database.run(accounts.resume_account(account.id, signed(), bench.clock()))
-    await bench.tokens.of(account.id)
-    assert await remove(bench.database, bench.vault, bench.oauth, account, signed(), bench.clock())
-    bench.clock.forward(6)
+        await setup.tokens.for_jobs(account.id).token()
+    await setup.database.run(accounts.resume_account(account.id, signed(), setup.clock()))
+    await setup.tokens.of(account.id)
+    assert await remove(setup.database, setup.vault, setup.oauth, account, signed(), setup.clock())
+    setup.clock.forward(6)
     with pytest.raises(Fatal, match="was removed"):
-        await bench.tokens.for_jobs(account.id).token()
-    assert all(grant.revoked for grant in bench.google.emulator.consents.grants)
+        await setup.tokens.for_jobs(account.id).token()
+    assert all(grant.revoked for grant in setup.google.emulator.consents.grants)
 
 
-async def test_trouble_with_google_lets_a_job_try_again(bench: Bench) -> None:
-    account = await bench.connect()
-    bench.google.emulator.faults.order(Fault(kind="reset", path="/token"))
+async def test_trouble_with_google_lets_a_job_try_again(setup: OAuthSetup) -> None:
+    account = await setup.connect()
+    setup.google.emulator.faults.order(Fault(kind="reset", path="/token"))
     with pytest.raises(Retryable):
-        await bench.tokens.for_jobs(account.id).token()
-    assert await bench.state(account.id) == ("active", None)
+        await setup.tokens.for_jobs(account.id).token()
+    assert await setup.state(account.id) == ("active", None)
 
 
-async def test_less_than_was_asked_for_is_seen_before_and_behind_google(bench: Bench) -> None:
-    bench.google.emulator.consents.behaviour.withheld = frozenset({MODIFY, COMPOSE})
-    request = await bench.google.consent(bench.oauth, "read")
-    account = await connect(bench.database, bench.vault, request, ADA, "client", signed(), bench.clock())
+async def test_less_than_was_asked_for_is_seen_before_and_behind_google(setup: OAuthSetup) -> None:
+    setup.google.emulator.consents.behaviour.withheld = frozenset({MODIFY, COMPOSE})
+    request = await setup.google.consent(setup.oauth, "read")
+    account = await connect(setup.database, setup.vault, request, ADA, "client", signed(), setup.clock())
     assert account.consent is not None
     assert account.consent.level == "read"
     async with httpx2.AsyncClient() as http:
-        client = owners_client(http, bench.google.address, bench.tokens.for_jobs(account.id))
+        client = owners_client(http, setup.google.address, setup.tokens.for_jobs(account.id))
         with pytest.raises(ScopeMissing) as refused:
             await client.create_label("Receipts")
         labelling = calls.create_label("Receipts", "labelShow", "show").under(BY_HAND)
@@ -312,12 +313,12 @@ async def test_less_than_was_asked_for_is_seen_before_and_behind_google(bench: B
     assert str(job_error_of(refused.value, "apply_label")) == f"apply_label: {told}"
 
 
-async def test_jobs_of_a_lost_consent_wait_through_it_without_an_attempt(bench: Bench) -> None:
+async def test_jobs_of_a_lost_consent_wait_through_it_without_an_attempt(setup: OAuthSetup) -> None:
     """A whole worker: twenty jobs meet the dead consent, wait, and all complete after it was given again."""
-    account = await bench.connect()
-    bench.google.emulator.consents.revoke_user(ADA)
+    account = await setup.connect()
+    setup.google.emulator.consents.revoke_user(ADA)
     catalogue, changed = Catalogue(JobType("sync", retry=RetryPolicy(max_attempts=1))), asyncio.Event()
-    provider = bench.tokens.for_jobs(account.id)
+    provider = setup.tokens.for_jobs(account.id)
 
     async def handler(run: JobRun) -> None:
         try:
@@ -326,15 +327,15 @@ async def test_jobs_of_a_lost_consent_wait_through_it_without_an_attempt(bench: 
             changed.set()
 
     new = [new_job(catalogue, "sync", {}) for _ in range(20)]
-    await bench.database.run(jobs.enqueue_many(new, bench.clock()))
-    worker = Worker(bench.database, catalogue, {"sync": handler}, WorkerOptions(concurrency=4))
+    await setup.database.run(jobs.enqueue_many(new, setup.clock()))
+    worker = Worker(setup.database, catalogue, {"sync": handler}, WorkerOptions(concurrency=4))
     running = asyncio.create_task(worker.run())
     try:
         async with asyncio.timeout(PATIENCE_S):
-            await _until(bench.database, changed, lambda views: all(view.parked_by for view in views))
-            bench.clock.forward(60)
-            await bench.connect()
-            await _until(bench.database, changed, lambda views: all(view.state == "completed" for view in views))
+            await _until(setup.database, changed, lambda views: all(view.parked_by for view in views))
+            setup.clock.forward(60)
+            await setup.connect()
+            await _until(setup.database, changed, lambda views: all(view.state == "completed" for view in views))
     finally:
         worker.stop()
         await running
@@ -349,11 +350,11 @@ async def _until(database: Database, changed: asyncio.Event, met: Callable[[list
         await signalled(changed, 0.1)
 
 
-async def test_a_connector_gets_the_token_of_its_own_mailbox_over_mcp(bench: Bench) -> None:
+async def test_a_connector_gets_the_token_of_its_own_mailbox_over_mcp(setup: OAuthSetup) -> None:
     from mcp.client import Client
 
-    account, bob = await bench.connect(), await bench.connect(BOB)
-    services = services_on(bench.database, bench.clock, credentials=bench.tokens)
+    account, bob = await setup.connect(), await setup.connect(BOB)
+    services = services_on(setup.database, setup.clock, credentials=setup.tokens)
     ada = build_server(services, Principal(Role.CONNECTOR, account.endpoint_identity))
     async with Client(ada) as client:
         answer = (await client.call_tool("credentials.access_token", {})).structured_content
@@ -363,7 +364,7 @@ async def test_a_connector_gets_the_token_of_its_own_mailbox_over_mcp(bench: Ben
         assert again.structured_content["access_token"] != answer["access_token"]
         foreign = await client.call_tool("credentials.access_token", {"endpoint_identity": bob.endpoint_identity})
         assert foreign.structured_content["code"] == "bad_input"
-        bench.google.emulator.consents.revoke_user(ADA)
+        setup.google.emulator.consents.revoke_user(ADA)
         lost = await client.call_tool("credentials.access_token", {"refused": again.structured_content["access_token"]})
     assert lost.is_error
     assert (lost.structured_content["code"], lost.structured_content["retry_after_s"]) == ("account_unusable", 60)
@@ -386,41 +387,41 @@ def watch(canaries: Canaries) -> Iterator[Watch]:
 
 
 async def test_no_secret_is_in_the_database_its_log_our_logs_or_an_error(
-    bench: Bench, canaries: Canaries, watch: Watch, request: pytest.FixtureRequest, tmp_path: Path
+    setup: OAuthSetup, canaries: Canaries, watch: Watch, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Connected, refreshed, rotated, spoilt, lost and connected anew; then every byte on disk is searched."""
     errors: list[str] = []
-    account, bob = await bench.connect(), await bench.connect(BOB)
-    await bench.tokens.of(account.id)
-    await reseal_all(bench.database, bench.vault, bench.vault.add_key(bench.clock()), bench.clock)
-    bench.clock.forward(7200)
-    bench.google.emulator.faults.order(Fault(kind="drop_reply", path="/token"))
+    account, bob = await setup.connect(), await setup.connect(BOB)
+    await setup.tokens.of(account.id)
+    await reseal_all(setup.database, setup.vault, setup.vault.add_key(setup.clock()), setup.clock)
+    setup.clock.forward(7200)
+    setup.google.emulator.faults.order(Fault(kind="drop_reply", path="/token"))
     with pytest.raises(TokenUnavailable) as unavailable:
-        await bench.tokens.of(account.id)
-    sealed = (await bench.database.run(accounts.held_by(account.id))).sealed
+        await setup.tokens.of(account.id)
+    sealed = (await setup.database.run(accounts.held_by(account.id))).sealed
     assert sealed is not None
     with pytest.raises(SealBroken) as broken:
-        bench.vault.open(sealed, bob.id, "refresh_token")
-    bench.google.emulator.consents.revoke_user(ADA)
+        setup.vault.open(sealed, bob.id, "refresh_token")
+    setup.google.emulator.consents.revoke_user(ADA)
     with pytest.raises(AccountUnusable) as lost:
-        await bench.tokens.of(account.id)
-    bench.clock.forward(1)
-    await bench.connect()
-    await bench.tokens.of((await find_account(bench.database, ADA)).id)
+        await setup.tokens.of(account.id)
+    setup.clock.forward(1)
+    await setup.connect()
+    await setup.tokens.of((await find_account(setup.database, ADA)).id)
     errors += [repr(each.value) + str(each.value) for each in (unavailable, broken, lost)]
-    consents = bench.google.emulator.consents
+    consents = setup.google.emulator.consents
     for grant in consents.grants:
         canaries.note("refresh token", grant.refresh_token)
     for token in consents._access:
         canaries.note("access token", token)
-    canaries.note("client secret", bench.google.app.client_secret)
+    canaries.note("client secret", setup.google.app.client_secret)
     assert len(canaries._planted) >= 5
-    for key in bench.vault.file.read_text().split('"'):
+    for key in setup.vault.file.read_text().split('"'):
         if len(key) == 44:
             canaries.note("secret key", key)
     assert canaries.found_in("".join(errors)) == set()
     assert watch.leaks() == {}
-    found = canaries.found_in(_bytes_of(bench.database, request, tmp_path))
+    found = canaries.found_in(_bytes_of(setup.database, request, tmp_path))
     # The server is not this test's own: the canaries of other tests may still lie in its log, as something unknown.
     assert {each for each in found if not each.startswith("something: ")} == set()
 

@@ -14,7 +14,6 @@ from uuid import UUID
 
 import pytest
 
-from integration.product import OWNER, Product, letter, running_product
 from postroom.act.action_requests import APPROVAL_TIME, ActionRequests, next_of
 from postroom.core.actions.action import ActionType
 from postroom.core.actions.safety import Policy, Ruling
@@ -31,13 +30,14 @@ from postroom.store.new_jobs import new_job
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.history import Change
 from postroom_sandbox.message import Message
+from support.product import OWNER, Product, letter, running_product
 
 ADA = "ada@example.com"
 BEN = "ben@example.com"
 
 
 @dataclass
-class Desk:
+class SendingSetup:
     """A running product, and what a test sends with it."""
 
     product: Product
@@ -130,32 +130,32 @@ def text_of(mail: EmailMessage) -> str:
 
 
 @asynccontextmanager
-async def opened(database: Database, folder: Path) -> AsyncGenerator[Desk]:
+async def opened(database: Database, folder: Path) -> AsyncGenerator[SendingSetup]:
     async with running_product(database, folder) as product:
-        yield Desk(product, database)
+        yield SendingSetup(product, database)
 
 
 @pytest.fixture
-async def desk(sqlite: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
-    async with opened(sqlite, tmp_path) as desk:
-        yield desk
+async def setup(sqlite: Database, tmp_path: Path) -> AsyncGenerator[SendingSetup]:
+    async with opened(sqlite, tmp_path) as setup:
+        yield setup
 
 
 @pytest.fixture
-async def either_desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
+async def either_setup(database: Database, tmp_path: Path) -> AsyncGenerator[SendingSetup]:
     """On SQLite and on PostgreSQL."""
-    async with opened(database, tmp_path) as desk:
-        yield desk
+    async with opened(database, tmp_path) as setup:
+        yield setup
 
 
-async def test_an_answer_goes_to_the_sender_in_the_same_conversation(either_desk: Desk) -> None:
-    desk = either_desk
+async def test_an_answer_goes_to_the_sender_in_the_same_conversation(either_setup: SendingSetup) -> None:
+    setup = either_setup
     references = "<first@example.com> <second@example.com>"
     raw = letter("Lunch?", f"Ada <{ADA}>", Message_ID="<third@example.com>", References=references)
-    original, id = await desk.receive(raw)
-    done = await desk.do(id, "auto_reply", text="I am away.\nUntil Monday.")
+    original, id = await setup.receive(raw)
+    done = await setup.do(id, "auto_reply", text="I am away.\nUntil Monday.")
     assert done.state == "completed", done.error
-    sent, mail = desk.one_sent()
+    sent, mail = setup.one_sent()
     assert done.undo_hint == {
         "action": "auto_reply",
         "inverse_action": "none",
@@ -171,18 +171,18 @@ async def test_an_answer_goes_to_the_sender_in_the_same_conversation(either_desk
     assert mail["Auto-Submitted"] == "auto-replied"
     assert mail["X-Auto-Response-Suppress"] == "All"
     assert text_of(mail) == "I am away.\nUntil Monday."
-    assert desk.drafts() == []
-    (delivery,) = await desk.database.run(outbound.list_deliveries(10))
+    assert setup.drafts() == []
+    (delivery,) = await setup.database.run(outbound.list_deliveries(10))
     assert (delivery.state, delivery.sent_message_id, delivery.attempts) == ("delivered", sent.id, 1)
 
 
-async def test_a_forward_is_a_new_conversation_with_the_note_the_text_and_the_files(either_desk: Desk) -> None:
-    desk = either_desk
+async def test_a_forward_is_a_new_conversation_with_the_note_the_text_and_the_files(either_setup: SendingSetup) -> None:
+    setup = either_setup
     content = bytes(range(256)) * 20
-    original, id = await desk.receive(with_attachment("Rechnung für März", "Prüfung.pdf", content))
-    done = await desk.do(id, "forward", to=[BEN, "cleo@example.com"], note="Bitte prüfen")
+    original, id = await setup.receive(with_attachment("Rechnung für März", "Prüfung.pdf", content))
+    done = await setup.do(id, "forward", to=[BEN, "cleo@example.com"], note="Bitte prüfen")
     assert done.state == "completed", done.error
-    sent, mail = desk.one_sent()
+    sent, mail = setup.one_sent()
     assert sent.thread_id != original.thread_id
     assert mail["To"] == f"{BEN}, cleo@example.com"
     assert mail["Subject"] == "Fwd: Rechnung für März"
@@ -200,32 +200,32 @@ async def test_a_forward_is_a_new_conversation_with_the_note_the_text_and_the_fi
 
 
 async def test_a_forward_keeps_the_html_goes_out_under_the_users_name_and_copies_whom_the_rule_names(
-    desk: Desk,
+    setup: SendingSetup,
 ) -> None:
-    desk.product.emulator.accounts[OWNER].send_as.own_name = "Mara Lindqvist"
+    setup.product.emulator.accounts[OWNER].send_as.own_name = "Mara Lindqvist"
     page = EmailMessage()
     page["From"], page["To"], page["Subject"] = f"Ada <{ADA}>", OWNER, "News"
     page.set_content("Plain news")
     page.add_alternative("<html><body><p>Fine <b>news</b></p></body></html>", subtype="html")
-    _, id = await desk.receive(page.as_bytes())
-    done = await desk.do(id, "forward", to=BEN, cc=["cleo@example.com"], subject="Read this")
+    _, id = await setup.receive(page.as_bytes())
+    done = await setup.do(id, "forward", to=BEN, cc=["cleo@example.com"], subject="Read this")
     assert done.state == "completed", done.error
-    _, mail = desk.one_sent()
+    _, mail = setup.one_sent()
     assert (mail["From"], mail["To"], mail["Cc"]) == (f"Mara Lindqvist <{OWNER}>", BEN, "cleo@example.com")
     assert mail["Subject"] == "Read this"
     body = mail.get_body(("html",))
     assert body is not None
     assert "<p>Fine <b>news</b></p>" in body.get_content()
     assert "Plain news" in text_of(mail)
-    (delivery,) = await desk.database.run(outbound.list_deliveries(10))
+    (delivery,) = await setup.database.run(outbound.list_deliveries(10))
     assert delivery.recipients == (BEN, "cleo@example.com")
 
 
-async def test_a_job_that_says_anything_else_than_its_action_sends_nothing(desk: Desk) -> None:
-    _, id = await desk.receive(letter("Hello", ADA))
-    await desk.database.run(pauses.pause(pauses.ALL, "to look around", desk.signed(), wall_clock()))
-    action = await desk.ask(id, "forward", to=BEN)
-    loaded = await desk.database.run(actions.load_action(action))
+async def test_a_job_that_says_anything_else_than_its_action_sends_nothing(setup: SendingSetup) -> None:
+    _, id = await setup.receive(letter("Hello", ADA))
+    await setup.database.run(pauses.pause(pauses.ALL, "to look around", setup.signed(), wall_clock()))
+    action = await setup.ask(id, "forward", to=BEN)
+    loaded = await setup.database.run(actions.load_action(action))
     payload = {
         "account_id": str(loaded.account_id),
         "action_id": str(action),
@@ -234,14 +234,14 @@ async def test_a_job_that_says_anything_else_than_its_action_sends_nothing(desk:
         "cc": ["evil@example.com"],
     }
     job = new_job(CATALOGUE, "outbound.send", payload)
-    await desk.database.run(jobs.enqueue_many([job], wall_clock()))
+    await setup.database.run(jobs.enqueue_many([job], wall_clock()))
 
     async def look() -> str | None:
-        shown = await desk.database.run(jobs.show_job(job.id))
+        shown = await setup.database.run(jobs.show_job(job.id))
         return shown.last_error if shown is not None and shown.state == "failed" else None
 
-    assert "another cc" in await desk._until(look)
-    assert desk.sent() == []
+    assert "another cc" in await setup._until(look)
+    assert setup.sent() == []
 
 
 def with_attachment(subject: str, name: str, content: bytes) -> bytes:
@@ -253,23 +253,23 @@ def with_attachment(subject: str, name: str, content: bytes) -> bytes:
     return mail.as_bytes()
 
 
-async def test_an_answer_with_html_has_both(desk: Desk) -> None:
-    _, id = await desk.receive(letter("Hi", ADA))
-    await desk.do(id, "auto_reply", text="Grüße 👋", html="<p>Grüße</p>", subject="Abwesend: über")
-    _, mail = desk.one_sent()
+async def test_an_answer_with_html_has_both(setup: SendingSetup) -> None:
+    _, id = await setup.receive(letter("Hi", ADA))
+    await setup.do(id, "auto_reply", text="Grüße 👋", html="<p>Grüße</p>", subject="Abwesend: über")
+    _, mail = setup.one_sent()
     assert mail["Subject"] == "Abwesend: über"
     assert [part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"]
     assert text_of(mail) == "Grüße 👋"
 
 
-async def test_what_the_original_says_cannot_add_a_header_or_a_recipient(desk: Desk) -> None:
+async def test_what_the_original_says_cannot_add_a_header_or_a_recipient(setup: SendingSetup) -> None:
     hidden = b64encode(b"Win\r\nBcc: eve@example.com\r\n\r\nbody").decode()
     raw = letter(f"=?utf-8?b?{hidden}?=", ADA, Message_ID="<a\tb@example.com>", References="<x> =?utf-8?q?=0D=0AX:y?=")
-    _, id = await desk.receive(raw)
+    _, id = await setup.receive(raw)
     for action, parameters in (("forward", {"to": BEN}), ("auto_reply", {"text": "Bcc: eve@example.com"})):
-        await desk.do(id, action, **parameters)
-    assert len(desk.sent()) == 2
-    for sent in desk.sent():
+        await setup.do(id, action, **parameters)
+    assert len(setup.sent()) == 2
+    for sent in setup.sent():
         mail = read(sent.mail.raw)
         assert mail["Bcc"] is None
         assert mail["X"] is None
@@ -277,16 +277,16 @@ async def test_what_the_original_says_cannot_add_a_header_or_a_recipient(desk: D
         assert "Win Bcc: eve@example.com body" in mail["Subject"]
 
 
-async def test_a_reply_to_is_followed_only_to_one_who_may_be_answered(desk: Desk) -> None:
-    _, id = await desk.receive(letter("Hi", ADA, Reply_To=BEN))
-    assert (await desk.do(id, "auto_reply", text="Away")).state == "completed"
-    _, mail = desk.one_sent()
+async def test_a_reply_to_is_followed_only_to_one_who_may_be_answered(setup: SendingSetup) -> None:
+    _, id = await setup.receive(letter("Hi", ADA, Reply_To=BEN))
+    assert (await setup.do(id, "auto_reply", text="Away")).state == "completed"
+    _, mail = setup.one_sent()
     assert mail["To"] == BEN
-    _, other = await desk.receive(letter("Hi again", ADA, Reply_To="list-request@example.com"))
-    refused = await desk.do(other, "auto_reply", text="Away")
+    _, other = await setup.receive(letter("Hi again", ADA, Reply_To="list-request@example.com"))
+    refused = await setup.do(other, "auto_reply", text="Away")
     assert refused.state == "canceled"
     assert "its sender is a program" in (refused.error or "")
-    assert len(desk.sent()) == 1
+    assert len(setup.sent()) == 1
 
 
 @pytest.mark.parametrize(
@@ -301,120 +301,120 @@ async def test_a_reply_to_is_followed_only_to_one_who_may_be_answered(desk: Desk
     ],
 )
 async def test_no_machine_and_no_list_is_answered_even_if_it_was_decided_earlier(
-    desk: Desk, sender: str, headers: dict[str, str]
+    setup: SendingSetup, sender: str, headers: dict[str, str]
 ) -> None:
     """Safety refuses the wish; and an action that got past it is not sent either."""
-    _, id = await desk.receive(letter("Hi", sender, **headers))
+    _, id = await setup.receive(letter("Hi", sender, **headers))
     with pytest.raises(Refused):
-        await desk.ask(id, "auto_reply", text="Away")
-    action_id = await past_safety(desk, id, "auto_reply", {"text": "Away"})
-    ended = await desk.ended(action_id)
-    assert (ended.state, desk.sent()) == ("canceled", [])
+        await setup.ask(id, "auto_reply", text="Away")
+    action_id = await past_safety(setup, id, "auto_reply", {"text": "Away"})
+    ended = await setup.ended(action_id)
+    assert (ended.state, setup.sent()) == ("canceled", [])
     assert "not answered" in (ended.error or "")
 
 
-async def past_safety(desk: Desk, message_id: UUID, action: ActionType, parameters: dict[str, Any]) -> UUID:
+async def past_safety(setup: SendingSetup, message_id: UUID, action: ActionType, parameters: dict[str, Any]) -> UUID:
     """As if it had been allowed when it was decided."""
-    message = await desk.database.run(load_message(message_id))
+    message = await setup.database.run(load_message(message_id))
     wish = decisions.Decision(new_id(), message.account_id, message.id, "none", action, parameters, 1.0, "a test")
     now = wall_clock()
     chosen, job = next_of(CATALOGUE, wish, Ruling("allow"), "user", now, APPROVAL_TIME, 50, "test")
-    await desk.database.run(decisions.ask_for_action(wish, chosen, job, now))
+    await setup.database.run(decisions.ask_for_action(wish, chosen, job, now))
     return chosen.id
 
 
-async def test_a_sender_is_answered_once_in_a_while(either_desk: Desk) -> None:
-    desk = either_desk
+async def test_a_sender_is_answered_once_in_a_while(either_setup: SendingSetup) -> None:
+    setup = either_setup
     for number, state in ((1, "completed"), (2, "canceled")):
-        _, id = await desk.receive(letter(f"Hi {number}", ADA))
-        done = await desk.do(id, "auto_reply", text="Away")
+        _, id = await setup.receive(letter(f"Hi {number}", ADA))
+        done = await setup.do(id, "auto_reply", text="Away")
         assert done.state == state
     assert "was answered on" in (done.error or "")
-    _, id = await desk.receive(letter("Hi", BEN))
-    assert (await desk.do(id, "auto_reply", text="Away")).state == "completed"
-    assert len(desk.sent()) == 2
+    _, id = await setup.receive(letter("Hi", BEN))
+    assert (await setup.do(id, "auto_reply", text="Away")).state == "completed"
+    assert len(setup.sent()) == 2
 
 
-async def test_two_answers_to_one_sender_at_once_are_one(either_desk: Desk) -> None:
-    desk = either_desk
-    ids = [(await desk.receive(letter(f"Hi {number}", ADA)))[1] for number in range(4)]
-    asked = [await desk.ask(id, "auto_reply", text="Away") for id in ids]
-    states = [(await desk.ended(id)).state for id in asked]
+async def test_two_answers_to_one_sender_at_once_are_one(either_setup: SendingSetup) -> None:
+    setup = either_setup
+    ids = [(await setup.receive(letter(f"Hi {number}", ADA)))[1] for number in range(4)]
+    asked = [await setup.ask(id, "auto_reply", text="Away") for id in ids]
+    states = [(await setup.ended(id)).state for id in asked]
     assert sorted(states) == ["canceled", "canceled", "canceled", "completed"]
-    assert len(desk.sent()) == 1
+    assert len(setup.sent()) == 1
 
 
-async def test_what_was_forwarded_from_here_before_is_not_forwarded_again(desk: Desk) -> None:
-    _, id = await desk.receive(letter("Fwd: Hi", ADA, X_Loop=f"{BEN}, {OWNER}"))
-    done = await desk.do(id, "forward", to=BEN)
+async def test_what_was_forwarded_from_here_before_is_not_forwarded_again(setup: SendingSetup) -> None:
+    _, id = await setup.receive(letter("Fwd: Hi", ADA, X_Loop=f"{BEN}, {OWNER}"))
+    done = await setup.do(id, "forward", to=BEN)
     assert done.state == "canceled"
     assert "circle" in (done.error or "")
 
 
-async def test_mail_that_was_protected_meanwhile_is_not_sent(desk: Desk) -> None:
-    _, id = await desk.receive(letter("Hi", ADA))
-    await desk.database.run(pauses.pause(pauses.ALL, "a look", desk.signed(), wall_clock()))
-    asked = await desk.ask(id, "forward", to=BEN)
-    await desk.database.run(protection.protect("sender", ADA, "", desk.signed(), wall_clock()))
-    await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock()))
-    done = await desk.ended(asked)
-    assert (done.state, desk.sent()) == ("canceled", [])
+async def test_mail_that_was_protected_meanwhile_is_not_sent(setup: SendingSetup) -> None:
+    _, id = await setup.receive(letter("Hi", ADA))
+    await setup.database.run(pauses.pause(pauses.ALL, "a look", setup.signed(), wall_clock()))
+    asked = await setup.ask(id, "forward", to=BEN)
+    await setup.database.run(protection.protect("sender", ADA, "", setup.signed(), wall_clock()))
+    await setup.database.run(pauses.resume(pauses.ALL, setup.signed(), wall_clock()))
+    done = await setup.ended(asked)
+    assert (done.state, setup.sent()) == ("canceled", [])
     assert "protected" in (done.error or "")
 
 
-async def test_mail_that_was_just_given_a_protected_label_by_hand_is_not_sent(either_desk: Desk) -> None:
+async def test_mail_that_was_just_given_a_protected_label_by_hand_is_not_sent(either_setup: SendingSetup) -> None:
     """The draft is there, and cannot be sent at first; meanwhile the label is put on in Gmail, and nobody told us."""
-    desk, mailbox = either_desk, either_desk.product.mailbox
-    message, id = await desk.receive(letter("Hi", ADA))
-    account = (await desk.database.run(load_message(id))).account_id
+    setup, mailbox = either_setup, either_setup.product.mailbox
+    message, id = await setup.receive(letter("Hi", ADA))
+    account = (await setup.database.run(load_message(id))).account_id
     legal = mailbox.labels.create("Legal", {}).id
     seen = [labels.SeenLabel(each.id, each.name, each.type) for each in mailbox.labels.all()]
-    await desk.database.run(labels.sync_labels(account, seen, wall_clock()))
-    await desk.database.run(protection.protect("label", "Legal", "", desk.signed(), wall_clock()))
-    desk.product.emulator.faults.order(Fault(503, method="drafts.send", times=10_000))
-    asked = await desk.ask(id, "forward", to=BEN)
-    await desk.until_delivery("deferred")
+    await setup.database.run(labels.sync_labels(account, seen, wall_clock()))
+    await setup.database.run(protection.protect("label", "Legal", "", setup.signed(), wall_clock()))
+    setup.product.emulator.faults.order(Fault(503, method="drafts.send", times=10_000))
+    asked = await setup.ask(id, "forward", to=BEN)
+    await setup.until_delivery("deferred")
     mailbox.modify(message.id, add=[legal])
-    desk.product.emulator.faults.clear()
-    done = await desk.ended(asked)
-    assert (done.state, desk.sent()) == ("canceled", [])
+    setup.product.emulator.faults.clear()
+    done = await setup.ended(asked)
+    assert (done.state, setup.sent()) == ("canceled", [])
     assert "'legal' is protected" in (done.error or "")
-    await desk.until_no_draft()
+    await setup.until_no_draft()
 
 
-async def test_the_kill_switch_stops_what_is_already_admitted(either_desk: Desk) -> None:
-    desk = either_desk
-    _, id = await desk.receive(letter("Hi", ADA))
+async def test_the_kill_switch_stops_what_is_already_admitted(either_setup: SendingSetup) -> None:
+    setup = either_setup
+    _, id = await setup.receive(letter("Hi", ADA))
     # The draft cannot be sent at first; meanwhile everything is stopped.
-    desk.product.emulator.faults.order(Fault(503, method="drafts.send", times=10_000))
-    asked = await desk.ask(id, "forward", to=BEN)
-    await desk.until_delivery("deferred")
-    await desk.database.run(pauses.pause(pauses.ALL, "a look", desk.signed(), wall_clock()))
-    waiting = await desk.until_delivery("queued", "deferred")
-    desk.product.emulator.faults.clear()
-    assert (waiting.paused, desk.sent()) == ("a look", [])
-    await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock()))
-    assert (await desk.ended(asked)).state == "completed"
-    assert len(desk.sent()) == 1
-    await desk.until_no_draft()
+    setup.product.emulator.faults.order(Fault(503, method="drafts.send", times=10_000))
+    asked = await setup.ask(id, "forward", to=BEN)
+    await setup.until_delivery("deferred")
+    await setup.database.run(pauses.pause(pauses.ALL, "a look", setup.signed(), wall_clock()))
+    waiting = await setup.until_delivery("queued", "deferred")
+    setup.product.emulator.faults.clear()
+    assert (waiting.paused, setup.sent()) == ("a look", [])
+    await setup.database.run(pauses.resume(pauses.ALL, setup.signed(), wall_clock()))
+    assert (await setup.ended(asked)).state == "completed"
+    assert len(setup.sent()) == 1
+    await setup.until_no_draft()
 
 
 @pytest.mark.parametrize("method", ["drafts", "drafts/send"])
-async def test_a_lost_answer_leads_to_no_second_mail_and_no_stray_draft(desk: Desk, method: str) -> None:
-    _, id = await desk.receive(letter("Hi", ADA))
-    desk.product.emulator.faults.order(Fault(kind="drop_reply", path=f"/{method}", times=1))
-    assert (await desk.do(id, "forward", to=BEN)).state == "completed"
-    assert len(desk.sent()) == 1
-    await desk.until_no_draft()
-    (delivery,) = await desk.database.run(outbound.list_deliveries(1))
+async def test_a_lost_answer_leads_to_no_second_mail_and_no_stray_draft(setup: SendingSetup, method: str) -> None:
+    _, id = await setup.receive(letter("Hi", ADA))
+    setup.product.emulator.faults.order(Fault(kind="drop_reply", path=f"/{method}", times=1))
+    assert (await setup.do(id, "forward", to=BEN)).state == "completed"
+    assert len(setup.sent()) == 1
+    await setup.until_no_draft()
+    (delivery,) = await setup.database.run(outbound.list_deliveries(1))
     assert delivery.attempts == 2
-    assert delivery.sent_message_id == desk.sent()[0].id
+    assert delivery.sent_message_id == setup.sent()[0].id
 
 
-async def test_a_mail_nobody_can_tell_the_fate_of_is_not_sent_again_until_a_person_says_so(desk: Desk) -> None:
+async def test_a_mail_nobody_can_tell_the_fate_of_is_not_sent_again_until_a_person_says_so(setup: SendingSetup) -> None:
     """The answer is lost, and the user deletes the sent copy before it is looked for."""
-    _, id = await desk.receive(letter("Hi", ADA))
-    mailbox, left = desk.product.mailbox, [1]
+    _, id = await setup.receive(letter("Hi", ADA))
+    mailbox, left = setup.product.mailbox, [1]
 
     def delete_once(change: Change) -> None:
         if change.kind == "messageAdded" and "SENT" in change.labels and left:
@@ -422,55 +422,55 @@ async def test_a_mail_nobody_can_tell_the_fate_of_is_not_sent_again_until_a_pers
             mailbox.delete(change.message_id)
 
     mailbox.observers.append(delete_once)
-    desk.product.emulator.faults.order(Fault(kind="drop_reply", path="/drafts/send", times=1))
-    asked = await desk.ask(id, "forward", to=BEN)
-    unknown = await desk.until_delivery("unknown")
-    view = await desk.until_action(asked, lambda view: view.error is not None)
+    setup.product.emulator.faults.order(Fault(kind="drop_reply", path="/drafts/send", times=1))
+    asked = await setup.ask(id, "forward", to=BEN)
+    unknown = await setup.until_delivery("unknown")
+    view = await setup.until_action(asked, lambda view: view.error is not None)
     assert view.state == "executing"
     assert f"postroom outbound resolve {unknown.id}" in (view.error or "")
-    assert desk.sent() == []
-    await desk.database.run(outbound_answers.resolve_delivery(unknown.id, "not_sent", desk.signed(), wall_clock()))
-    done = await desk.ended(asked)
-    assert (done.state, done.error, len(desk.sent())) == ("completed", None, 1)
+    assert setup.sent() == []
+    await setup.database.run(outbound_answers.resolve_delivery(unknown.id, "not_sent", setup.signed(), wall_clock()))
+    done = await setup.ended(asked)
+    assert (done.state, done.error, len(setup.sent())) == ("completed", None, 1)
 
 
-async def test_a_refused_recipient_bounces_and_fails_the_action(desk: Desk) -> None:
-    _, id = await desk.receive(letter("Hi", ADA))
-    desk.product.emulator.faults.order(Fault(400, "invalidArgument", method="drafts.send"))
-    done = await desk.do(id, "forward", to=BEN)
+async def test_a_refused_recipient_bounces_and_fails_the_action(setup: SendingSetup) -> None:
+    _, id = await setup.receive(letter("Hi", ADA))
+    setup.product.emulator.faults.order(Fault(400, "invalidArgument", method="drafts.send"))
+    done = await setup.do(id, "forward", to=BEN)
     assert done.state == "failed"
     assert "400 invalidArgument" in (done.error or "")
-    await desk.until_no_draft()
-    assert desk.sent() == []
-    (delivery,) = await desk.database.run(outbound.list_deliveries(1))
+    await setup.until_no_draft()
+    assert setup.sent() == []
+    (delivery,) = await setup.database.run(outbound.list_deliveries(1))
     assert delivery.state == "bounced"
 
 
-async def test_a_scope_that_was_not_granted_is_told_at_the_action_which_waits(desk: Desk) -> None:
-    _, id = await desk.receive(letter("Hi", ADA))
-    desk.product.emulator.faults.order(Fault(403, "insufficientPermissions", method="drafts.create", times=10_000))
-    asked = await desk.ask(id, "forward", to=BEN)
-    view = await desk.until_action(asked, lambda view: view.error is not None)
+async def test_a_scope_that_was_not_granted_is_told_at_the_action_which_waits(setup: SendingSetup) -> None:
+    _, id = await setup.receive(letter("Hi", ADA))
+    setup.product.emulator.faults.order(Fault(403, "insufficientPermissions", method="drafts.create", times=10_000))
+    asked = await setup.ask(id, "forward", to=BEN)
+    view = await setup.until_action(asked, lambda view: view.error is not None)
     assert view.state == "executing"
     assert "the level send" in (view.error or "")
-    desk.product.emulator.faults.clear()
-    assert (await desk.ended(asked)).state == "completed"
+    setup.product.emulator.faults.clear()
+    assert (await setup.ended(asked)).state == "completed"
 
 
 async def test_files_that_are_too_large_are_left_out_and_that_is_said(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    setup: SendingSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postroom.outbound.attachments.LARGEST_TOGETHER", 1000)
-    _, id = await desk.receive(with_attachment("Big", "big.pdf", b"x" * 1001))
-    assert (await desk.do(id, "forward", to=BEN)).state == "completed"
-    _, mail = desk.one_sent()
+    _, id = await setup.receive(with_attachment("Big", "big.pdf", b"x" * 1001))
+    assert (await setup.do(id, "forward", to=BEN)).state == "completed"
+    _, mail = setup.one_sent()
     assert list(mail.iter_attachments()) == []
     assert "1 attachments are not sent along: too large" in text_of(mail)
 
 
-async def test_a_message_that_is_gone_cannot_be_forwarded(desk: Desk) -> None:
-    message, id = await desk.receive(letter("Hi", ADA))
-    desk.product.mailbox.delete(message.id)
-    done = await desk.do(id, "forward", to=BEN)
+async def test_a_message_that_is_gone_cannot_be_forwarded(setup: SendingSetup) -> None:
+    message, id = await setup.receive(letter("Hi", ADA))
+    setup.product.mailbox.delete(message.id)
+    done = await setup.do(id, "forward", to=BEN)
     assert done.state == "failed"
     assert "deleted" in (done.error or "")

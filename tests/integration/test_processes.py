@@ -2,14 +2,12 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,60 +22,9 @@ from mcp.types.version import LATEST_MODERN_VERSION
 from postroom.store.engine.opening import connect_database
 from postroom.store.tokens import list_tokens
 from postroom.switchboard.tools.ingest_schemas import LONGEST_WAIT_S
+from support.command import announced, postroom, running
 from support.patience import PATIENCE_S
 from support.switchboard import envelope
-
-# Where no mailbox answers: the connector waits for it, and everything else works.
-NO_MAILBOX = {
-    "POSTROOM_ACCOUNT_EMAIL": "ada@example.com",
-    "POSTROOM_GMAIL_BASE_URL": "http://127.0.0.1:1",
-    "POSTROOM_GMAIL_TOKEN": "no mailbox",
-}
-POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
-
-
-def environment(folder: Path, database_url: str | None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")}
-    kept |= {"POSTROOM_DATA_DIR": str(folder / "data"), **NO_MAILBOX}
-    if database_url is not None:
-        kept["POSTROOM_DATABASE_URL"] = database_url
-    return kept
-
-
-def postroom(folder: Path, *arguments: str, database_url: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*POSTROOM, *arguments],
-        cwd=folder,
-        env=environment(folder, database_url),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-
-
-@contextmanager
-def running(
-    folder: Path, *arguments: str, database_url: str | None = None, more: dict[str, str] | None = None
-) -> Generator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [*POSTROOM, *arguments],
-        cwd=folder,
-        env=environment(folder, database_url) | (more or {}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def announced(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return json.loads(process.stdout.readline())["url"]
 
 
 def page(url: str) -> str:

@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from conftest import ManualClock
-from integration.gmail_desk import GmailDesk, gmail_desk
-from integration.product import OWNER, letter
 from postroom.connectors.gmail.hints import HintsRefused, PubSubHints
 from postroom.core.errors import SettingsError
 from postroom.gmail.scopes import MODIFY, PUBSUB, Consented
@@ -18,6 +15,9 @@ from postroom.gmail.service_account import KeyFile, KeyRefused, service_account_
 from postroom.gmail.tokens import AccessToken, Tokens
 from postroom.store.engine.opening import open_database
 from postroom_sandbox.pubsub import Subscription
+from support.clocks import ManualClock
+from support.gmail_setup import GmailSetup, gmail_setup
+from support.product import OWNER, letter
 from support.service_keys import ROBOT, write_key
 
 TOPIC = "projects/home/topics/gmail"
@@ -26,69 +26,69 @@ SETTING = "gmail.pubsub_key_file"
 
 
 @pytest.fixture
-async def desk(clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailDesk]:
+async def setup(clock: ManualClock, tmp_path: Path) -> AsyncIterator[GmailSetup]:
     database = await open_database(tmp_path / "desk", None)
-    async with gmail_desk(database, clock, tmp_path / "state") as found:
+    async with gmail_setup(database, clock, tmp_path / "state") as found:
         yield found
     await database.close()
 
 
 @pytest.fixture
-def subscription(desk: GmailDesk) -> Subscription:
-    return desk.emulator.pubsub.subscribe(SUBSCRIPTION, TOPIC)
+def subscription(setup: GmailSetup) -> Subscription:
+    return setup.emulator.pubsub.subscribe(SUBSCRIPTION, TOPIC)
 
 
-def consenting(desk: GmailDesk, *scopes: str) -> Tokens:
+def consenting(setup: GmailSetup, *scopes: str) -> Tokens:
     """The account's own tokens, as the switchboard gives them."""
 
     async def fetch(refused: str | None) -> AccessToken:
-        issued = desk.emulator.issue_token(scopes=scopes)
+        issued = setup.emulator.issue_token(scopes=scopes)
         life = timedelta(seconds=issued.expires_in)
-        return AccessToken(issued.access_token, desk.clock() + life, Consented(OWNER, frozenset(scopes)))
+        return AccessToken(issued.access_token, setup.clock() + life, Consented(OWNER, frozenset(scopes)))
 
-    return Tokens(fetch, desk.clock)
-
-
-def signing(desk: GmailDesk, path: Path) -> Tokens:
-    endpoint = f"{desk.address}/token"
-    return service_account_tokens(desk.http, KeyFile(path, SETTING, [endpoint]), (PUBSUB,), desk.clock)
+    return Tokens(fetch, setup.clock)
 
 
-def key_of(desk: GmailDesk, path: Path) -> Path:
-    return write_key(path, desk.emulator.service_accounts.create_key(ROBOT, f"{desk.address}/token"))
+def signing(setup: GmailSetup, path: Path) -> Tokens:
+    endpoint = f"{setup.address}/token"
+    return service_account_tokens(setup.http, KeyFile(path, SETTING, [endpoint]), (PUBSUB,), setup.clock)
 
 
-def hints_of(desk: GmailDesk, tokens: Tokens) -> PubSubHints:
+def key_of(setup: GmailSetup, path: Path) -> Path:
+    return write_key(path, setup.emulator.service_accounts.create_key(ROBOT, f"{setup.address}/token"))
+
+
+def hints_of(setup: GmailSetup, tokens: Tokens) -> PubSubHints:
     soon = timedelta(milliseconds=1)
-    return PubSubHints(desk.http, SUBSCRIPTION, OWNER, tokens, desk.address, after_trouble=soon)
+    return PubSubHints(setup.http, SUBSCRIPTION, OWNER, tokens, setup.address, after_trouble=soon)
 
 
-async def test_an_account_whose_consent_includes_pubsub_pulls(desk: GmailDesk, subscription: Subscription):
-    desk.emulator.pubsub.publish(TOPIC, {"emailAddress": OWNER, "historyId": 2})
-    await hints_of(desk, consenting(desk, MODIFY, PUBSUB)).wait()
+async def test_an_account_whose_consent_includes_pubsub_pulls(setup: GmailSetup, subscription: Subscription):
+    setup.emulator.pubsub.publish(TOPIC, {"emailAddress": OWNER, "historyId": 2})
+    await hints_of(setup, consenting(setup, MODIFY, PUBSUB)).wait()
     assert subscription.waiting == []
 
 
-async def test_a_service_account_pulls_with_its_key(desk: GmailDesk, subscription: Subscription, tmp_path: Path):
-    hints = hints_of(desk, signing(desk, key_of(desk, tmp_path / "key.json")))
+async def test_a_service_account_pulls_with_its_key(setup: GmailSetup, subscription: Subscription, tmp_path: Path):
+    hints = hints_of(setup, signing(setup, key_of(setup, tmp_path / "key.json")))
     for number in range(2):
-        desk.emulator.pubsub.publish(TOPIC, {"emailAddress": OWNER, "historyId": number})
+        setup.emulator.pubsub.publish(TOPIC, {"emailAddress": OWNER, "historyId": number})
         await hints.wait()
-        desk.clock.forward(3600)
+        setup.clock.forward(3600)
     assert subscription.waiting == []
 
 
 async def test_a_consent_without_pubsub_is_told_in_the_heartbeat_and_polling_goes_on(
-    desk: GmailDesk, subscription: Subscription
+    setup: GmailSetup, subscription: Subscription
 ):
-    hints = hints_of(desk, consenting(desk, MODIFY))
-    stop, connector = asyncio.Event(), desk.connector(hints=hints)
+    hints = hints_of(setup, consenting(setup, MODIFY))
+    stop, connector = asyncio.Event(), setup.connector(hints=hints)
     with capture_logs() as logged:
         running = asyncio.create_task(connector.run(timedelta(milliseconds=1), stop))
-        await desk.vitals.until(lambda: desk.vitals.cursor is not None)
-        desk.mailbox.deliver(letter("hello"))
-        await desk.vitals.until(lambda: desk.vitals.counters["ingested"] == 1)
-        await desk.vitals.until(lambda: desk.vitals.state == "degraded")
+        await setup.vitals.until(lambda: setup.vitals.cursor is not None)
+        setup.mailbox.deliver(letter("hello"))
+        await setup.vitals.until(lambda: setup.vitals.counters["ingested"] == 1)
+        await setup.vitals.until(lambda: setup.vitals.state == "degraded")
         stop.set()
         await running
     told = (
@@ -96,39 +96,39 @@ async def test_a_consent_without_pubsub_is_told_in_the_heartbeat_and_polling_goe
         f"run `postroom account add gmail --email {OWNER} --level organise`, and leave every box on Google's page "
         "ticked; gmail.pubsub_subscription has to be set there too"
     )
-    assert desk.vitals.error_message is not None
-    assert desk.vitals.error_message.startswith(f"HintsRefused: {told}")
+    assert setup.vitals.error_message is not None
+    assert setup.vitals.error_message.startswith(f"HintsRefused: {told}")
     (line,) = [each for each in logged if each["event"] == "connector.no_hints"]
     assert line["error"].startswith(told)
 
 
 async def test_a_key_file_that_is_put_right_is_taken_up_without_a_restart(
-    desk: GmailDesk, subscription: Subscription, tmp_path: Path
+    setup: GmailSetup, subscription: Subscription, tmp_path: Path
 ):
     path = tmp_path / "key.json"
-    hints = hints_of(desk, signing(desk, path))
-    desk.emulator.pubsub.publish(TOPIC, {"emailAddress": OWNER, "historyId": 2})
+    hints = hints_of(setup, signing(setup, path))
+    setup.emulator.pubsub.publish(TOPIC, {"emailAddress": OWNER, "historyId": 2})
     with pytest.raises(SettingsError, match=rf"{SETTING}: {path} cannot be read"):
         await hints.pull()
-    key_of(desk, path)
+    key_of(setup, path)
     assert await hints.pull()
 
 
 async def test_a_key_that_google_does_not_take_any_more_is_told(
-    desk: GmailDesk, subscription: Subscription, tmp_path: Path
+    setup: GmailSetup, subscription: Subscription, tmp_path: Path
 ):
-    hints = hints_of(desk, signing(desk, key_of(desk, tmp_path / "key.json")))
-    desk.emulator.service_accounts.delete_keys(ROBOT)
+    hints = hints_of(setup, signing(setup, key_of(setup, tmp_path / "key.json")))
+    setup.emulator.service_accounts.delete_keys(ROBOT)
     with pytest.raises(KeyRefused, match=rf"the key of {ROBOT} .*{SETTING}"):
         await hints.pull()
 
 
-async def test_a_subscription_that_is_not_there_says_which_setting_names_it(desk: GmailDesk):
+async def test_a_subscription_that_is_not_there_says_which_setting_names_it(setup: GmailSetup):
     with pytest.raises(HintsRefused, match=rf"no subscription {SUBSCRIPTION}.*correct gmail\.pubsub_subscription"):
-        await hints_of(desk, consenting(desk, PUBSUB)).pull()
+        await hints_of(setup, consenting(setup, PUBSUB)).pull()
 
 
-async def test_a_subscriber_without_the_role_is_told_of_it(desk: GmailDesk, subscription: Subscription):
+async def test_a_subscriber_without_the_role_is_told_of_it(setup: GmailSetup, subscription: Subscription):
     subscription.closed = True
     with pytest.raises(HintsRefused, match="the role Pub/Sub Subscriber"):
-        await hints_of(desk, consenting(desk, PUBSUB)).pull()
+        await hints_of(setup, consenting(setup, PUBSUB)).pull()

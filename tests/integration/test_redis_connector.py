@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from integration.redis_desk import GROUP, IDENTITY, LOOK_AGAIN_S, STREAM
 from postroom.core.errors import PostroomError
 from postroom.store.acceptance import Accepted
 from postroom.store.connectors import list_connectors
@@ -22,6 +21,7 @@ from postroom.store.engine.database import Database
 from postroom.switchboard.intake import Intake
 from support.patience import PATIENCE_S
 from support.redis import running_redis
+from support.redis_setup import GROUP, IDENTITY, LOOK_AGAIN_S, STREAM
 from support.switchboard import Served, served, services_on
 
 POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
@@ -42,7 +42,7 @@ class MurderousIntake(Intake):
         return outcomes
 
 
-class Site:
+class ConnectorSetup:
     """A switchboard over HTTP, a Redis, and how to start connectors between them."""
 
     def __init__(self, folder: Path, board: Served, intake: MurderousIntake, redis: Redis, url: str) -> None:
@@ -87,15 +87,15 @@ class Site:
 
 
 @pytest.fixture
-async def site(tmp_path: Path, sqlite: Database) -> AsyncIterator[Site]:
+async def connectors(tmp_path: Path, sqlite: Database) -> AsyncIterator[ConnectorSetup]:
     services = services_on(sqlite, wall_clock)
     intake = MurderousIntake(sqlite, None, queues=services.queues, tally=services.tally)
     object.__setattr__(services, "intake", intake)
     with running_redis() as server:
         async with served(services) as board, Redis.from_url(server.url) as redis:
-            site = Site(tmp_path, board, intake, redis, server.url)
-            site.token = await board.token("connector", IDENTITY)
-            yield site
+            connectors = ConnectorSetup(tmp_path, board, intake, redis, server.url)
+            connectors.token = await board.token("connector", IDENTITY)
+            yield connectors
 
 
 async def ended(process: asyncio.subprocess.Process) -> tuple[int, str]:
@@ -112,26 +112,26 @@ async def announced(process: asyncio.subprocess.Process) -> dict[str, Any]:
 
 
 async def test_killed_again_and_again_after_acceptance_it_loses_nothing_and_brings_nothing_twice(
-    site: Site, sqlite: Database
+    connectors: ConnectorSetup, sqlite: Database
 ):
-    added: list[Any] = [await site.redis.xadd(STREAM, {"text": f"text {number}"}) for number in range(40)]
+    added: list[Any] = [await connectors.redis.xadd(STREAM, {"text": f"text {number}"}) for number in range(40)]
     ids = [each.decode() for each in added]
     for _ in range(2):
-        async with site.connector("--batch", "10") as process:
-            site.intake.victim = process
+        async with connectors.connector("--batch", "10") as process:
+            connectors.intake.victim = process
             assert (await ended(process))[0] == -signal.SIGKILL
-        assert await site.pending() == 10, "accepted, and not acknowledged"
-    async with site.connector("--batch", "10") as process:
+        assert await connectors.pending() == 10, "accepted, and not acknowledged"
+    async with connectors.connector("--batch", "10") as process:
         assert await announced(process) == {"stream": STREAM, "group": GROUP, "consumer": "c", "identity": IDENTITY}
         async with asyncio.timeout(PATIENCE_S):
-            while (await _group(site.redis))["last-delivered-id"] != ids[-1].encode():  # noqa: ASYNC110
+            while (await _group(connectors.redis))["last-delivered-id"] != ids[-1].encode():  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_AGAIN_S)
-            while await site.pending():  # noqa: ASYNC110
+            while await connectors.pending():  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_AGAIN_S)
         process.send_signal(signal.SIGTERM)
         code, complaints = await ended(process)
         assert (code, "Traceback" in complaints) == (0, False), complaints
-    assert await site.kept() == sorted(ids)
+    assert await connectors.kept() == sorted(ids)
     (seen,) = await sqlite.run(list_connectors())
     assert (seen.connector_type, seen.endpoint_identity, seen.instance_id) == ("redis-stream", IDENTITY, "c")
 
@@ -142,17 +142,17 @@ async def _group(redis: Redis) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it_cleanly_while_it_waits_for_entries(site: Site, number: signal.Signals):
-    async with site.connector() as process:
+async def test_a_signal_ends_it_cleanly_while_it_waits_for_entries(connectors: ConnectorSetup, number: signal.Signals):
+    async with connectors.connector() as process:
         await announced(process)
         process.send_signal(number)
         code, complaints = await ended(process)
     assert (code, "Traceback" in complaints) == (0, False), complaints
 
 
-async def test_a_signal_ends_it_cleanly_while_redis_is_away(site: Site):
-    site.url = "redis://127.0.0.1:1/0"
-    async with site.connector() as process:
+async def test_a_signal_ends_it_cleanly_while_redis_is_away(connectors: ConnectorSetup):
+    connectors.url = "redis://127.0.0.1:1/0"
+    async with connectors.connector() as process:
         assert process.stderr is not None
         async with asyncio.timeout(PATIENCE_S):
             while b"redis.waiting" not in await process.stderr.readline():
@@ -161,19 +161,19 @@ async def test_a_signal_ends_it_cleanly_while_redis_is_away(site: Site):
         assert (await ended(process))[0] == 0
 
 
-async def test_a_token_that_is_not_known_is_told_in_one_line(site: Site):
-    site.token = (site.token or "")[:-4] + "0000"
-    async with site.connector() as process:
+async def test_a_token_that_is_not_known_is_told_in_one_line(connectors: ConnectorSetup):
+    connectors.token = (connectors.token or "")[:-4] + "0000"
+    async with connectors.connector() as process:
         code, complaints = await ended(process)
     assert code == 1
     assert "is not known here" in complaints
     assert "Traceback" not in complaints
-    assert site.token not in complaints
+    assert connectors.token not in complaints
 
 
-async def test_a_token_for_another_stream_is_told_at_the_start(site: Site):
-    site.token = await site.board.token("connector", "redis:other")
-    async with site.connector() as process:
+async def test_a_token_for_another_stream_is_told_at_the_start(connectors: ConnectorSetup):
+    connectors.token = await connectors.board.token("connector", "redis:other")
+    async with connectors.connector() as process:
         code, complaints = await ended(process)
     assert code == 1
     assert "redis:other" in complaints

@@ -9,7 +9,6 @@ import pytest
 import trustme
 from redis.asyncio import Redis
 
-from integration.redis_desk import GROUP, IDENTITY, STREAM, Desk, Switchboard, event_ids
 from postroom.connectors.redis_stream.stream import RedisStream, connect
 from postroom.connectors.runtime import Connector, Heartbeats, sending_heartbeats
 from postroom.core.errors import SettingsError
@@ -18,6 +17,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from support.postgres import free_port
 from support.redis import running_redis
+from support.redis_setup import GROUP, IDENTITY, STREAM, RedisSetup, Switchboard, event_ids
 from support.switchboard import services_on
 
 
@@ -27,14 +27,14 @@ def authority() -> trustme.CA:
 
 
 @contextlib.asynccontextmanager
-async def network_desk(database: Database, url: str, *options: str) -> AsyncGenerator[Desk]:
+async def network_setup(database: Database, url: str, *options: str) -> AsyncGenerator[RedisSetup]:
     with running_redis(*options) as server:
         async with Redis.from_url(server.url) as redis:
-            desk = Desk(server, redis, Switchboard(services_on(database, wall_clock)), url)
+            setup = RedisSetup(server, redis, Switchboard(services_on(database, wall_clock)), url)
             try:
-                yield desk
+                yield setup
             finally:
-                await desk.close()
+                await setup.close()
 
 
 def tls_options(folder: Path, authority: trustme.CA, port: int) -> list[str]:
@@ -48,45 +48,45 @@ def tls_options(folder: Path, authority: trustme.CA, port: int) -> list[str]:
     return ["--tls-port", str(port), "--tls-auth-clients", "no", *files]
 
 
-async def entries_arrive(desk: Desk) -> None:
-    ids = await desk.add(3)
-    connector = await desk.start()
-    await desk.switchboard.until(lambda: len(desk.switchboard.receipts) == 3)
+async def entries_arrive(setup: RedisSetup) -> None:
+    ids = await setup.add(3)
+    connector = await setup.start()
+    await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 3)
     assert connector.vitals.state == "healthy"
     await connector.stop()
-    assert event_ids(await desk.switchboard.kept()) == sorted(ids)
-    assert await desk.pending() == 0
+    assert event_ids(await setup.switchboard.kept()) == sorted(ids)
+    assert await setup.pending() == 0
 
 
 @pytest.mark.parametrize("options", ["", "?protocol=3", "?protocol=3&decode_responses=True&socket_timeout=1"])
 async def test_entries_arrive_over_tcp_whatever_the_address_asks_of_the_client(sqlite: Database, options: str):
     port = free_port()
-    async with network_desk(sqlite, f"redis://127.0.0.1:{port}/0{options}", "--port", str(port)) as desk:
-        await entries_arrive(desk)
+    async with network_setup(sqlite, f"redis://127.0.0.1:{port}/0{options}", "--port", str(port)) as setup:
+        await entries_arrive(setup)
 
 
 async def test_entries_arrive_over_tls(sqlite: Database, tmp_path: Path, authority: trustme.CA):
     port = free_port()
     options = tls_options(tmp_path, authority, port)
     url = f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={tmp_path / 'ca.pem'}"
-    async with network_desk(sqlite, url, *options) as desk:
-        await entries_arrive(desk)
+    async with network_setup(sqlite, url, *options) as setup:
+        await entries_arrive(setup)
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_told_at_the_start(
     sqlite: Database, tmp_path: Path, authority: trustme.CA
 ):
     port = free_port()
-    async with network_desk(sqlite, f"rediss://127.0.0.1:{port}/0", *tls_options(tmp_path, authority, port)) as desk:
-        connector = await desk.start()
+    async with network_setup(sqlite, f"rediss://127.0.0.1:{port}/0", *tls_options(tmp_path, authority, port)) as setup:
+        connector = await setup.start()
         with pytest.raises(SettingsError, match="ssl_ca_certs"):
             await connector.task
 
 
 async def test_a_source_that_has_read_nothing_yet_is_not_healthy(sqlite: Database):
     """Nobody answers at the address, and the first report is made before anything was tried."""
-    async with network_desk(sqlite, f"redis://127.0.0.1:{free_port()}/0") as desk:
-        connector = await desk.start()
+    async with network_setup(sqlite, f"redis://127.0.0.1:{free_port()}/0") as setup:
+        connector = await setup.start()
         assert connector.vitals.state == "degraded"
         assert connector.vitals.error_message == "nothing was read from Redis yet"
         assert "connect" in await connector.vitals.ailing("degraded")
@@ -95,17 +95,17 @@ async def test_a_source_that_has_read_nothing_yet_is_not_healthy(sqlite: Databas
 
 async def test_a_change_of_health_is_reported_before_the_next_beat_is_due(sqlite: Database):
     port = free_port()
-    async with network_desk(sqlite, f"redis://127.0.0.1:{port}/0", "--port", str(port)) as desk:
-        connector = await desk.start()
+    async with network_setup(sqlite, f"redis://127.0.0.1:{port}/0", "--port", str(port)) as setup:
+        connector = await setup.start()
         heart = Heartbeats(
-            desk.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
+            setup.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
         )
         await heart.beat()
         async with sending_heartbeats(heart, every=timedelta(hours=1), shortest=timedelta(milliseconds=1)):
-            await desk.add(1)
-            await desk.switchboard.until(lambda: "healthy" in desk.switchboard.states)
-            desk.server.kill()
-            await desk.switchboard.until(lambda: desk.switchboard.states[-1] == "degraded")
+            await setup.add(1)
+            await setup.switchboard.until(lambda: "healthy" in setup.switchboard.states)
+            setup.server.kill()
+            await setup.switchboard.until(lambda: setup.switchboard.states[-1] == "degraded")
         (seen,) = await sqlite.run(list_connectors())
         assert seen.state == "degraded"
 
@@ -114,9 +114,9 @@ async def test_answers_are_read_alike_over_tcp(sqlite: Database):
     """The client's own reading of entries differs between its versions and protocols."""
     port = free_port()
     url = f"redis://127.0.0.1:{port}/0?protocol=3"
-    async with network_desk(sqlite, url, "--port", str(port)) as desk, connect(url) as client:
+    async with network_setup(sqlite, url, "--port", str(port)) as setup, connect(url) as client:
         stream = RedisStream(client, STREAM, GROUP, "one")
         await stream.ensure_group()
-        (entry_id,) = await desk.add(1)
+        (entry_id,) = await setup.add(1)
         (entry,) = await stream.fresh(10, timedelta(seconds=1))
         assert (entry.id, entry.fields) == (entry_id, ((b"event", b"build.done"), (b"text", b"text 0")))

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 from mcp.client import Client
 
-from conformance.inbox_desk import look
-from conftest import ManualClock
 from postroom.core.jobs.types import CATALOGUE
+from postroom.manage.audit import signature
+from postroom.manage.queues import replay
 from postroom.store import history, jobs
 from postroom.store import mail as mail_store
 from postroom.store.audit import AuditView, list_audit
@@ -18,6 +18,8 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.tokens import read_token
 from postroom.switchboard.dispatcher import Dispatcher
+from support.clocks import ManualClock
+from support.store.inbox_setup import look
 from support.switchboard import Served, envelope, mail, served, services_on
 
 MORNING = "2026-11-15T08:00:00Z"
@@ -169,7 +171,8 @@ async def test_replayed_mail_is_not_kept_twice(switchboard: Served, database: Da
     await services.intake.ingest(mail(1))
     assert await dispatcher.tick() == 1
     clock.forward(1)
-    assert await services.buffer.replay("email", since=clock().replace(hour=1), actor="test", role="admin")
+    signed, since = signature("test", "admin"), clock().replace(hour=1)
+    assert await replay(database, services.queues, "email", signed, since=since, clock=clock)
     assert await dispatcher.tick() == 1
     [job] = await database.run(jobs.list_jobs(limit=10))
     assert job.type == "classify"

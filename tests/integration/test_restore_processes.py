@@ -10,13 +10,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from integration.test_processes import POSTROOM, announced, environment, postroom, running
 from postroom.backup import postgres_copy
 from postroom.backup.restore import STAGE, RestoreTarget, restore_backup
 from postroom.core.errors import BackupError
 from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
 from postroom.system.private_files import DATABASE
+from support.command import POSTROOM, announced, environment, postroom, running
 from support.patience import PATIENCE_S
 
 WRITES = ("token", "create", "--role", "admin")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock
-from integration.sandbox_desk import OTHER, OWNER, Sandbox, letter, running_sandbox
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.quota import Limits
+from support.clocks import ManualClock
+from support.sandbox import OTHER, OWNER, Sandbox, letter, running_sandbox
 
 USER = "/gmail/v1/users/me"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock
-from integration.sandbox_desk import OTHER, OWNER, Sandbox, encoded, header_of, letter, running_sandbox
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.mime import Mail
 from postroom_sandbox.outgoing import without_headers
+from support.clocks import ManualClock
+from support.sandbox import OTHER, OWNER, Sandbox, encoded, header_of, letter, running_sandbox
 
 
 @pytest.fixture

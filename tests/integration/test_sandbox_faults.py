@@ -8,10 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from conftest import ManualClock
-from integration.sandbox_desk import OTHER, OWNER, SEED, Sandbox, encoded, letter, running_sandbox
 from postroom_sandbox.faults import Fault, Faults
 from postroom_sandbox.mailbox import Mailbox
+from support.clocks import ManualClock
+from support.sandbox import OTHER, OWNER, SEED, Sandbox, encoded, letter, running_sandbox
 
 
 def ten(mailbox: Mailbox) -> None:

@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 
-from conftest import ManualClock
-from integration.sandbox_desk import OTHER, OWNER, letter
 from postroom.compose.demo import SandboxPlan, sandbox_mailbox
 from postroom.core.errors import BadInput
 from postroom.core.mail.files import mail_in
 from postroom_sandbox.loading import Loaded, load
 from postroom_sandbox.mailbox import Mailbox
+from support.clocks import ManualClock
+from support.sandbox import OTHER, OWNER, letter
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ ANTHROPIC: dict[str, Any] = {
 }
 
 
-class Shop:
+class ModelCaller:
     """Speaks to the stand-in without any client of a provider."""
 
     def __init__(self, api: ModelApi, http: httpx2.AsyncClient) -> None:
@@ -48,14 +48,14 @@ class Shop:
 
 
 @pytest.fixture
-async def shop() -> AsyncIterator[Shop]:
+async def caller() -> AsyncIterator[ModelCaller]:
     api = ModelApi(key=KEY)
     async with running_model_api(api) as url, httpx2.AsyncClient(base_url=url, trust_env=False, verify=False) as http:
-        yield Shop(api, http)
+        yield ModelCaller(api, http)
 
 
-async def test_it_answers_as_openai_does(shop: Shop) -> None:
-    answer = (await shop.openai()).json()
+async def test_it_answers_as_openai_does(caller: ModelCaller) -> None:
+    answer = (await caller.openai()).json()
     [choice] = answer["choices"]
     assert (answer["object"], choice["finish_reason"]) == ("chat.completion", "tool_calls")
     [call] = choice["message"]["tool_calls"]
@@ -64,8 +64,8 @@ async def test_it_answers_as_openai_does(shop: Shop) -> None:
     assert answer["usage"]["total_tokens"] == answer["usage"]["prompt_tokens"] + answer["usage"]["completion_tokens"]
 
 
-async def test_it_answers_as_anthropic_does(shop: Shop) -> None:
-    answer = (await shop.anthropic()).json()
+async def test_it_answers_as_anthropic_does(caller: ModelCaller) -> None:
+    answer = (await caller.anthropic()).json()
     [block] = answer["content"]
     assert (answer["type"], answer["stop_reason"], block["type"]) == ("message", "tool_use", "tool_use")
     assert block["input"]["parameters"]["label"] == "Receipts"
@@ -90,10 +90,10 @@ async def test_it_answers_as_anthropic_does(shop: Shop) -> None:
         {"surprise": 1},
     ],
 )
-async def test_openai_refuses_a_request_that_is_not_well_formed(shop: Shop, changes: dict[str, Any]) -> None:
-    answer = await shop.openai(**changes)
+async def test_openai_refuses_a_request_that_is_not_well_formed(caller: ModelCaller, changes: dict[str, Any]) -> None:
+    answer = await caller.openai(**changes)
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
-    assert shop.api.asked == []
+    assert caller.api.asked == []
 
 
 @pytest.mark.parametrize(
@@ -109,20 +109,22 @@ async def test_openai_refuses_a_request_that_is_not_well_formed(shop: Shop, chan
         {"version": None},
     ],
 )
-async def test_anthropic_refuses_a_request_that_is_not_well_formed(shop: Shop, changes: dict[str, Any]) -> None:
+async def test_anthropic_refuses_a_request_that_is_not_well_formed(
+    caller: ModelCaller, changes: dict[str, Any]
+) -> None:
     version = changes.pop("version", "2023-06-01")
-    answer = await shop.anthropic(version=version, **changes)
+    answer = await caller.anthropic(version=version, **changes)
     assert (answer.status_code, answer.json()["type"]) == (400, "error")
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
-async def test_another_key_is_refused(shop: Shop) -> None:
-    assert (await shop.openai(key="sk-other")).status_code == 401
-    assert (await shop.anthropic(key="sk-other")).json()["error"]["type"] == "authentication_error"
+async def test_another_key_is_refused(caller: ModelCaller) -> None:
+    assert (await caller.openai(key="sk-other")).status_code == 401
+    assert (await caller.anthropic(key="sk-other")).json()["error"]["type"] == "authentication_error"
 
 
-async def test_what_was_scripted_comes_first_and_once(shop: Shop) -> None:
-    shop.api.say(decides("trash"))
-    first, second = (await shop.openai()).json(), (await shop.openai()).json()
+async def test_what_was_scripted_comes_first_and_once(caller: ModelCaller) -> None:
+    caller.api.say(decides("trash"))
+    first, second = (await caller.openai()).json(), (await caller.openai()).json()
     assert '"action": "trash"' in first["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]
     assert '"action": "apply_label"' in second["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]

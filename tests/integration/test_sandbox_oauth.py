@@ -10,12 +10,12 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
-from conftest import ManualClock
-from integration.sandbox_desk import OTHER, OWNER, Sandbox, letter, running_sandbox
 from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET, challenge_of
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.methods import LABELS, METADATA, METHODS, MODIFY, OPENID, READONLY, SEND
+from support.clocks import ManualClock
+from support.sandbox import OTHER, OWNER, Sandbox, letter, running_sandbox
 
 REDIRECT = "http://127.0.0.1:8711/"
 VERIFIER = "a-verifier-of-at-least-forty-three-characters-long"

@@ -17,13 +17,13 @@ from googleapiclient.discovery import build_from_document
 from googleapiclient.errors import HttpError
 from googleapiclient.http import MediaInMemoryUpload
 
-from integration.sandbox_desk import DOCUMENT, DOCUMENTED, CheckedEmulator, check, encoded, error_problems
 from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.methods import METADATA, METHODS, SEND
 from postroom_sandbox.sample import fill_sample
 from postroom_sandbox.send_as import Alias
 from postroom_sandbox.server import running_emulator
+from support.sandbox import DOCUMENT, DOCUMENTED, CheckedEmulator, check, encoded, error_problems
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OWNER = "mara@lindqvist.example"
@@ -202,7 +202,7 @@ REFUSALS: list[tuple[Callable[[Any], Any], int, str]] = [
     (lambda users: users.messages().modify(userId="me", id="not-an-id", body={}), 400, "invalidArgument"),
     (lambda users: users.labels().get(userId="me", id="Label_99"), 404, "notFound"),
     (lambda users: users.labels().delete(userId="me", id="INBOX"), 400, "invalidArgument"),
-    (lambda users: users.labels().create(userId="me", body={"name": "Family"}), 409, "aborted"),
+    (lambda users: users.labels().create(userId="me", body={"name": "ProcessGroup"}), 409, "aborted"),
     (lambda users: users.labels().create(userId="me", body={"name": "Inbox"}), 400, "invalidArgument"),
     (lambda users: users.history().list(userId="me", startHistoryId="99999999"), 404, "notFound"),
     (lambda users: users.history().list(userId="me"), 400, "invalidArgument"),

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from conftest import ManualClock
-from integration.sandbox_desk import DOCUMENTED, OTHER, OWNER, Sandbox, running_sandbox
 from postroom.gmail import terms
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.methods import METHODS, PRICES
 from postroom_sandbox.quota import NEW_PROJECT, OLD_PROJECT, Limits
+from support.clocks import ManualClock
+from support.sandbox import DOCUMENTED, OTHER, OWNER, Sandbox, running_sandbox
 
 SMALL = Limits(per_user_minute=100)
 

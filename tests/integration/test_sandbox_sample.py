@@ -11,19 +11,19 @@ import pytest
 
 from postroom_sandbox.correspondents import OWNER
 from postroom_sandbox.drip import drip
-from postroom_sandbox.letters import Letter
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.mime import Mail
-from postroom_sandbox.sample import arrivals, fill_sample, sample_letters
+from postroom_sandbox.raw_mail import SampleMail
+from postroom_sandbox.sample import arrivals, fill_sample, sample_mail
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 SEEDS = [1, 2, 3]
 
 
 @pytest.fixture(params=SEEDS)
-def letters(request: pytest.FixtureRequest) -> list[Letter]:
+def letters(request: pytest.FixtureRequest) -> list[SampleMail]:
     print(f"seed {request.param}")
-    return sample_letters(request.param, NOW)
+    return sample_mail(request.param, NOW)
 
 
 @pytest.fixture
@@ -31,26 +31,26 @@ def mailbox() -> Mailbox:
     return Mailbox(OWNER.address, Random(1), clock=lambda: NOW)
 
 
-def having(letters: list[Letter], header: str, value: str = "") -> list[Letter]:
+def having(letters: list[SampleMail], header: str, value: str = "") -> list[SampleMail]:
     return [
         letter for letter in letters if value in Mail(letter.raw).header(header) and Mail(letter.raw).header(header)
     ]
 
 
-def test_the_same_seed_gives_the_same_mail(letters: list[Letter], request: pytest.FixtureRequest) -> None:
+def test_the_same_seed_gives_the_same_mail(letters: list[SampleMail], request: pytest.FixtureRequest) -> None:
     seed = request.node.callspec.params["letters"]
-    assert sample_letters(seed, NOW) == letters
-    assert sample_letters(seed + 1, NOW) != letters
+    assert sample_mail(seed, NOW) == letters
+    assert sample_mail(seed + 1, NOW) != letters
 
 
-def test_only_reserved_domains_are_used(letters: list[Letter]) -> None:
+def test_only_reserved_domains_are_used(letters: list[SampleMail]) -> None:
     addresses = Counter(re.findall(rb"@([a-z0-9.-]+)", b"".join(letter.raw for letter in letters)))
     reserved = re.compile(rb"(.+\.)?(example|example\.(com|org|net))")
     assert [domain for domain in addresses if not reserved.fullmatch(domain)] == []
     assert len(addresses) > 15
 
 
-def test_the_sample_has_every_kind_of_mail(letters: list[Letter]) -> None:
+def test_the_sample_has_every_kind_of_mail(letters: list[SampleMail]) -> None:
     assert 55 <= len(letters) <= 75
     assert len(having(letters, "List-Unsubscribe", "http")) >= 10
     assert len(having(letters, "Precedence", "list")) >= 5
@@ -63,7 +63,7 @@ def test_the_sample_has_every_kind_of_mail(letters: list[Letter]) -> None:
         assert any(b"=?" + charset in letter.raw for letter in letters), charset
 
 
-def test_every_letter_is_pure_ascii_on_the_wire_with_readable_text_inside(letters: list[Letter]) -> None:
+def test_every_letter_is_pure_ascii_on_the_wire_with_readable_text_inside(letters: list[SampleMail]) -> None:
     for letter in letters:
         mail = Mail(letter.raw)
         assert letter.raw.partition(b"\r\n\r\n")[0].isascii()

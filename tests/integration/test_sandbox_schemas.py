@@ -10,9 +10,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message
 
-from integration.sandbox_desk import Checked, answer_problems, documented, problems
 from postroom_sandbox.methods import METHODS, USER
 from postroom_sandbox.refusal import invalid, scope_missing, unauthenticated
+from support.sandbox import Checked, answer_problems, documented, problems
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import ManualClock
-from integration.sandbox_desk import OWNER, Sandbox, letter, running_sandbox
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.refusal import Refusal
+from support.clocks import ManualClock
+from support.sandbox import OWNER, Sandbox, letter, running_sandbox
 
 CLOCK = ManualClock()
 

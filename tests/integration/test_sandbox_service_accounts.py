@@ -10,10 +10,10 @@ import httplib2
 import pytest
 from google.oauth2 import service_account
 
-from conftest import ManualClock
-from integration.sandbox_desk import Sandbox, running_sandbox
 from postroom.store.engine.clock import wall_clock
 from postroom_sandbox.methods import PUBSUB, READONLY
+from support.clocks import ManualClock
+from support.sandbox import Sandbox, running_sandbox
 
 ROBOT = "hints@home.iam.gserviceaccount.com"
 SUBSCRIPTION = "projects/home/subscriptions/postroom"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock
-from integration.sandbox_desk import OTHER, OWNER, Sandbox, encoded, letter, running_sandbox
 from postroom_sandbox.message import Message
+from support.clocks import ManualClock
+from support.sandbox import OTHER, OWNER, Sandbox, encoded, letter, running_sandbox
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from conftest import ManualClock
-from integration.sandbox_desk import OWNER, Sandbox, letter, running_sandbox
 from postroom_sandbox.methods import MODIFY
 from postroom_sandbox.pubsub import PUSHER
 from postroom_sandbox.server import LoopbackServer, listening
+from support.clocks import ManualClock
+from support.sandbox import OWNER, Sandbox, letter, running_sandbox
 
 TOPIC = "projects/home/topics/mail"
 SUBSCRIPTION = "/v1/projects/home/subscriptions/postroom"

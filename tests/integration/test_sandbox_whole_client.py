@@ -5,8 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from conftest import ManualClock
-from integration.sandbox_desk import OTHER, OWNER, Sandbox, letter, running_sandbox
 from postroom.gmail import calls
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import ConsentLost, DraftNotFound, GmailError, MessageNotFound, RateLimited, ScopeMissing
@@ -15,7 +13,9 @@ from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.quota import NEW_PROJECT, Limits
+from support.clocks import ManualClock
 from support.gates import owners_client
+from support.sandbox import OTHER, OWNER, Sandbox, letter, running_sandbox
 
 
 def thirty(mailbox: Mailbox) -> None:

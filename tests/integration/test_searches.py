@@ -8,16 +8,17 @@ from typing import TypeVar
 import pytest
 from mcp.client import Client
 
-from conftest import ManualClock, new_sqlite
 from postroom.core.errors import BadInput
 from postroom.core.mail.search import read_query
 from postroom.core.roles import Principal, Role
 from postroom.store.engine.database import Database, Dialect, Script, Subscription, Text, Transaction, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.search import FoundPage, search_mail
-from postroom.switchboard.searches import Searches
+from postroom.switchboard.searches import SearchLimiter
 from postroom.web.mcp_server import build_server
+from support.clocks import ManualClock
 from support.mail import keep_mail
+from support.sqlite import new_sqlite
 from support.switchboard import services_on
 
 T = TypeVar("T")
@@ -76,7 +77,7 @@ async def rounds() -> None:
 
 
 async def test_two_searches_run_at_once_and_others_wait_even_if_who_asked_went_away(database: Database):
-    held, searches = Held(database), Searches(most_waiting=2)
+    held, searches = Held(database), SearchLimiter(most_waiting=2)
     first = [asyncio.create_task(searches.run(held, search())) for _ in range(2)]
     await rounds()
     later = [asyncio.create_task(searches.run(held, search())) for _ in range(2)]

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from integration.product import TOKEN, Product, letter
-from integration.test_actions import Desk, desk
 from postroom.core.jobs.job import JobView
 from postroom.gmail.client import GmailClient
 from postroom.gmail.transport import CheckedClient
@@ -15,26 +14,33 @@ from postroom.handlers.snooze_sweep import SnoozeSweep
 from postroom.store import jobs, pauses
 from postroom.store.accounts import list_accounts
 from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
+from support.message_setup import MessageSetup, message_setup
 from support.patience import PATIENCE_S
-
-__all__ = ["desk"]
+from support.product import TOKEN, Product, letter
 
 LABEL = "Postroom/Snoozed"
 
 
 @pytest.fixture
-async def sweep(desk: Desk) -> AsyncGenerator[SnoozeSweep]:
+async def setup(database: Database, tmp_path: Path) -> AsyncGenerator[MessageSetup]:
+    async with message_setup(database, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def sweep(setup: MessageSetup) -> AsyncGenerator[SnoozeSweep]:
     async def token() -> str:
         return TOKEN
 
     async with CheckedClient() as http:
-        client = GmailClient(http, desk.product.address, token)
-        yield SnoozeSweep(desk.database, lambda _id: client, LABEL)
+        client = GmailClient(http, setup.product.address, token)
+        yield SnoozeSweep(setup.database, lambda _id: client, LABEL)
 
 
-async def account_id_of(desk: Desk) -> UUID:
-    (account,) = await desk.database.run(list_accounts())
+async def account_id_of(setup: MessageSetup) -> UUID:
+    (account,) = await setup.database.run(list_accounts())
     return account.id
 
 
@@ -45,53 +51,53 @@ def hidden(product: Product, label_id: str) -> str:
     return message.id
 
 
-async def until_job(desk: Desk, holds: Callable[[JobView], bool]) -> None:
+async def until_job(setup: MessageSetup, holds: Callable[[JobView], bool]) -> None:
     """Until it holds of the newest waking."""
     changed = asyncio.Event()
-    subscription = desk.database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
+    subscription = setup.database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while not holds((await desk.database.run(jobs.list_jobs(type="unsnooze.gmail", limit=1)))[0]):
+            while not holds((await setup.database.run(jobs.list_jobs(type="unsnooze.gmail", limit=1)))[0]):
                 await signalled(changed, 0.2)
                 changed.clear()
     finally:
         subscription.close()
 
 
-async def test_only_mail_that_nothing_would_wake_is_woken_once(desk: Desk, sweep: SnoozeSweep) -> None:
-    account_id = await account_id_of(desk)
+async def test_only_mail_that_nothing_would_wake_is_woken_once(setup: MessageSetup, sweep: SnoozeSweep) -> None:
+    account_id = await account_id_of(setup)
     assert await sweep(account_id) == 0, "there is no such label yet"
-    done = await desk.do("snooze")
+    done = await setup.do("snooze")
     assert done.undo_hint is not None
     label_id = done.undo_hint["snooze_label_id"]
-    lost = hidden(desk.product, label_id)
+    lost = hidden(setup.product, label_id)
     assert await sweep(account_id) == 1
-    await until_job(desk, lambda job: job.state == "completed")
-    assert "INBOX" in desk.product.mailbox.get(lost).labels
-    assert label_id not in desk.product.mailbox.get(lost).labels
-    assert label_id in desk.labels, "what has a waking of its own sleeps on"
-    assert "INBOX" not in desk.labels
+    await until_job(setup, lambda job: job.state == "completed")
+    assert "INBOX" in setup.product.mailbox.get(lost).labels
+    assert label_id not in setup.product.mailbox.get(lost).labels
+    assert label_id in setup.labels, "what has a waking of its own sleeps on"
+    assert "INBOX" not in setup.labels
     assert await sweep(account_id) == 0
 
 
-async def test_stored_mail_whose_waking_is_gone_is_woken(desk: Desk, sweep: SnoozeSweep) -> None:
-    done = await desk.do("snooze")
+async def test_stored_mail_whose_waking_is_gone_is_woken(setup: MessageSetup, sweep: SnoozeSweep) -> None:
+    done = await setup.do("snooze")
     assert done.undo_hint is not None
-    await desk.database.run(jobs.cancel_job(UUID(done.undo_hint["unsnooze_job_id"]), wall_clock()))
-    assert await sweep(await account_id_of(desk)) == 1
-    await until_job(desk, lambda job: job.state == "completed")
-    assert "INBOX" in desk.labels
+    await setup.database.run(jobs.cancel_job(UUID(done.undo_hint["unsnooze_job_id"]), wall_clock()))
+    assert await sweep(await account_id_of(setup)) == 1
+    await until_job(setup, lambda job: job.state == "completed")
+    assert "INBOX" in setup.labels
 
 
-async def test_while_paused_nothing_is_brought_back(desk: Desk, sweep: SnoozeSweep) -> None:
-    account_id = await account_id_of(desk)
-    label_id = desk.product.mailbox.labels.create(LABEL, {}).id
-    lost = hidden(desk.product, label_id)
-    await desk.database.run(pauses.pause(pauses.ALL, "restored", desk.signed(), wall_clock()))
+async def test_while_paused_nothing_is_brought_back(setup: MessageSetup, sweep: SnoozeSweep) -> None:
+    account_id = await account_id_of(setup)
+    label_id = setup.product.mailbox.labels.create(LABEL, {}).id
+    lost = hidden(setup.product, label_id)
+    await setup.database.run(pauses.pause(pauses.ALL, "restored", setup.signed(), wall_clock()))
     assert await sweep(account_id) == 1
-    await until_job(desk, lambda job: job.parked_by is not None)
-    assert "INBOX" not in desk.product.mailbox.get(lost).labels
+    await until_job(setup, lambda job: job.parked_by is not None)
+    assert "INBOX" not in setup.product.mailbox.get(lost).labels
     assert await sweep(account_id) == 0, "its waking waits"
-    await desk.database.run(pauses.resume(pauses.ALL, desk.signed(), wall_clock()))
-    await until_job(desk, lambda job: job.state == "completed")
-    assert "INBOX" in desk.product.mailbox.get(lost).labels
+    await setup.database.run(pauses.resume(pauses.ALL, setup.signed(), wall_clock()))
+    await until_job(setup, lambda job: job.state == "completed")
+    assert "INBOX" in setup.product.mailbox.get(lost).labels

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from integration.product import envelope, letter, running_product
 from postroom.store.engine.database import Database
 from postroom.switchboard.intake import Intake
+from support.product import envelope, letter, running_product
 from support.spans import above, place, recorded_spans
 
 GIVEN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -11,17 +11,16 @@ from uuid import UUID
 
 import pytest
 
-from integration.product import ENDPOINT, running_product, until_job
 from postroom.cli import run
-from postroom.cli.preview import look_at
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
 from postroom.core.rules.draft import RuleDraft
-from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, needed_by, replay, setting_of
+from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
+from postroom.manage.preview import look_at
 from postroom.store import decisions, jobs, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -32,6 +31,7 @@ from postroom.store.mail import account_of
 from postroom.store.simulation import PastMessage, Wanted
 from postroom_sandbox.mailbox import Mailbox
 from support.mutations import mutated
+from support.product import ENDPOINT, running_product, until_job
 from support.shell import Rehearsal
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -98,7 +98,7 @@ async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_d
         assert await product.live.sync() == len(paths)
         await product.settled(len(paths))
         stored = await database.run(rules.list_rules())
-        setting = await setting_of(database, Policy(), False, wall_clock())
+        setting = await load_context(database, Policy(), False, wall_clock())
         before = [view.rule for view in stored]
         after = ChangeOfRules(change).applied_to(stored)
         worlds = SimulatedPair(SimulatedRules(before, setting), SimulatedRules(after, setting))

@@ -7,17 +7,18 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from conftest import ManualClock, new_sqlite
 from postroom.accounts.credentials import AccessTokens
 from postroom.core.actions.safety import Policy
 from postroom.gmail.oauth import GoogleApp, GoogleOAuth, Grant
 from postroom.gmail.scopes import MODIFY
-from postroom.manage.accounts import connect
+from postroom.manage.connecting import connect
 from postroom.store.audit import Signature
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.vault.sealing import Vault
+from support.clocks import ManualClock
+from support.sqlite import new_sqlite
 from support.switchboard import Served, served, services_on
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from conftest import ManualClock
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
 from postroom.store.tokens import read_token, revoke_token
+from support.clocks import ManualClock
 from support.switchboard import Served, envelope
 
 DOORS = ("/mcp", "/v1/ingest")

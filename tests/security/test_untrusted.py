@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integration.agent_desk import ADMIN, AGENT, client_of
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import TOOLS, Principal, Role
@@ -26,6 +25,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools.untrusted import harmless, marked_envelope
+from support.agent_client import ADMIN, AGENT, client_of
 from support.mail import keep_mail
 from support.switchboard import Served, envelope
 

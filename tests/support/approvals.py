@@ -1,8 +1,10 @@
 """An action that waits for approval, as tests show it around."""
 
 from datetime import UTC, datetime
+from uuid import UUID
 
 from postroom.store.approvals import Approval
+from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.ids import new_id
 
 WAITING = Approval(
@@ -29,3 +31,9 @@ WAITING = Approval(
     confidence=0.55,
     model="small",
 )
+
+
+@transaction
+def tamper(change: str, id: UUID) -> Script[None]:
+    """What somebody with access to the database could do."""
+    yield Text(f"UPDATE actions SET {change} WHERE id = '{id}'")

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import re2
 
-from postroom.core.rules.rule import Rule, Subject
+from postroom.core.rules.rule import MessageFacts, Rule
 
 
 def naive_first_match(
-    rules: Iterable[Rule], account_id: UUID, message: Subject, now: datetime
+    rules: Iterable[Rule], account_id: UUID, message: MessageFacts, now: datetime
 ) -> tuple[Rule | None, list[Rule]]:
     """The first rule in use that matches, and the rules in shadow that match before it."""
     shadowed: list[Rule] = []
@@ -26,7 +26,7 @@ def naive_first_match(
     return None, shadowed
 
 
-def in_scope(rule: Rule, account_id: UUID, message: Subject) -> bool:
+def in_scope(rule: Rule, account_id: UUID, message: MessageFacts) -> bool:
     match rule.scope:
         case "global":
             return True
@@ -38,7 +38,7 @@ def in_scope(rule: Rule, account_id: UUID, message: Subject) -> bool:
             return (rule.scope_ref or "").lower() == message.sender.lower()
 
 
-def holds(condition: Any, message: Subject, now: datetime) -> bool:
+def holds(condition: Any, message: MessageFacts, now: datetime) -> bool:
     ((kind, argument),) = condition.items()
     match kind:
         case "and":

@@ -146,7 +146,7 @@ async def hear_any(children: Iterable[Child], word: str, after: float = 0.0) -> 
         await asyncio.gather(*listening, return_exceptions=True)
 
 
-class Family:
+class ProcessGroup:
     """The children of one test. Whatever happens, none outlives it."""
 
     def __init__(self, folder: Path) -> None:

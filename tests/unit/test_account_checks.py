@@ -9,15 +9,15 @@ from uuid import UUID
 
 import pytest
 
-from postroom.cli import account_checks as checks
-from postroom.cli.account_checks import Known
-from postroom.cli.checks import Check
 from postroom.core.actions.action import ACTION_TYPES, DecidedType
 from postroom.core.lifecycle import AccountState
 from postroom.core.mail.account_repair import repair_for
 from postroom.core.rules.rule import Rule
 from postroom.gmail.oauth import AppRefused
 from postroom.gmail.scopes import LEVELS, Level
+from postroom.manage import account_checks as checks
+from postroom.manage.account_checks import Known
+from postroom.manage.checks import Check
 from postroom.store.accounts import AccountView, Consent
 from postroom.store.connectors import ConnectorView, last_reports
 from postroom.store.engine.ids import new_id

@@ -3,18 +3,18 @@
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.accounts import one_spelling, same_mailbox
+from postroom.core.mail.accounts import normalised_address, same_mailbox
 
 
 def test_an_address_is_kept_in_one_spelling() -> None:
-    assert one_spelling(" Ada@Example.COM ") == "ada@example.com"
+    assert normalised_address(" Ada@Example.COM ") == "ada@example.com"
 
 
 def test_an_address_of_320_characters_is_the_longest() -> None:
     longest = "a" * 308 + "@example.com"
-    assert one_spelling(longest) == longest
+    assert normalised_address(longest) == longest
     with pytest.raises(BadInput):
-        one_spelling(f"a{longest}")
+        normalised_address(f"a{longest}")
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_an_address_of_320_characters_is_the_longest() -> None:
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(BadInput, match="no mail address"):
-        one_spelling(address)
+        normalised_address(address)
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ def test_the_highest_priority_is_that_of_the_next() -> None:
 
 
 def test_a_new_buffer_wants_one_job_for_each_free_place() -> None:
-    assert _buffer().wants(7, 0) == 7
-    assert _buffer().wants(0, 0) == 0
+    assert _buffer().wanted(7, 0) == 7
+    assert _buffer().wanted(0, 0) == 0
 
 
 def test_nothing_is_wanted_until_half_is_used() -> None:
@@ -46,7 +46,7 @@ def test_nothing_is_wanted_until_half_is_used() -> None:
     buffer.add((_job(seq) for seq in range(4)), 0)
     wanted: list[int] = []
     while len(buffer):
-        wanted.append(buffer.wants(4, 0))
+        wanted.append(buffer.wanted(4, 0))
         buffer.pop(0)
     assert wanted == [0, 0, 2, 3]
 
@@ -54,27 +54,27 @@ def test_nothing_is_wanted_until_half_is_used() -> None:
 def test_a_fast_worker_claims_ahead_about_its_horizon() -> None:
     buffer = _buffer()
     _observe(buffer, 20_000, seconds=2)
-    assert 950 <= buffer.wants(0, 2) <= 1000
-    assert 954 <= buffer.wants(4, 2) <= 1004
+    assert 950 <= buffer.wanted(0, 2) <= 1000
+    assert 954 <= buffer.wanted(4, 2) <= 1004
 
 
 def test_a_buffer_never_wants_more_ahead_than_its_most() -> None:
     buffer = _buffer(most=100)
     _observe(buffer, 1_000_000, seconds=2)
-    assert buffer.wants(4, 2) == 104
+    assert buffer.wanted(4, 2) == 104
 
 
 def test_a_worker_that_becomes_slow_hardly_claims_ahead() -> None:
     buffer = _buffer()
     _observe(buffer, 20_000, seconds=2)
     _observe(buffer, 10, seconds=2, start=2)
-    assert buffer.wants(4, 4) == 4
+    assert buffer.wanted(4, 4) == 4
 
 
 def test_the_longer_nothing_ends_the_less_is_claimed_ahead() -> None:
     buffer = _buffer()
     _observe(buffer, 20_000, seconds=2)
-    ahead = [buffer.wants(0, 2 + silence) for silence in (0, 0.1, 0.2, 1, 10, 1000)]
+    ahead = [buffer.wanted(0, 2 + silence) for silence in (0, 0.1, 0.2, 1, 10, 1000)]
     assert ahead == sorted(ahead, reverse=True)
     assert ahead[0] == ahead[1] > ahead[2] > ahead[3] > 0
     assert ahead[-1] == 0
@@ -85,7 +85,7 @@ def test_moments_too_short_to_measure_are_added_up() -> None:
     tiny = SMALLEST_SAMPLE_S / 4
     for n in range(100):
         buffer.observe(25, n * tiny)
-    assert abs(buffer.wants(0, 99 * tiny) - 25 / tiny * 0.05) <= 5
+    assert abs(buffer.wanted(0, 99 * tiny) - 25 / tiny * 0.05) <= 5
 
 
 def test_it_is_known_when_the_buffer_was_last_touched() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.categories import CATEGORIES, categories_of, chosen_categories
-from postroom.core.mail.ingestion import Facts
+from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known
 from postroom_sandbox.query import parse_query
@@ -15,7 +15,7 @@ KNOWN = Known.of({"mara@x.example"}, {"ida@x.example"})
 
 
 def categories(head: str) -> list[str]:
-    return categories_of(Facts.of(parse_message(f"{head}\n\nHello".encode())), KNOWN)
+    return categories_of(IngestionFacts.of(parse_message(f"{head}\n\nHello".encode())), KNOWN)
 
 
 @pytest.mark.parametrize(

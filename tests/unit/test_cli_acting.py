@@ -7,9 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from integration.product import decided_action
 from postroom.core.actions.action import label_change
-from postroom.core.actions.undo import no_way_back, undo_hint
+from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.store import actions, jobs, pauses, undos
@@ -19,6 +18,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.job_builders import undo_job
+from support.product import decided_action
 from support.shell import Shell
 
 T = TypeVar("T")
@@ -101,7 +101,7 @@ def test_what_is_undone_already_or_is_being_undone_is_not_undone_again(shell: Sh
     undo, job = on_database(shell, begin)
     assert shell("undo", str(archived)) == 2
     assert "it is being undone" in shell.err
-    ending = undos.complete_undo(job, undo, INBOX, no_way_back("apply_label"), None, wall_clock())
+    ending = undos.complete_undo(job, undo, INBOX, irreversible_hint("apply_label"), None, wall_clock())
     on_database(shell, lambda database: database.run(ending))
     assert shell("undo", str(archived)) == 2
     assert "it is undone already" in shell.err

@@ -10,25 +10,28 @@ from typing import TypeVar
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_approvals import pending
-from conftest import ManualClock, new_sqlite
 from postroom.store import protection
 from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
+from support.clocks import ManualClock
 from support.shell import Shell
+from support.sqlite import new_sqlite
+from support.store.fault_cases_approvals import pending
+from support.store.job_setup import JobSetup
 
 T = TypeVar("T")
 NOBODY = "01997000-0000-7000-8000-000000000000"
 
 
-def on_the_desk(shell: Shell, migrated: Path, use: Callable[[Desk], Awaitable[T]], ago: timedelta = timedelta(0)) -> T:
+def on_the_desk(
+    shell: Shell, migrated: Path, use: Callable[[JobSetup], Awaitable[T]], ago: timedelta = timedelta(0)
+) -> T:
     async def opened() -> T:
         folder, clock = shell.folder / "postroom-data", ManualClock()
         clock.now = datetime.now(UTC) - ago
         database = await new_sqlite(folder, migrated)
         try:
-            return await use(Desk(database, clock))
+            return await use(JobSetup(database, clock))
         finally:
             await database.close()
 
@@ -39,7 +42,7 @@ def on_the_desk(shell: Shell, migrated: Path, use: Callable[[Desk], Awaitable[T]
 def waiting(shell: Shell, migrated_sqlite: Path) -> str:
     """The id of a forward that waits."""
     wanted = {"to": ["boss@example.com", "aide@example.com"], "note": "please look\x1b[2J"}
-    return str(on_the_desk(shell, migrated_sqlite, lambda desk: pending(desk, "forward", wanted, actor="rule")))
+    return str(on_the_desk(shell, migrated_sqlite, lambda setup: pending(setup, "forward", wanted, actor="rule")))
 
 
 def states(shell: Shell) -> list[str]:
@@ -100,10 +103,10 @@ def test_a_rejected_action_keeps_the_reason(shell: Shell, waiting: str):
 
 
 def test_what_makes_no_sense_any_more_is_told_as_a_failure(shell: Shell, migrated_sqlite: Path):
-    async def protected(desk: Desk) -> str:
-        id = await pending(desk)
+    async def protected(setup: JobSetup) -> str:
+        id = await pending(setup)
         by = Signature(new_id(), "cli:ada", "admin")
-        await desk.database.run(protection.protect("sender", "a@example.com", "", by, desk.clock()))
+        await setup.database.run(protection.protect("sender", "a@example.com", "", by, setup.clock()))
         return str(id)
 
     id = on_the_desk(shell, migrated_sqlite, protected)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from postroom.cli import checks
+from postroom.manage import checks
 from postroom.store.health import NOT_CHECKED
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

@@ -7,28 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.mailroom import Letter, Mailroom
-from conftest import ManualClock, copy_sqlite
 from postroom.core.rules.draft import RuleDraft
 from postroom.store.engine.opening import FILE
 from postroom.store.engine.sqlite import SqliteDatabase
+from support.clocks import ManualClock
 from support.shell import Shell
+from support.sqlite import copy_sqlite
+from support.store.job_setup import JobSetup
+from support.store.mail_setup import Letter, MailSetup
 
 RULES = "rules: [{name: shops, if: {sender_domain: shop.example}, then: apply_label, parameters: {label: Travel}}]"
 DARK = RuleDraft("dark", {"sender_domain": "shop.example"}, "archive", shadow=True)
 
 
 @pytest.fixture
-def inhabited(shell: Shell, migrated_sqlite: Path) -> Callable[[Callable[[Mailroom], Awaitable[None]]], None]:
+def inhabited(shell: Shell, migrated_sqlite: Path) -> Callable[[Callable[[MailSetup], Awaitable[None]]], None]:
     """Fills the database that the commands then find."""
     folder = shell.folder / "postroom-data"
     copy_sqlite(migrated_sqlite, folder)
 
-    def fill(live: Callable[[Mailroom], Awaitable[None]]) -> None:
+    def fill(live: Callable[[MailSetup], Awaitable[None]]) -> None:
         async def living() -> None:
             database = SqliteDatabase(folder / FILE)
-            await live(await Mailroom(Desk(database, ManualClock())).opened())
+            await live(await MailSetup(JobSetup(database, ManualClock())).opened())
             await database.close()
 
         asyncio.run(living())
@@ -36,7 +37,7 @@ def inhabited(shell: Shell, migrated_sqlite: Path) -> Callable[[Callable[[Mailro
     return fill
 
 
-Inhabited = Callable[[Callable[[Mailroom], Awaitable[None]]], None]
+Inhabited = Callable[[Callable[[MailSetup], Awaitable[None]]], None]
 
 
 def written(shell: Shell, text: str) -> str:
@@ -45,9 +46,9 @@ def written(shell: Shell, text: str) -> str:
     return str(path)
 
 
-async def some_mail(room: Mailroom) -> None:
-    await room.rules(RuleDraft("offers", {"subject_contains": "offer"}, "trash"))
-    await room.decide(Letter("a", subject="an offer\x1b[2J"), Letter("b"), Letter("c", "x@y.example"))
+async def some_mail(mail_setup: MailSetup) -> None:
+    await mail_setup.rules(RuleDraft("offers", {"subject_contains": "offer"}, "trash"))
+    await mail_setup.decide(Letter("a", subject="an offer\x1b[2J"), Letter("b"), Letter("c", "x@y.example"))
 
 
 def test_a_change_of_rules_is_simulated_before_it_is_made(shell: Shell, inhabited: Inhabited) -> None:
@@ -101,11 +102,11 @@ def test_what_cannot_be_simulated_is_told_in_one_line(
     assert len(shell.err.splitlines()) == 1
 
 
-async def compared(room: Mailroom) -> None:
-    await room.rules(DARK)
-    await room.decide(*(Letter(id, subject=id) for id in ("same", "other", "untouched")))
-    await room.user("same", remove="INBOX")
-    await room.user("other", "TRASH", "INBOX")
+async def compared(mail_setup: MailSetup) -> None:
+    await mail_setup.rules(DARK)
+    await mail_setup.decide(*(Letter(id, subject=id) for id in ("same", "other", "untouched")))
+    await mail_setup.user("same", remove="INBOX")
+    await mail_setup.user("other", "TRASH", "INBOX")
 
 
 def test_what_a_rule_decided_in_shadow_is_shown_beside_what_the_user_did(shell: Shell, inhabited: Inhabited) -> None:
@@ -125,9 +126,9 @@ def test_what_a_rule_decided_in_shadow_is_shown_beside_what_the_user_did(shell: 
 def test_how_the_user_answered_a_decision_is_explained(shell: Shell, inhabited: Inhabited) -> None:
     ids: dict[str, object] = {}
 
-    async def answered(room: Mailroom) -> None:
-        await compared(room)
-        ids.update(room.ids)
+    async def answered(mail_setup: MailSetup) -> None:
+        await compared(mail_setup)
+        ids.update(mail_setup.ids)
 
     inhabited(answered)
     told = {
@@ -155,11 +156,11 @@ def test_a_rule_leaves_the_shadow_with_a_warning_when_little_speaks_for_it(shell
     assert shell.json() == [{"kind": "rule", "name": "dark", "result": "decides in shadow now"}]
 
 
-async def of_a_category(room: Mailroom) -> None:
-    room.desk.clock.now = datetime.now(UTC)
-    await room.rules(RuleDraft("all", {"has_attachment": False}, "archive"))
-    await room.decide(Letter("a", "x@y.example", "Your flight"), Letter("b", "x@y.example", "Something else"))
-    await room.user("a", remove="INBOX")
+async def of_a_category(mail_setup: MailSetup) -> None:
+    mail_setup.setup.clock.now = datetime.now(UTC)
+    await mail_setup.rules(RuleDraft("all", {"has_attachment": False}, "archive"))
+    await mail_setup.decide(Letter("a", "x@y.example", "Your flight"), Letter("b", "x@y.example", "Something else"))
+    await mail_setup.user("a", remove="INBOX")
 
 
 def test_categories_and_the_model_run_in_shadow_too(shell: Shell, inhabited: Inhabited) -> None:
@@ -198,10 +199,10 @@ def test_a_wrong_question_about_shadows_is_told_what_to_ask(
     assert told in shell.err
 
 
-async def by_hand(room: Mailroom) -> None:
+async def by_hand(mail_setup: MailSetup) -> None:
     for number in range(3):
-        await room.decide(Letter(str(number)))
-        await room.user(str(number), remove="INBOX")
+        await mail_setup.decide(Letter(str(number)))
+        await mail_setup.user(str(number), remove="INBOX")
 
 
 def test_a_proposal_is_listed_shown_and_accepted_into_the_shadow(shell: Shell, inhabited: Inhabited) -> None:

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_model import CAPS, new_call
-from conftest import ManualClock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.model_calls import CallEnd, end_call, reserve_call
+from support.clocks import ManualClock
 from support.shell import Shell
+from support.store.fault_cases_model import CAPS, new_call
+from support.store.job_setup import JobSetup
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def called(shell: Shell, count: int = 1) -> str:
         database = await open_database(shell.folder / "postroom-data", None)
         clock = ManualClock()
         clock.now = datetime.now(UTC)
-        desk = Desk(database, clock)
-        made = await new_call(desk)
+        setup = JobSetup(database, clock)
+        made = await new_call(setup)
         for number in range(count):
             each = replace(made, id=new_id())
             await database.run(reserve_call(each, CAPS, clock()))

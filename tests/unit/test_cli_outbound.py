@@ -5,23 +5,23 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from uuid import UUID
 
-from conformance.desk import Desk
-from conformance.fault_cases_outbound import DRAFT, LEASE, doubted, leased_delivery
-from conftest import ManualClock
 from postroom.store import actions, outbound, pauses
 from postroom.store.audit import Signature, list_audit
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
+from support.clocks import ManualClock
 from support.shell import Shell
+from support.store.fault_cases_outbound import DRAFT, LEASE, doubted, leased_delivery
+from support.store.job_setup import JobSetup
 
 NOBODY = "01997000-0000-7000-8000-000000000000"
 
 
-def on_the_desk(shell: Shell, use: Callable[[Desk], Awaitable[UUID]]) -> str:
+def on_the_desk(shell: Shell, use: Callable[[JobSetup], Awaitable[UUID]]) -> str:
     async def opened() -> UUID:
         database = await open_database(shell.folder / "postroom-data", None)
         try:
-            return await use(Desk(database, ManualClock()))
+            return await use(JobSetup(database, ManualClock()))
         finally:
             await database.close()
 
@@ -30,15 +30,15 @@ def on_the_desk(shell: Shell, use: Callable[[Desk], Awaitable[UUID]]) -> str:
     return str(found)
 
 
-async def deferred(desk: Desk) -> UUID:
-    leased = await leased_delivery(desk, "forward")
-    later = desk.clock() + timedelta(days=900)
-    await desk.database.run(outbound.defer(leased.hold, DRAFT, later, "Gmail failed (503)", desk.clock()))
+async def deferred(setup: JobSetup) -> UUID:
+    leased = await leased_delivery(setup, "forward")
+    later = setup.clock() + timedelta(days=900)
+    await setup.database.run(outbound.defer(leased.hold, DRAFT, later, "Gmail failed (503)", setup.clock()))
     return leased.id
 
 
-async def unknown(desk: Desk) -> UUID:
-    return (await doubted(desk)).id
+async def unknown(setup: JobSetup) -> UUID:
+    return (await doubted(setup)).id
 
 
 def test_outgoing_mail_is_listed_and_shown_with_its_reason(shell: Shell) -> None:
@@ -61,10 +61,10 @@ def test_outgoing_mail_is_listed_and_shown_with_its_reason(shell: Shell) -> None
 
 
 def test_a_pause_is_told_where_mail_waits_for_it(shell: Shell) -> None:
-    async def paused(desk: Desk) -> UUID:
-        id = await deferred(desk)
+    async def paused(setup: JobSetup) -> UUID:
+        id = await deferred(setup)
         signed = Signature(new_id(), "test", "admin")
-        await desk.database.run(pauses.pause(pauses.ALL, "to look around", signed, desk.clock()))
+        await setup.database.run(pauses.pause(pauses.ALL, "to look around", signed, setup.clock()))
         return id
 
     id = on_the_desk(shell, paused)
@@ -86,10 +86,10 @@ def test_what_waits_is_made_due(shell: Shell) -> None:
     assert shell("outbound", "retry", id) == 0
     assert shell.out == f"{id}  due\n"
 
-    async def due(desk: Desk) -> UUID:
-        now = desk.clock.forward(86_400 * 500)
-        (leased,) = await desk.database.run(outbound.lease_deliveries(new_id(), 9, now, now + LEASE))
-        (entry,) = await desk.database.run(list_audit(1))
+    async def due(setup: JobSetup) -> UUID:
+        now = setup.clock.forward(86_400 * 500)
+        (leased,) = await setup.database.run(outbound.lease_deliveries(new_id(), 9, now, now + LEASE))
+        (entry,) = await setup.database.run(list_audit(1))
         assert (entry.action, entry.object_id) == ("outbound.retry", id)
         return leased.id
 
@@ -105,8 +105,8 @@ def test_a_person_says_what_became_of_a_mail(shell: Shell) -> None:
     assert shell("outbound", "resolve", id, "--sent", "--json") == 0
     assert shell.json() == [{"id": id, "result": "delivered"}]
 
-    async def completed(desk: Desk) -> UUID:
-        (action,) = await desk.database.run(actions.list_actions(9))
+    async def completed(setup: JobSetup) -> UUID:
+        (action,) = await setup.database.run(actions.list_actions(9))
         assert action.state == "completed"
         return action.id
 

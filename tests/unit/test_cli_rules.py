@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from conformance.desk import Desk
-from conformance.fault_cases_inbox import ENDPOINT, leased_mail
-from conftest import ManualClock
 from postroom.core.mail.message import read_mail
 from postroom.store.audit import list_audit
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail import keep_account, store_message
+from support.clocks import ManualClock
 from support.shell import Shell
+from support.store.fault_cases_inbox import ENDPOINT, leased_mail
+from support.store.job_setup import JobSetup
 
 EML = b"""From: Ida <ida@shop.example>
 To: mara@lindqvist.example
@@ -219,12 +219,12 @@ def test_rules_are_tried_on_a_message_that_is_here(shell: Shell) -> None:
 
     async def fill() -> str:
         database = SqliteDatabase(shell.folder / "postroom-data" / "postroom.sqlite3")
-        desk, id = Desk(database, ManualClock()), new_id()
-        account = await database.run(keep_account(new_id(), "gmail", ENDPOINT, "me@example.com", desk.clock()))
-        leased = await leased_mail(desk)
-        job = desk.new(key="classify")
+        setup, id = JobSetup(database, ManualClock()), new_id()
+        account = await database.run(keep_account(new_id(), "gmail", ENDPOINT, "me@example.com", setup.clock()))
+        leased = await leased_mail(setup)
+        job = setup.new(key="classify")
         content = read_mail(leased.envelope)
-        await database.run(store_message(leased, account, (new_id(), id), content, lambda _: job, desk.clock()))
+        await database.run(store_message(leased, account, (new_id(), id), content, lambda _: job, setup.clock()))
         await database.close()
         return str(id)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-from conftest import ManualClock
 from postroom.connectors.contact_cache import ContactCache
 from postroom.connectors.filter_cache import FilterCache
 from postroom.connectors.refreshing import keep_fresh
 from postroom.connectors.switchboard_client import ContactsPage, Filters
 from postroom.core.errors import BadInput, SwitchboardUnavailable
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionRule
+from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 
 SHOP = IngestionRule(10, "shop", "sender_domain", "skip", "shop.example")
@@ -211,7 +211,7 @@ async def test_what_is_kept_fresh_is_fetched_at_once_and_again_and_sooner_after_
             raise SwitchboardUnavailable("away")
 
     async with asyncio.timeout(PATIENCE_S):
-        await keep_fresh("a test", refresh, stop, every=timedelta(milliseconds=1), sooner=timedelta(0))
+        await keep_fresh("a test", refresh, stop, every=timedelta(milliseconds=1), retry_after=timedelta(0))
     assert asked == [True, True, False, False]
 
 

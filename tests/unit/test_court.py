@@ -8,7 +8,7 @@ import pytest
 from postroom.core.actions.action import DecidedType
 from postroom.core.actions.safety import Policy, Protected
 from postroom.core.rules.model_decision import ModelDecision
-from postroom.core.rules.rule import Outcome, Rule, Subject
+from postroom.core.rules.rule import MessageFacts, Outcome, Rule
 from postroom.decide.engine import Advice, Safeguards
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints
@@ -18,7 +18,7 @@ LETTER = (("From", "ann@shop.example"), ("To", "me@home.example"), ("Subject", "
 
 
 def message(headers: tuple[tuple[str, str], ...] = LETTER) -> StoredMessage:
-    subject = Subject("ann@shop.example", "Your invoice", headers, frozenset({"INBOX"}))
+    subject = MessageFacts("ann@shop.example", "Your invoice", headers, frozenset({"INBOX"}))
     return StoredMessage(UUID(int=1), UUID(int=2), "18c2", subject, "full", "me@home.example")
 
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from conftest import ManualClock
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.mail.account_repair import repair_for
-from postroom.dashboard.feed import AccountLine
-from postroom.dashboard.store_feed import StoreFeed
 from postroom.gmail.oauth import AppRefused
 from postroom.gmail.scopes import LEVELS
+from postroom.manage.account_status import AccountLine, account_lines
 from postroom.store.accounts import Consent, connect_account, lose_consent, pause_account, remove_account
 from postroom.store.audit import Signature
 from postroom.store.connectors import record_heartbeat
@@ -21,6 +19,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.vault.sealing import Sealed
+from support.clocks import ManualClock
 
 MARA = "mara@lindqvist.example"
 
@@ -47,37 +46,36 @@ def report(clock: ManualClock, **status: Any) -> dict[str, Any]:
 
 
 async def test_an_account_is_shown_from_its_consent_to_its_removal(database: Database, clock: ManualClock) -> None:
-    feed = StoreFeed(database, clock)
-    assert await feed.accounts() == []
+    assert await account_lines(database, clock()) == []
     id, granted_at = new_id(), clock()
     dies_at = granted_at + timedelta(days=7)
     consent = Consent("app", "organise", frozenset(LEVELS["organise"]), granted_at, dies_at=dies_at)
     await database.run(connect_account(id, MARA, consent, Sealed("key", "sealed"), signed(), granted_at))
-    assert await feed.accounts() == [AccountLine(MARA, "active", level="organise")]
+    assert await account_lines(database, clock()) == [AccountLine(MARA, "active", level="organise")]
 
     await database.run(record_heartbeat(parse_heartbeat(report(clock)), heard_at := clock()))
-    [shown] = await feed.accounts()
+    [shown] = await account_lines(database, clock())
     assert (shown.connector, shown.heard_at, shown.ingested, shown.refused, shown.set_aside, shown.trouble) == (
         "online", heard_at, 7, 2, 3, None,
     )  # fmt: skip
     assert shown.retry == f"postroom connector retry --account {MARA} --all"
     clock.forward(121)
-    assert [each.connector for each in await feed.accounts()] == ["stale"]
+    assert [each.connector for each in await account_lines(database, clock())] == ["stale"]
     trouble = report(clock, state="degraded", error_message="quota")
     await database.run(record_heartbeat(parse_heartbeat(trouble), clock()))
-    assert [(each.connector, each.trouble) for each in await feed.accounts()] == [("online", "quota")]
+    assert [(each.connector, each.trouble) for each in await account_lines(database, clock())] == [("online", "quota")]
 
     clock.now = dies_at - timedelta(days=2)
     renewing = f"postroom account add gmail --email {MARA} --level organise"
-    assert [(each.dies_at, each.command) for each in await feed.accounts()] == [(dies_at, renewing)]
+    assert [(each.dies_at, each.command) for each in await account_lines(database, clock())] == [(dies_at, renewing)]
     await database.run(pause_account(id, signed("on holiday"), clock()))
-    [paused] = await feed.accounts()
+    [paused] = await account_lines(database, clock())
     assert (paused.state, paused.reason, paused.command) == ("paused", "on holiday", f"postroom account resume {MARA}")
     await database.run(lose_consent(id, granted_at, "Google ended it", signed(), clock()))
-    [lost] = await feed.accounts()
+    [lost] = await account_lines(database, clock())
     assert (lost.state, lost.reason, lost.command) == ("needs_consent", "Google ended it", renewing)
     await database.run(remove_account(id, signed(), clock()))
-    assert await feed.accounts() == []
+    assert await account_lines(database, clock()) == []
 
 
 async def test_an_account_whose_app_was_refused_is_shown_with_what_helps_there(
@@ -88,7 +86,7 @@ async def test_an_account_whose_app_was_refused_is_shown_with_what_helps_there(
     await database.run(connect_account(id, MARA, consent, Sealed("key", "sealed"), signed(), granted_at))
     reason = repair_for(str(AppRefused("invalid_client")), MARA)
     await database.run(lose_consent(id, granted_at, reason, signed(), clock()))
-    [shown] = await StoreFeed(database, clock).accounts()
+    [shown] = await account_lines(database, clock())
     assert (shown.reason, shown.command) == (
         "Google does not accept the app (invalid_client)", f"postroom account resume {MARA}",
     )  # fmt: skip

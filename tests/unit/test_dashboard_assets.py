@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser.axe import ROOT, build_hook
+from support.axe import ROOT, build_hook
 
 hook: Any = build_hook()
 

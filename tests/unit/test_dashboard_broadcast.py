@@ -4,19 +4,17 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from browser.scripted_feed import ScriptedFeed, line
 from postroom.dashboard.broadcast import PULSE, STALLED, Broadcast, UpdateIntervals, as_message
-from postroom.dashboard.feed import AccountLine, ControlState, MessageLine, Totals
+from support.scripted_feed import ScriptedFeed, line
 
 QUIET = UpdateIntervals(between_updates=0, reread=3600, pulse=3600, after_failure=0)
 
 
-def subjects(lines: list[MessageLine], totals: Totals, accounts: list[AccountLine], standing: ControlState) -> str:
-    return "\n".join(each.subject for each in lines)
+def broadcasting(feed: ScriptedFeed, intervals: UpdateIntervals = QUIET) -> Broadcast:
+    async def subjects() -> str:
+        return "\n".join(each.subject for each in await feed.lines(50))
 
-
-def broadcasting(feed: ScriptedFeed, rhythm: UpdateIntervals = QUIET) -> Broadcast:
-    return Broadcast(feed, subjects, rhythm)
+    return Broadcast(subjects, feed.changes, intervals)
 
 
 async def ended(frames: AsyncGenerator[bytes]) -> bool:

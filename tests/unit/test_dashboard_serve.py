@@ -7,23 +7,16 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.core.errors import SettingsError
 from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.web.application import create_dashboard
 from postroom.web.serve import serving
 from support.patience import PATIENCE_S
+from support.scripted_feed import ScriptedFeed, line, overview_application
 
 
 @asynccontextmanager
 async def served(feed: ScriptedFeed, port: int = 0) -> AsyncGenerator[str]:
-    app = create_dashboard(
-        feed,
-        allowed_hosts=["127.0.0.1"],
-        account="owner@example.org",
-        started_at=NOON,
-        rhythm=UpdateIntervals(between_updates=0.01, reread=3600, pulse=3600),
-    )
+    app = overview_application(feed, intervals=UpdateIntervals(between_updates=0.01, reread=3600, pulse=3600))
     async with serving(app, host="127.0.0.1", port=port) as address:
         yield address
 

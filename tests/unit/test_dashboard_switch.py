@@ -6,13 +6,14 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from postroom.dashboard.store_feed import StoreFeed, StoreSwitch
-from postroom.dashboard.switch import switch_routes
+from postroom.dashboard.pages.overview import OverviewPage
+from postroom.dashboard.site import Site
+from postroom.manage.overview import Overview
 from postroom.store.audit import list_audit
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.web.application import create_dashboard
+from support.scripted_feed import overview_application
 
 
 @pytest.fixture
@@ -24,14 +25,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def page(database: Database) -> AsyncIterator[httpx2.AsyncClient]:
-    app = create_dashboard(
-        StoreFeed(database),
-        allowed_hosts=["127.0.0.1"],
-        account="me@example.com",
-        started_at=wall_clock(),
-        switch=StoreSwitch(database),
-        may_resume=True,
-    )
+    app = overview_application(Overview(database))
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
         yield client
@@ -45,9 +39,9 @@ async def test_our_own_page_stops_everything_and_lets_it_go_on(
 ) -> None:
     answer = await page.post("/pause", headers=headers)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
-    assert (await StoreFeed(database).standing()).paused_because == "on the page"
+    assert (await Overview(database).control_state()).paused_because == "on the page"
     await page.post("/resume", headers=headers)
-    assert (await StoreFeed(database).standing()).paused_since is None
+    assert (await Overview(database).control_state()).paused_since is None
     assert [entry.action for entry in await database.run(list_audit(10))] == ["mutations.resume", "mutations.pause"]
 
 
@@ -68,7 +62,7 @@ async def test_our_own_page_stops_everything_and_lets_it_go_on(
 async def test_nobody_else_turns_it(page: httpx2.AsyncClient, database: Database, headers: dict[str, str]) -> None:
     assert (await page.post("/resume", headers=headers)).status_code == 403
     assert (await page.post("/pause", headers=headers)).status_code == 403
-    assert (await StoreFeed(database).standing()).paused_since is None
+    assert (await Overview(database).control_state()).paused_since is None
 
 
 async def test_it_is_not_turned_by_looking(page: httpx2.AsyncClient) -> None:
@@ -76,5 +70,5 @@ async def test_it_is_not_turned_by_looking(page: httpx2.AsyncClient) -> None:
 
 
 async def test_a_page_that_others_may_see_only_stops(database: Database) -> None:
-    routes = switch_routes(StoreSwitch(database), may_resume=False, turned=lambda: None)
-    assert [route.path for route in routes] == ["/pause"]
+    page = OverviewPage(Site("me@example.com", wall_clock()), Overview(database), may_resume=False)
+    assert [route.path for route in page.actions()] == ["/pause"]

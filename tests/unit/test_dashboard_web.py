@@ -8,13 +8,16 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from starlette.routing import Route
 
-from browser.scripted_feed import NOON, ScriptedFeed, line
 from postroom.core.errors import NotFound
 from postroom.dashboard.assets import load_assets
-from postroom.dashboard.feed import AccountLine, Totals
-from postroom.dashboard.pages import TEMPLATES
-from postroom.web.application import create_dashboard
+from postroom.dashboard.pages.overview import OverviewPage
+from postroom.dashboard.site import TEMPLATES, Site
+from postroom.manage.account_status import AccountLine
+from postroom.manage.overview import Totals
+from postroom.web.application import create_application
+from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -25,9 +28,8 @@ PATHS = ("/", "/healthz", "/nowhere", "/static/0/live.js")
 
 @asynccontextmanager
 async def visiting(feed: ScriptedFeed, host: str = "postroom.test") -> AsyncGenerator[httpx2.AsyncClient]:
-    app = create_dashboard(
-        feed, allowed_hosts=["postroom.test", "127.0.0.1", "::1"], account="<owner@example.org>", started_at=NOON
-    )
+    hosts = ["postroom.test", "127.0.0.1", "::1"]
+    app = overview_application(feed, allowed_hosts=hosts, account="<owner@example.org>")
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url=f"http://{host}") as client:
         yield client
@@ -183,10 +185,14 @@ async def test_errors_are_pages_that_name_nothing_of_the_inside() -> None:
 
 
 async def test_a_fault_of_our_own_is_a_plain_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> str:
-        raise ZeroDivisionError("in /var/lib")
+    render = Site.render
 
-    monkeypatch.setattr("postroom.dashboard.pages.Pages.overview", broken)
+    def broken(site: Site, template: str, **values: object) -> str:
+        if template == "live.html":
+            raise ZeroDivisionError("in /var/lib")
+        return render(site, template, **values)
+
+    monkeypatch.setattr(Site, "render", broken)
     async with visiting(ScriptedFeed()) as client:
         answer = await client.get("/")
     assert answer.status_code == 500
@@ -223,7 +229,7 @@ def test_a_missing_file_is_an_error_that_says_what_to_do(tmp_path: Path) -> None
 def test_only_the_rendered_board_is_ever_trusted() -> None:
     trusting = [
         found
-        for template in TEMPLATES.glob("*.html")
+        for template in TEMPLATES.rglob("*.html")
         for found in re.findall(r"\{\{[^}]*\|\s*safe[^}]*\}\}|autoescape false", template.read_text(encoding="utf-8"))
     ]
     assert trusting == ["{{ board | safe }}"]
@@ -235,3 +241,22 @@ async def test_health_is_told_without_reading_anything() -> None:
         answer = await client.get("/healthz")
     assert answer.json() == {"status": "ok"}
     assert feed.reads == 0
+
+
+class SecondPage(OverviewPage):
+    address, title = "/second", "Second"
+
+    def actions(self) -> list[Route]:
+        return []
+
+
+async def test_a_second_page_has_its_own_address_and_stream_and_is_linked_from_the_first() -> None:
+    site, feed = Site("owner@example.org", NOON), ScriptedFeed(line(1))
+    app = create_application(site, [OverviewPage(site, feed), SecondPage(site, feed)], allowed_hosts=["postroom.test"])
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://postroom.test") as client:
+        first, second = (await client.get("/")).text, (await client.get("/second")).text
+    assert '<a href="/second">Second</a>' in first
+    assert '<a href="/second" aria-current="page">Second</a>' in second
+    assert 'hx-sse:connect="/second/events"' in second
+    assert "<title>Second · Postroom</title>" in second

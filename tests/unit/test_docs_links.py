@@ -1,4 +1,4 @@
-"""Every link in the documentation leads somewhere, every page is listed, and every `make` target it names exists."""
+"""Every link in the documentation leads somewhere, every page is listed, and the files and targets it names exist."""
 
 import re
 from pathlib import Path
@@ -14,8 +14,18 @@ INLINE = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 MAKE = re.compile(r"(?:^|[`\n;&]) *(?:\$ )?make((?: +[a-z]+\b(?!=))+)")
+FILE = re.compile(r"(?<![\w/.<*~-])(?:[\w.-]+/)*(?:[\w-]+\.(?:py|sql|toml|lock)\b|(?<=/)(?=[`\s,;)]))")
+MODULE = re.compile(r"(?<![\w./-])(?:postroom|postroom_sandbox|support)(?:\.[a-z_]+)+(?![\w.*-])")
+# Files that a person, a build or a running Postroom makes.
+MADE = {"postroom.toml", "serve.lock", "restore.lock", "dist/", "digest.py", "NNNN_name.sql"} | {
+    "connectors/gmail-ADDRESS/"
+}
+# Where a path that a page names may begin.
+ROOTS = (ROOT, ROOT / "src", ROOT / "src/postroom", ROOT / "src/postroom/store", ROOT / "tests", DOCS)
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
+# Decisions name the files of their time.
+LASTING = [page for page in PAGES if "decisions" not in page.parts]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -53,6 +63,27 @@ def test_every_make_target_that_a_page_names_exists(page: Path):
     assert named <= set(TARGET.findall((ROOT / "Makefile").read_text("utf-8")))
 
 
+def exists(name: str) -> bool:
+    """Whether there is a file or a folder of this name; a name alone may be that of any file."""
+    if "/" in name:
+        return any((root / name).exists() for root in ROOTS)
+    return (ROOT / name).exists() or any(next(root.rglob(name), None) for root in (ROOT / "src", ROOT / "tests"))
+
+
+def is_module(name: str) -> bool:
+    """Whether the name is that of a module, or of something in one."""
+    whole = Path(*name.split("."))
+    places = [root / path for root in ROOTS for path in (whole, whole.parent)]
+    return any(place.exists() or place.with_suffix(".py").exists() for place in places)
+
+
+@pytest.mark.parametrize("page", LASTING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_and_module_that_a_page_names_exists(page: Path):
+    named = code(page)
+    assert [name for name in FILE.findall(named) if name not in MADE and not exists(name)] == []
+    assert [name for name in MODULE.findall(named) if not is_module(name)] == []
+
+
 def test_every_page_is_listed_in_the_index():
     listed = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "README.md")}
     assert {page for page in DOCS.rglob("*.md") if page.name != "README.md"} - listed == set()
@@ -62,3 +93,4 @@ def test_the_pages_do_name_targets_and_links():
     """Lest the patterns above silently find nothing."""
     assert {"run", "test"} <= {word for group in MAKE.findall(code(ROOT / "README.md")) for word in group.split()}
     assert "docs/architecture.md" in links(ROOT / "README.md")
+    assert "core/actions/safety.py" in FILE.findall(code(DOCS / "architecture.md"))

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from postroom.core.queue.envelope import IngestionTier
-from postroom.core.rules.rule import Rule, Subject, kinds_used
+from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import TOLD_BY_ITS_HEAD, TOLD_BY_ITS_TEXT, unseen, what_rules_say
+from postroom.decide.engine import TOLD_BY_ITS_HEAD, TOLD_BY_ITS_TEXT, apply_rules, unknown_conditions
 from postroom.store.mail import StoredMessage
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -18,14 +18,14 @@ HEADERS = (("From", "a@b.example"), ("Subject", "Sale"), ("List-Id", "<sale>"))
 
 
 def a_message(tier: IngestionTier = "metadata", headers: tuple[tuple[str, str], ...] = HEADERS) -> StoredMessage:
-    subject = Subject("a@b.example", "Sale", headers, frozenset({"INBOX"} if headers else ()))
+    subject = MessageFacts("a@b.example", "Sale", headers, frozenset({"INBOX"} if headers else ()))
     return StoredMessage(UUID(int=1), UUID(int=2), "18c2", subject, tier)
 
 
 def decider(message: StoredMessage, *conditions: Mapping[str, Any]) -> str | None:
     """The name of the rule that decides: its place among those given."""
     rules = [Rule(UUID(int=n), str(n), "global", None, n, each, "archive", {}) for n, each in enumerate(conditions)]
-    matched = what_rules_say(message, Rulebook(rules), NOW).matched
+    matched = apply_rules(message, Rulebook(rules), NOW).matched
     return None if matched is None else matched.name
 
 
@@ -74,5 +74,5 @@ def test_conditions_without_sense_look_at_nothing_that_is_missing(conditions: ob
 
 
 def test_nothing_of_a_whole_message_is_unseen() -> None:
-    assert unseen(a_message("full", headers=())) == frozenset()
-    assert unseen(a_message()) == TOLD_BY_ITS_TEXT
+    assert unknown_conditions(a_message("full", headers=())) == frozenset()
+    assert unknown_conditions(a_message()) == TOLD_BY_ITS_TEXT

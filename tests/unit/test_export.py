@@ -14,7 +14,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE
 from prometheus_client import REGISTRY
-from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.metrics_core import Metric as ProcessGroup
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -59,7 +59,7 @@ async def scraped(tally: Tally, gauges: Gauges | None = None) -> AsyncGenerator[
         yield exporter
 
 
-def families(exporter: Exporter) -> dict[str, Family]:
+def families(exporter: Exporter) -> dict[str, ProcessGroup]:
     """What Prometheus would read, by name."""
     return {family.name: family for family in text_string_to_metric_families(exporter.metrics_text().decode())}
 

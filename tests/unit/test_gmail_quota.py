@@ -44,7 +44,7 @@ class Asked:
     order: int = -1
 
 
-class World:
+class QuotaSetup:
     """Makes the calls and remembers what happened."""
 
     def __init__(self, quota: Quota) -> None:
@@ -95,35 +95,35 @@ def test_no_minute_sees_more_units_than_allowed_and_everybody_gets_their_turn(
 ) -> None:
     allowed = terms(per_minute + kept, kept, most_at_once)
 
-    async def scenario() -> World:
-        world = World(quota(allowed))
-        await world.make(*calls)
-        return world
+    async def scenario() -> QuotaSetup:
+        setup = QuotaSetup(quota(allowed))
+        await setup.make(*calls)
+        return setup
 
-    world = run(scenario())
-    assert len(world.admitted) == len(calls)
-    assert world.most_in_a_minute() <= allowed.per_minute
-    assert world.most_in_a_minute("bulk") <= allowed.allowance("bulk")
-    assert world.quota.waiting == 0
+    setup = run(scenario())
+    assert len(setup.admitted) == len(calls)
+    assert setup.most_in_a_minute() <= allowed.per_minute
+    assert setup.most_in_a_minute("bulk") <= allowed.allowance("bulk")
+    assert setup.quota.waiting == 0
 
 
 @given(many_calls, st.integers(1, 8))
 def test_within_a_use_the_first_to_come_is_the_first_to_go(calls: list[Asked], most_at_once: int) -> None:
-    async def scenario() -> World:
-        world = World(quota(terms(most_at_once=most_at_once)))
-        await world.make(*calls)
-        return world
+    async def scenario() -> QuotaSetup:
+        setup = QuotaSetup(quota(terms(most_at_once=most_at_once)))
+        await setup.make(*calls)
+        return setup
 
-    world = run(scenario())
+    setup = run(scenario())
     for use in ("live", "bulk"):
-        arrivals = [each.at for each in world.admitted if each.use == use]
+        arrivals = [each.at for each in setup.admitted if each.use == use]
         assert arrivals == sorted(arrivals)
 
 
 @given(many_calls)
 def test_nobody_calls_while_google_has_asked_for_silence(calls: list[Asked]) -> None:
     async def scenario() -> None:
-        await World(quota(terms())).make(*calls)
+        await QuotaSetup(quota(terms())).make(*calls)
 
     run(scenario())
     silences = [
@@ -146,7 +146,7 @@ def test_live_within_its_reserve_waits_no_longer_than_one_call_takes_whatever_bu
     bulk = [Asked(0.0, "bulk", bulk_units, takes=length) for _ in range(100)]
 
     async def scenario() -> None:
-        await World(quota(terms(1000, 320))).make(*bulk, *live)
+        await QuotaSetup(quota(terms(1000, 320))).make(*bulk, *live)
 
     run(scenario())
     assert max(each.admitted_at - each.at for each in live) <= max(length, 0.25)
@@ -156,46 +156,46 @@ def test_bulk_gets_its_turn_beside_live_that_never_pauses() -> None:
     bulk = [Asked(1.0, "bulk", 400, takes=1.0) for _ in range(3)]
     live = [Asked(0.0, "live", 20) for _ in range(1000)]
 
-    async def scenario() -> World:
-        world = World(quota(terms()))
-        await world.make(*live, *bulk)
-        return world
+    async def scenario() -> QuotaSetup:
+        setup = QuotaSetup(quota(terms()))
+        await setup.make(*live, *bulk)
+        return setup
 
-    world = run(scenario())
+    setup = run(scenario())
     waits = [each.admitted_at - each.at for each in bulk]
     # One in two minutes, and at most the time in which its units come together.
     assert all(wait <= 190.0 * number for number, wait in enumerate(waits, 1)), waits
     assert max(each.admitted_at for each in live) > waits[2]
-    assert world.most_in_a_minute() <= 1000
+    assert setup.most_in_a_minute() <= 1000
 
 
 def test_bulk_leaves_the_reserve_alone_while_nobody_needs_it() -> None:
     calls = [Asked(0.0, "bulk", 100, takes=0.25) for _ in range(20)]
 
-    async def scenario() -> World:
-        world = World(quota(terms()))
-        await world.make(*calls)
-        return world
+    async def scenario() -> QuotaSetup:
+        setup = QuotaSetup(quota(terms()))
+        await setup.make(*calls)
+        return setup
 
-    world = run(scenario())
-    assert len([each for each in world.admitted if each.admitted_at < 60]) == 8
-    assert world.most_in_a_minute() == 800
+    setup = run(scenario())
+    assert len([each for each in setup.admitted if each.admitted_at < 60]) == 8
+    assert setup.most_in_a_minute() == 800
 
 
 def test_bulk_spreads_what_it_may_spend_over_the_minute_and_loses_none_of_it() -> None:
     bulk = [Asked(0.0, "bulk", 100) for _ in range(40)]
 
-    async def scenario() -> World:
-        world = World(quota(terms()))
-        await world.make(*bulk)
-        return world
+    async def scenario() -> QuotaSetup:
+        setup = QuotaSetup(quota(terms()))
+        await setup.make(*bulk)
+        return setup
 
-    world = run(scenario())
+    setup = run(scenario())
     moments = sorted(each.admitted_at for each in bulk)
     assert min(later - earlier for earlier, later in pairwise(moments)) >= 7.5 - 0.01
     # Eight a minute; units come back a minute after the answer, which is there after a quarter second.
     assert moments[39] <= 39 * 7.5 + 5 * 0.25
-    assert world.most_in_a_minute("bulk") == 800
+    assert setup.most_in_a_minute("bulk") == 800
 
 
 def test_bulk_goes_slower_by_what_live_spends() -> None:
@@ -203,7 +203,7 @@ def test_bulk_goes_slower_by_what_live_spends() -> None:
     bulk = [Asked(1.0, "bulk", 100) for _ in range(5)]
 
     async def scenario() -> None:
-        await World(quota(terms())).make(*live, *bulk)
+        await QuotaSetup(quota(terms())).make(*live, *bulk)
 
     run(scenario())
     moments = sorted(each.admitted_at for each in bulk)
@@ -215,7 +215,7 @@ def test_live_that_has_spent_its_reserve_goes_on_with_the_next_units_that_bulk_g
     live = [Asked(at, "live", 20) for at in (70.0, 130.5, 190.0) for _ in range(12)]
 
     async def scenario() -> None:
-        await World(quota(terms())).make(*bulk, *live)
+        await QuotaSetup(quota(terms())).make(*bulk, *live)
 
     run(scenario())
     assert max(each.admitted_at - each.at for each in live) <= 7.5 + 0.01
@@ -226,7 +226,7 @@ def test_live_passes_bulk_that_waits() -> None:
     live = [Asked(2.0, "live", 200), Asked(3.0, "live", 10)]
 
     async def scenario() -> None:
-        await World(quota(terms())).make(*bulk, *live)
+        await QuotaSetup(quota(terms())).make(*bulk, *live)
 
     run(scenario())
     assert live[0].admitted_at == 2.0
@@ -238,7 +238,7 @@ def test_bulk_leaves_a_place_for_live() -> None:
     live = Asked(5.0, "live", 10)
 
     async def scenario() -> None:
-        await World(quota(terms(most_at_once=4))).make(*bulk, live)
+        await QuotaSetup(quota(terms(most_at_once=4))).make(*bulk, live)
 
     run(scenario())
     assert live.admitted_at == 5.0
@@ -249,7 +249,7 @@ def test_a_dear_live_call_is_not_passed_by_cheap_bulk() -> None:
     dear, cheap = Asked(1.0, "live", 900), Asked(2.0, "bulk", 10)
 
     async def scenario() -> None:
-        await World(quota(terms())).make(Asked(0.0, "live", 500), dear, cheap)
+        await QuotaSetup(quota(terms())).make(Asked(0.0, "live", 500), dear, cheap)
 
     run(scenario())
     assert dear.order < cheap.order
@@ -260,7 +260,7 @@ def test_bulk_that_is_long_under_way_counts_towards_what_bulk_may_spend() -> Non
     live = [Asked(10.0 * number, "live", 10) for number in range(40)]
 
     async def scenario() -> None:
-        await World(quota(terms())).make(slow, waiting, *live)
+        await QuotaSetup(quota(terms())).make(slow, waiting, *live)
 
     run(scenario())
     assert waiting.admitted_at >= 500.0
@@ -271,7 +271,7 @@ def test_units_come_back_a_minute_after_the_answer_not_after_the_request() -> No
     calls = [Asked(0.0, "live", 1000, takes=30.0, counted=1.0), Asked(1.0, "live", 1000)]
 
     async def scenario() -> None:
-        await World(quota(terms())).make(*calls)
+        await QuotaSetup(quota(terms())).make(*calls)
 
     run(scenario())
     assert calls[1].admitted_at == pytest.approx(90.0, abs=0.01)
@@ -279,15 +279,15 @@ def test_units_come_back_a_minute_after_the_answer_not_after_the_request() -> No
 
 def test_more_run_at_once_while_all_is_well_and_half_as_many_after_a_rate_limit() -> None:
     async def scenario() -> list[int]:
-        world = World(quota(terms(most_at_once=16, per_minute=100_000)))
-        seen = [world.quota.at_once]
-        await world.make(*[Asked(0.0, "live", 1) for _ in range(300)])
-        seen.append(world.quota.at_once)
-        await world.make(*[Asked(0.0, "live", 1, limited=True) for _ in range(16)])
-        seen.append(world.quota.at_once)
+        setup = QuotaSetup(quota(terms(most_at_once=16, per_minute=100_000)))
+        seen = [setup.quota.at_once]
+        await setup.make(*[Asked(0.0, "live", 1) for _ in range(300)])
+        seen.append(setup.quota.at_once)
+        await setup.make(*[Asked(0.0, "live", 1, limited=True) for _ in range(16)])
+        seen.append(setup.quota.at_once)
         for _ in range(10):
-            await world.make(Asked(0.0, "live", 1, limited=True))
-        seen.append(world.quota.at_once)
+            await setup.make(Asked(0.0, "live", 1, limited=True))
+        seen.append(setup.quota.at_once)
         return seen
 
     # The sixteen were on their way together: they are told the same thing once.
@@ -296,14 +296,14 @@ def test_more_run_at_once_while_all_is_well_and_half_as_many_after_a_rate_limit(
 
 def test_the_silence_doubles_with_every_rate_limit_in_a_row_and_starts_small_again() -> None:
     async def scenario() -> list[float]:
-        world = World(quota(terms()))
+        setup = QuotaSetup(quota(terms()))
         pauses: list[float] = []
         for limited in (True, True, True, True, False, True):
             started = now()
-            await world.make(Asked(0.0, "live", 1, takes=0.0, limited=limited))
+            await setup.make(Asked(0.0, "live", 1, takes=0.0, limited=limited))
             pauses.append(now() - started)
         started = now()
-        await world.make(Asked(0.0, "live", 1, takes=0.0))
+        await setup.make(Asked(0.0, "live", 1, takes=0.0))
         return [*pauses[1:], now() - started]
 
     first, second, third, fourth, well, again = run(scenario())
@@ -319,18 +319,18 @@ def test_a_silence_beyond_patience_is_told_to_those_who_wait_and_those_who_come(
     async def scenario() -> None:
         limits = quota(terms(), patience=90)
         async with limits.admitted("messages.get", 1000) as ticket:
-            waiting = asyncio.create_task(World(limits).make(Asked(0.0, "bulk", 5)))
+            waiting = asyncio.create_task(QuotaSetup(limits).make(Asked(0.0, "bulk", 5)))
             await asyncio.sleep(1)
             limits.limited(ticket, QuotaExhausted("messages.get", "dailyLimitExceeded", timedelta(minutes=20)))
         with pytest.raises(ExceptionGroup) as told:
             await waiting
         assert isinstance(told.value.exceptions[0], QuotaExhausted)
         with pytest.raises(QuotaExhausted) as caught:
-            await World(limits)._make(Asked(0.0, "live", 5))
+            await QuotaSetup(limits)._make(Asked(0.0, "live", 5))
         assert caught.value.retry_after is not None
         assert timedelta(minutes=19) < caught.value.retry_after < timedelta(minutes=23)
         await asyncio.sleep(23 * 60)
-        await World(limits).make(Asked(0.0, "live", 5))
+        await QuotaSetup(limits).make(Asked(0.0, "live", 5))
 
     run(scenario())
 
@@ -340,7 +340,7 @@ def test_who_may_not_send_for_hours_may_still_read() -> None:
         limits = quota(terms(), patience=90)
         async with limits.admitted("messages.send", 100) as ticket:
             limits.limited(ticket, RateLimited("messages.send", "rateLimitExceeded", timedelta(hours=12)))
-        await World(limits).make(Asked(0.0, "live", 5))
+        await QuotaSetup(limits).make(Asked(0.0, "live", 5))
         return now()
 
     assert run(scenario()) < 90
@@ -350,13 +350,13 @@ def test_who_may_not_send_for_hours_may_still_read() -> None:
 def test_whoever_gives_up_takes_nothing_with_them(calls: list[tuple[Asked, int]]) -> None:
     async def scenario() -> int:
         limits = quota(terms(most_at_once=2))
-        world = World(limits)
-        tasks = [asyncio.create_task(world.make(call)) for call, _ in calls]
+        setup = QuotaSetup(limits)
+        tasks = [asyncio.create_task(setup.make(call)) for call, _ in calls]
         for task, (_, after) in zip(tasks, calls, strict=True):
             asyncio.get_running_loop().call_later(after / 64, task.cancel)
         await asyncio.wait(tasks)
         await asyncio.sleep(300)
-        await world.make(*[Asked(0.0, "live", 500, takes=0.0) for _ in range(2)])
+        await setup.make(*[Asked(0.0, "live", 500, takes=0.0) for _ in range(2)])
         assert limits.waiting == 0
         return limits.spent()
 
@@ -366,11 +366,11 @@ def test_whoever_gives_up_takes_nothing_with_them(calls: list[tuple[Asked, int]]
 def test_who_gives_up_at_the_head_of_the_line_lets_the_next_one_go_at_once() -> None:
     async def scenario() -> float:
         limits = quota(terms())
-        world = World(limits)
-        await world.make(Asked(0.0, "live", 900, takes=0.0))
-        dear = asyncio.create_task(world._make(Asked(0.0, "live", 500)))
+        setup = QuotaSetup(limits)
+        await setup.make(Asked(0.0, "live", 900, takes=0.0))
+        dear = asyncio.create_task(setup._make(Asked(0.0, "live", 500)))
         cheap = Asked(0.0, "live", 50, takes=0.0)
-        going = asyncio.create_task(world.make(cheap))
+        going = asyncio.create_task(setup.make(cheap))
         await asyncio.sleep(5)
         dear.cancel()
         await going
@@ -384,7 +384,7 @@ def test_who_gives_up_in_the_moment_of_being_admitted_leaves_the_place_and_the_u
     async def scenario() -> None:
         limits = quota(terms(most_at_once=1))
         async with limits.admitted("messages.get", 100):
-            waiting = asyncio.create_task(World(limits)._make(Asked(0.0, "live", 300)))
+            waiting = asyncio.create_task(QuotaSetup(limits)._make(Asked(0.0, "live", 300)))
             await asyncio.sleep(1)
             if cancel_first:
                 waiting.cancel()
@@ -392,7 +392,7 @@ def test_who_gives_up_in_the_moment_of_being_admitted_leaves_the_place_and_the_u
         await asyncio.wait({waiting})
         assert waiting.cancelled()
         assert limits.spent() == 100
-        await World(limits).make(Asked(0.0, "live", 900, takes=0.0))
+        await QuotaSetup(limits).make(Asked(0.0, "live", 900, takes=0.0))
         assert now() == 1.0
 
     run(scenario())

@@ -6,9 +6,8 @@ from random import Random
 
 import pytest
 
-from conftest import ManualClock
 from postroom.compose.gmail import held_folder
-from postroom.connectors.checkpoint import Checkpoint, LookBackState, Passed
+from postroom.connectors.checkpoint import Checkpoint, ListPosition, LookBackState
 from postroom.connectors.gmail.changes import changes_in
 from postroom.connectors.gmail.spending import RememberedQuota
 from postroom.connectors.mail import refused as refused_mail
@@ -22,6 +21,7 @@ from postroom.core.mail.accounts import same_mailbox
 from postroom.gmail.errors import ServerError
 from postroom.gmail.resources import HistoryRecord, LabelChange, MessageRef
 from postroom.gmail.terms import Terms
+from support.clocks import ManualClock
 
 
 def test_a_checkpoint_is_what_was_written_last(tmp_path: Path, clock: ManualClock):
@@ -32,14 +32,14 @@ def test_a_checkpoint_is_what_was_written_last(tmp_path: Path, clock: ManualCloc
     checkpoint.begin_look_back(9, clock(), since)
     assert (checkpoint.read(), checkpoint.reached_at()) == (7, clock())
     assert Checkpoint(tmp_path / "here" / "checkpoint.json").look_back() == LookBackState(9, clock(), since)
-    checkpoint.pass_in_list("sent", Passed("18c0", since))
+    checkpoint.pass_in_list("sent", ListPosition("18c0", since))
     checkpoint.follow_meanwhile(11, clock() + timedelta(hours=1))
-    expected = LookBackState(11, clock() + timedelta(hours=1), since, {"sent": Passed("18c0", since)})
+    expected = LookBackState(11, clock() + timedelta(hours=1), since, {"sent": ListPosition("18c0", since)})
     assert checkpoint.look_back() == expected
     checkpoint.write(9)
     assert (checkpoint.read(), checkpoint.reached_at(), checkpoint.look_back()) == (9, None, None)
     checkpoint.follow_meanwhile(12, clock())
-    checkpoint.pass_in_list("sent", Passed("18c0", since))
+    checkpoint.pass_in_list("sent", ListPosition("18c0", since))
     assert checkpoint.look_back() is None
 
 

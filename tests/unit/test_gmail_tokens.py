@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from conftest import ManualClock
 from postroom.gmail.errors import ConsentLost, GmailError, TokenUnavailable
 from postroom.gmail.tokens import AccessToken, Tokens
+from support.clocks import ManualClock
 
 HOUR = timedelta(hours=1)
 

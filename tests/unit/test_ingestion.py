@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.ingestion import BULK_PACK, DEFAULT_POLICY, Facts, IngestionPolicy, as_data, parse_rule
+from postroom.core.mail.ingestion import BULK_PACK, DEFAULT_POLICY, IngestionFacts, IngestionPolicy, as_data, parse_rule
 from postroom.core.mail.mime import parse_message
 
 RULE = {"number": 10, "name": "r", "kind": "sender_domain", "value": "shop.example", "tier": "skip"}
 
 
-def facts(head: str) -> Facts:
-    return Facts.of(parse_message(f"{head}\n\nHello".encode()))
+def facts(head: str) -> IngestionFacts:
+    return IngestionFacts.of(parse_message(f"{head}\n\nHello".encode()))
 
 
 def rule(**changes: Any) -> dict[str, Any]:
@@ -123,4 +123,4 @@ def test_a_wrong_rule_is_refused_with_its_field(changes: dict[str, Any], field: 
 
 
 def test_a_trace_of_what_rules_look_at_tells_nothing_of_the_headers() -> None:
-    assert "secret" not in repr(Facts("ann@x.example", (("Subject", "secret"),)))
+    assert "secret" not in repr(IngestionFacts("ann@x.example", (("Subject", "secret"),)))

@@ -13,13 +13,12 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
-from conformance.inbox_desk import select
-from conftest import ManualClock
 from postroom.core.errors import DatabaseFull, DatabaseUnavailable, StoreError
 from postroom.core.heartbeat import Heartbeat, parse_heartbeat
 from postroom.core.metrics import QUEUE_DEPTH
 from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues, Route
 from postroom.core.tally import Gauges
+from postroom.manage.queues import peek, queue_stats
 from postroom.store import connectors, history, rollups
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -29,7 +28,9 @@ from postroom.switchboard import keeper as keeping
 from postroom.switchboard.buffer import Buffer, LeaseRef
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.keeper import Keeper
+from support.clocks import ManualClock
 from support.patience import PATIENCE_S
+from support.store.inbox_setup import select
 from support.switchboard import OWNER, envelope, mail
 
 KEEP, KEEP_ROLLUPS = timedelta(days=30), timedelta(days=400)
@@ -37,7 +38,7 @@ OF_OLD = Queues((EMAIL, replace(GATEWAY, guards={**GATEWAY.guards, "P4": 10, "P5
 
 
 @dataclass
-class House:
+class KeeperSetup:
     """A database, and everything around it under one clock."""
 
     database: Database
@@ -80,10 +81,10 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
+async def setup(tmp_path: Path, clock: ManualClock) -> AsyncIterator[KeeperSetup]:
     database = await open_database(tmp_path, None)
     await database.run(keep_account(new_id(), "gmail", f"gmail:user:{OWNER}", OWNER, clock()))
-    yield House(database, clock, Gauges())
+    yield KeeperSetup(database, clock, Gauges())
     await database.close()
 
 
@@ -112,42 +113,46 @@ def report(instance: str) -> Heartbeat:
 
 
 async def test_what_waits_in_a_tier_that_is_no_more_is_adopted_by_the_one_for_anything_unknown_in_its_order(
-    house: House,
+    setup: KeeperSetup,
 ):
-    strays = [(await house.intake(OF_OLD).ingest(envelope(number))).request_id for number in range(3)]
-    usual = (await house.intake().ingest(envelope("usual"))).request_id
-    assert await house.depths() == {("gateway", "P5", "waiting"): 3, ("gateway", "P2", "waiting"): 1}
+    strays = [(await setup.intake(OF_OLD).ingest(envelope(number))).request_id for number in range(3)]
+    usual = (await setup.intake().ingest(envelope("usual"))).request_id
+    assert await setup.depths() == {("gateway", "P5", "waiting"): 3, ("gateway", "P2", "waiting"): 1}
     with capture_logs() as told:
-        await house.keeper().adopt_strays()
-        await house.keeper().adopt_strays()
-    assert await house.depths() == {("gateway", "P2", "waiting"): 4}
+        await setup.keeper().adopt_strays()
+        await setup.keeper().adopt_strays()
+    assert await setup.depths() == {("gateway", "P2", "waiting"): 4}
     [line] = [line for line in told if line["event"] == "queue.strays_adopted"]
     assert (line["queue"], line["messages"], line["log_level"]) == ("gateway", 3, "warning")
-    peeked = await house.buffer().peek("gateway")
+    peeked = await peek(setup.database, Queues(), "gateway")
     assert [each.message_id for each in peeked] == [*strays, usual]
 
 
-async def test_strays_are_adopted_in_bounded_steps_until_none_is_left(house: House, monkeypatch: pytest.MonkeyPatch):
+async def test_strays_are_adopted_in_bounded_steps_until_none_is_left(
+    setup: KeeperSetup, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(keeping, "ADOPTED_AT_ONCE", 2)
     for number in range(5):
-        await house.intake(OF_OLD).ingest(envelope(number))
-    counting: Any = CountingDatabase(house.database)
+        await setup.intake(OF_OLD).ingest(envelope(number))
+    counting: Any = CountingDatabase(setup.database)
     with capture_logs() as told:
-        await house.keeper(database=counting).adopt_strays()
-    assert await house.depths() == {("gateway", "P2", "waiting"): 5}
+        await setup.keeper(database=counting).adopt_strays()
+    assert await setup.depths() == {("gateway", "P2", "waiting"): 5}
     assert [line["messages"] for line in told if line["event"] == "queue.strays_adopted"] == [5]
     assert counting.answers["adopt_strays"] == [0, 2, 2, 1, 0], "the queue email has none"
 
 
-async def test_a_queue_without_a_tier_for_anything_unknown_adopts_into_its_lowest(house: House):
+async def test_a_queue_without_a_tier_for_anything_unknown_adopts_into_its_lowest(setup: KeeperSetup):
     with_attic = Queues((replace(EMAIL, guards={**EMAIL.guards, "attic": 10}, otherwise="attic"), GATEWAY))
-    await house.intake(with_attic).ingest(mail(1))
-    assert await house.depths() == {("email", "attic", "waiting"): 1}
-    await house.keeper().adopt_strays()
-    assert await house.depths() == {("email", "history", "waiting"): 1}
+    await setup.intake(with_attic).ingest(mail(1))
+    assert await setup.depths() == {("email", "attic", "waiting"): 1}
+    await setup.keeper().adopt_strays()
+    assert await setup.depths() == {("email", "history", "waiting"): 1}
 
 
-async def test_the_longer_measuring_takes_the_less_often_it_is_done(house: House, monkeypatch: pytest.MonkeyPatch):
+async def test_the_longer_measuring_takes_the_less_often_it_is_done(
+    setup: KeeperSetup, monkeypatch: pytest.MonkeyPatch
+):
     """A count that takes a second is made once in fifty, whoever asks; one that takes no time, each time."""
     seconds = [0.0]
 
@@ -157,8 +162,8 @@ async def test_the_longer_measuring_takes_the_less_often_it_is_done(house: House
             return await super().run(transaction)
 
     monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
-    slow: Any = Slow(house.database)
-    keeper = house.keeper(database=slow)
+    slow: Any = Slow(setup.database)
+    keeper = setup.keeper(database=slow)
     cost = 0.001
     for _ in range(10):
         seconds[0] += 5
@@ -171,41 +176,41 @@ async def test_the_longer_measuring_takes_the_less_often_it_is_done(house: House
     assert len(slow.answers["depths"]) == 10 + 10
 
 
-async def test_connectors_that_have_been_silent_for_long_are_forgotten(house: House):
-    await house.database.run(connectors.record_heartbeat(report("gone"), house.clock()))
-    house.clock.forward(KEEP.total_seconds() / 2)
-    await house.database.run(connectors.record_heartbeat(report("there"), house.clock()))
-    house.clock.forward(KEEP.total_seconds() / 2)
-    await house.keeper().prune()
-    assert await house.rows("connectors") == 2, "exactly as long as may be"
-    house.clock.forward(1)
-    await house.keeper().prune()
-    assert [each.instance_id for each in await house.database.run(connectors.list_connectors())] == ["there"]
+async def test_connectors_that_have_been_silent_for_long_are_forgotten(setup: KeeperSetup):
+    await setup.database.run(connectors.record_heartbeat(report("gone"), setup.clock()))
+    setup.clock.forward(KEEP.total_seconds() / 2)
+    await setup.database.run(connectors.record_heartbeat(report("there"), setup.clock()))
+    setup.clock.forward(KEEP.total_seconds() / 2)
+    await setup.keeper().prune()
+    assert await setup.rows("connectors") == 2, "exactly as long as may be"
+    setup.clock.forward(1)
+    await setup.keeper().prune()
+    assert [each.instance_id for each in await setup.database.run(connectors.list_connectors())] == ["there"]
 
 
-async def test_a_stray_in_the_hands_of_a_consumer_is_adopted_too_and_stays_his(house: House):
-    await house.intake(OF_OLD).ingest(envelope("held"))
-    [held] = await house.buffer(OF_OLD).next("gateway")
-    await house.keeper().prune()
-    assert await house.depths() == {("gateway", "P2", "leased"): 1}
-    assert await house.buffer().ack([LeaseRef(held.message_id, held.lease_token)]) == [None]
+async def test_a_stray_in_the_hands_of_a_consumer_is_adopted_too_and_stays_his(setup: KeeperSetup):
+    await setup.intake(OF_OLD).ingest(envelope("held"))
+    [held] = await setup.buffer(OF_OLD).next("gateway")
+    await setup.keeper().prune()
+    assert await setup.depths() == {("gateway", "P2", "leased"): 1}
+    assert await setup.buffer().ack([LeaseRef(held.message_id, held.lease_token)]) == [None]
 
 
-async def test_what_lies_in_a_queue_that_is_no_more_is_told_of_and_left_alone(house: House):
+async def test_what_lies_in_a_queue_that_is_no_more_is_told_of_and_left_alone(setup: KeeperSetup):
     alarms = Policy("alarms", {"loud": 10}, otherwise="loud")
-    await house.intake(Queues((EMAIL, GATEWAY, alarms), [Route("alarms", "webhook")])).ingest(envelope(1))
+    await setup.intake(Queues((EMAIL, GATEWAY, alarms), [Route("alarms", "webhook")])).ingest(envelope(1))
     with capture_logs() as told:
-        await house.keeper().adopt_strays()
+        await setup.keeper().adopt_strays()
     [line] = [line for line in told if line["event"] == "queue.not_in_settings"]
     assert (line["queue"], line["log_level"]) == ("alarms", "error")
-    assert await house.depths() == {("alarms", "loud", "waiting"): 1}
-    assert [each.queue for each in await house.buffer().stats()] == ["email", "gateway", "alarms"]
+    assert await setup.depths() == {("alarms", "loud", "waiting"): 1}
+    assert [each.queue for each in await queue_stats(setup.database, Queues())] == ["email", "gateway", "alarms"]
 
 
-async def test_the_depth_of_every_tier_is_shown_and_the_empty_ones_as_zero(house: House):
-    keeper = house.keeper()
+async def test_the_depth_of_every_tier_is_shown_and_the_empty_ones_as_zero(setup: KeeperSetup):
+    keeper = setup.keeper()
     await keeper.measure()
-    places = house.gauges.values_of(QUEUE_DEPTH)
+    places = setup.gauges.values_of(QUEUE_DEPTH)
     assert set(places) == {
         (policy.queue, tier, state)
         for policy in (EMAIL, GATEWAY)
@@ -214,74 +219,74 @@ async def test_the_depth_of_every_tier_is_shown_and_the_empty_ones_as_zero(house
     }
     assert set(places.values()) == {0.0}
     for number in range(3):
-        await house.intake().ingest(envelope(number))
-    await house.intake().ingest(mail(1, control={"policy_tier": "interactive"}))
-    await house.buffer().next("gateway", 2)
-    assert set(house.gauges.values_of(QUEUE_DEPTH).values()) == {0.0}
+        await setup.intake().ingest(envelope(number))
+    await setup.intake().ingest(mail(1, control={"policy_tier": "interactive"}))
+    await setup.buffer().next("gateway", 2)
+    assert set(setup.gauges.values_of(QUEUE_DEPTH).values()) == {0.0}
     await keeper.measure()
-    shown = {place: value for place, value in house.gauges.values_of(QUEUE_DEPTH).items() if value}
+    shown = {place: value for place, value in setup.gauges.values_of(QUEUE_DEPTH).items() if value}
     assert shown == {
         ("gateway", "P2", "waiting"): 1,
         ("gateway", "P2", "leased"): 2,
         ("email", "interactive", "waiting"): 1,
     }
-    await house.done(envelope("last"))
+    await setup.done(envelope("last"))
     await keeper.measure()
-    assert house.gauges.values_of(QUEUE_DEPTH)["gateway", "P2", "waiting"] == 1
+    assert setup.gauges.values_of(QUEUE_DEPTH)["gateway", "P2", "waiting"] == 1
 
 
 async def test_what_ended_long_ago_goes_a_little_at_a_time_and_is_still_recognised(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    setup: KeeperSetup, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(keeping, "PRUNED_AT_ONCE", 2)
     old = [envelope(number, control={"idempotency_key": f"key-{number}"}) for number in range(5)]
-    ids = await house.done(*old)
-    house.clock.forward(KEEP.total_seconds() / 2)
-    await house.done(envelope("younger"))
-    await house.intake().ingest(envelope("waits"))
-    house.clock.forward(KEEP.total_seconds() / 2)
-    await house.keeper().prune()
-    assert await house.rows("envelopes") == 7, "exactly as old as may be kept"
-    house.clock.forward(1)
-    await house.keeper().prune()
-    assert await house.rows("envelopes") == await house.rows("inbox_queue") + await house.rows("inbox_ends") == 2
+    ids = await setup.done(*old)
+    setup.clock.forward(KEEP.total_seconds() / 2)
+    await setup.done(envelope("younger"))
+    await setup.intake().ingest(envelope("waits"))
+    setup.clock.forward(KEEP.total_seconds() / 2)
+    await setup.keeper().prune()
+    assert await setup.rows("envelopes") == 7, "exactly as old as may be kept"
+    setup.clock.forward(1)
+    await setup.keeper().prune()
+    assert await setup.rows("envelopes") == await setup.rows("inbox_queue") + await setup.rows("inbox_ends") == 2
     for number, id in enumerate(ids):
-        again = await house.intake().ingest(old[number])
+        again = await setup.intake().ingest(old[number])
         assert (again.request_id, again.duplicate) == (id, True)
         renamed = old[number] | {"control": {}}
-        assert (await house.intake().ingest(renamed)).request_id == id
-    assert await house.rows("envelopes") == 2
+        assert (await setup.intake().ingest(renamed)).request_id == id
+    assert await setup.rows("envelopes") == 2
 
 
-async def test_what_still_waits_is_kept_however_old(house: House):
-    await house.intake().ingest(envelope("patient"))
-    house.clock.forward(10 * KEEP.total_seconds())
-    await house.keeper().prune()
-    assert await house.depths() == {("gateway", "P2", "waiting"): 1}
+async def test_what_still_waits_is_kept_however_old(setup: KeeperSetup):
+    await setup.intake().ingest(envelope("patient"))
+    setup.clock.forward(10 * KEEP.total_seconds())
+    await setup.keeper().prune()
+    assert await setup.depths() == {("gateway", "P2", "waiting"): 1}
 
 
-async def test_old_hours_are_forgotten(house: House):
-    await house.intake().ingest(envelope(1))
-    began = house.clock()
-    house.clock.forward(KEEP_ROLLUPS.total_seconds())
-    await house.intake().ingest(envelope(2))
+async def test_old_hours_are_forgotten(setup: KeeperSetup):
+    await setup.intake().ingest(envelope(1))
+    began = setup.clock()
+    setup.clock.forward(KEEP_ROLLUPS.total_seconds())
+    await setup.intake().ingest(envelope(2))
 
     async def hours() -> int:
-        return len(await house.database.run(rollups.hourly("accepted", began - timedelta(days=1), house.clock())))
+        return len(await setup.database.run(rollups.hourly("accepted", began - timedelta(days=1), setup.clock())))
 
-    house.clock.forward(1800)
+    setup.clock.forward(1800)
     assert await hours() == 2
-    await house.keeper().prune()
+    await setup.keeper().prune()
     assert await hours() == 1
 
 
-async def test_texts_whose_time_is_over_are_forgotten(house: House):
-    await house.intake().ingest(envelope(1))
-    await house.keeper().forget_texts()
-    assert await house.rows("inbox_texts") == 1
-    house.clock.forward(31)
-    await house.keeper().forget_texts()
-    assert await house.rows("inbox_texts") == 0
+async def test_texts_whose_time_is_over_are_forgotten(setup: KeeperSetup):
+    await setup.intake().ingest(envelope(1))
+    await setup.keeper().forget_texts()
+    assert await setup.rows("inbox_texts") == 1
+    setup.clock.forward(31)
+    await setup.keeper().forget_texts()
+    assert await setup.rows("inbox_texts") == 0
 
 
 class TroubledDatabase:
@@ -297,7 +302,7 @@ class TroubledDatabase:
         return await self._database.run(transaction)
 
 
-async def test_trouble_is_told_and_the_keeper_goes_on(house: House, monkeypatch: pytest.MonkeyPatch):
+async def test_trouble_is_told_and_the_keeper_goes_on(setup: KeeperSetup, monkeypatch: pytest.MonkeyPatch):
     """The pauses pass at once; what matters is what is done after each, and how long each would have been."""
     pauses: set[float] = set()
     rounds = 0
@@ -313,11 +318,11 @@ async def test_trouble_is_told_and_the_keeper_goes_on(house: House, monkeypatch:
         await asyncio.sleep(0)
 
     monkeypatch.setattr(keeping, "asyncio", SimpleNamespace(TaskGroup=asyncio.TaskGroup, sleep=pass_at_once))
-    await house.intake().ingest(envelope(1))
+    await setup.intake().ingest(envelope(1))
     errors: list[StoreError] = [DatabaseUnavailable("away"), DatabaseFull("full"), DatabaseUnavailable("away")]
-    database: Any = TroubledDatabase(house.database, errors)
+    database: Any = TroubledDatabase(setup.database, errors)
     with capture_logs() as told:
-        keeper = house.keeper(Buffer(database, Queues(), house.clock), database)
+        keeper = setup.keeper(Buffer(database, Queues(), setup.clock), database)
         running = asyncio.create_task(keeper.run())
         async with asyncio.timeout(PATIENCE_S):
             await settled.wait()
@@ -330,5 +335,5 @@ async def test_trouble_is_told_and_the_keeper_goes_on(house: House, monkeypatch:
         "DatabaseFull",
         "DatabaseUnavailable",
     ]
-    assert house.gauges.values_of(QUEUE_DEPTH)["gateway", "P2", "waiting"] == 1
+    assert setup.gauges.values_of(QUEUE_DEPTH)["gateway", "P2", "waiting"] == 1
     assert pauses == {1, 5, 60, 3600}

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from postroom.core.actions.action import ACTION_TYPES, SENDING, ActionType, LabelChange, label_change
 from postroom.core.actions.undo import undo_hint
-from postroom.core.rules.agreement import OwnerLabelChange, PastAction, agreement, is_ours, taken_back
+from postroom.core.rules.agreement import OwnerLabelChange, PastAction, agreement, how_reversed, is_ours
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
 from postroom.core.rules.learning import (
     HandledMessage,
     Origin,
     OwnerChange,
-    Reversed,
-    Suggested,
+    ReversedDecision,
+    RuleSuggestion,
     exception_for,
     list_of,
     merged,
@@ -61,16 +61,16 @@ def test_an_action_reversed_whole_is_taken_back_and_one_that_changed_nothing_is_
 ) -> None:
     change = label_change(action, "Label_1").effective(before)
     done = PastAction(action, NOW - timedelta(hours=1), undo_hint(action, before, change))
-    what = taken_back(done, moved_by(change.applied_to(before), before), NOW)
+    what = how_reversed(done, moved_by(change.applied_to(before), before), NOW)
     assert (what is not None) == bool(change)
 
 
 def test_what_is_changed_weeks_later_is_no_answer_to_an_action() -> None:
     hint = undo_hint("archive", frozenset({"INBOX"}), LabelChange(remove=frozenset({"INBOX"})))
     back = OwnerLabelChange(frozenset({"INBOX"}))
-    assert taken_back(PastAction("archive", NOW - timedelta(days=13), hint), back, NOW)
-    assert taken_back(PastAction("archive", NOW - timedelta(days=15), hint), back, NOW) is None
-    assert taken_back(PastAction("archive", NOW, hint), OwnerLabelChange(frozenset({"UNREAD"})), NOW) is None
+    assert how_reversed(PastAction("archive", NOW - timedelta(days=13), hint), back, NOW)
+    assert how_reversed(PastAction("archive", NOW - timedelta(days=15), hint), back, NOW) is None
+    assert how_reversed(PastAction("archive", NOW, hint), OwnerLabelChange(frozenset({"UNREAD"})), NOW) is None
 
 
 @pytest.mark.parametrize(("action", "answer"), [("mark_read", "took it back"), ("archive", None)])
@@ -79,9 +79,9 @@ def test_to_have_it_unread_again_answers_only_an_action_that_was_about_that(
 ) -> None:
     hint = undo_hint(action, frozenset({"INBOX", "UNREAD"}), LabelChange(remove=frozenset({"INBOX", "UNREAD"})))
     done = PastAction(action, NOW, hint)
-    assert taken_back(done, OwnerLabelChange(frozenset({"UNREAD"})), NOW + timedelta(hours=1)) == answer
+    assert how_reversed(done, OwnerLabelChange(frozenset({"UNREAD"})), NOW + timedelta(hours=1)) == answer
     assert (
-        taken_back(done, OwnerLabelChange(frozenset({"INBOX"})), NOW + timedelta(hours=1))
+        how_reversed(done, OwnerLabelChange(frozenset({"INBOX"})), NOW + timedelta(hours=1))
         == "put it back into the inbox"
     )
 
@@ -133,7 +133,7 @@ def test_whatever_an_address_or_a_list_holds_a_proposal_makes_a_rule_or_there_is
     sender: str, list_id: str
 ) -> None:
     recent = [handled(number, sender, list_id=list_id) for number in range(3)]
-    reversal = Reversed(
+    reversal = ReversedDecision(
         UUID(int=7), UUID(int=8), recent[0].origin, "archive", "put it back", OwnerLabelChange(), sender, {}, 5
     )
     found = [
@@ -147,10 +147,10 @@ def test_whatever_an_address_or_a_list_holds_a_proposal_makes_a_rule_or_there_is
 
 def test_the_same_rule_has_one_fingerprint_and_gathers_its_evidence() -> None:
     draft = RuleDraft("x", {"sender_email": "a@b.example"}, "archive")
-    one = Suggested(ACCOUNT, draft, {"messages": ["1"], "count": 1})
-    other = Suggested(ACCOUNT, RuleDraft("y", {"sender_email": "a@b.example"}, "archive", priority=3), {})
+    one = RuleSuggestion(ACCOUNT, draft, {"messages": ["1"], "count": 1})
+    other = RuleSuggestion(ACCOUNT, RuleDraft("y", {"sender_email": "a@b.example"}, "archive", priority=3), {})
     assert one.fingerprint == other.fingerprint
-    assert one.fingerprint != Suggested(UUID(int=2), draft, {}).fingerprint
+    assert one.fingerprint != RuleSuggestion(UUID(int=2), draft, {}).fingerprint
     assert merged({"messages": ["1"], "count": 1}, {"messages": ["1", "2"], "count": 2}) == {
         "messages": ["1", "2"],
         "count": 2,

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from postroom.cli import checks
 from postroom.core.errors import SettingsError
 from postroom.http_server.listening import addresses_of, is_loopback, is_own_machine, open_listener
+from postroom.manage import checks
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1", "::1%lo"])

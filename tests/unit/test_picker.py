@@ -9,9 +9,9 @@ import pytest
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
-from conftest import scale
 from postroom.core.queue.picker import OWN_PER_AGED, Batch, Head, Pick, after_pick, pick, pick_many, stale
 from postroom.core.queue.queues import EMAIL, GATEWAY, Policy
+from support.scale import scale
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 AGES_S = (0, 1, 30, 60, 61, 299, 300, 301, 3600)
@@ -343,10 +343,10 @@ def expected(policy: Policy, lines: Lines, history: Sequence[Pick], now: datetim
     return Pick(heads[tier], tier, next_tier, next_tier != waiting[0], passed)
 
 
-class Desk:
+class PickerSetup:
     """A queue in memory on which a program of arrivals, picks and time is carried out."""
 
-    def __init__(self, policy: Policy, take: "Callable[[Desk, int], None]") -> None:
+    def __init__(self, policy: Policy, take: "Callable[[PickerSetup, int], None]") -> None:
         self.policy = policy
         self.lines: Lines = {tier: deque() for tier in policy.tiers}
         self.streaks: dict[str, int] = {}
@@ -386,16 +386,16 @@ def test_every_pick_is_the_one_that_the_rule_names(policy: Policy, program: list
     history: list[Pick] = []
     left: list[tuple[str, int]] = []
 
-    def take(desk: Desk, count: int) -> None:
+    def take(setup: PickerSetup, count: int) -> None:
         for _ in range(count):
-            rule = expected(desk.policy, desk.lines, history, desk.now)
-            picks = desk.single().picks
+            rule = expected(setup.policy, setup.lines, history, setup.now)
+            picks = setup.single().picks
             note(f"{rule} / {picks}")
             assert picks == ([rule] if rule else [])
             history.extend(picks)
             left.extend((each.tier, each.head.seq) for each in picks)
 
-    Desk(policy, take).run(program)
+    PickerSetup(policy, take).run(program)
     for tier in policy.tiers:
         seqs = [seq for each, seq in left if each == tier]
         assert seqs == sorted(seqs)
@@ -404,18 +404,18 @@ def test_every_pick_is_the_one_that_the_rule_names(policy: Policy, program: list
 @many
 @given(st.sampled_from(POLICIES), programs)
 def test_a_batch_of_picks_equals_the_same_number_of_single_picks(policy: Policy, program: list[Move]) -> None:
-    def take(desk: Desk, count: int) -> None:
-        lines = {tier: list(line)[:count] for tier, line in desk.lines.items() if line}
-        batch = pick_many(desk.policy, lines, desk.streaks, desk.now, count)
+    def take(setup: PickerSetup, count: int) -> None:
+        lines = {tier: list(line)[:count] for tier, line in setup.lines.items() if line}
+        batch = pick_many(setup.policy, lines, setup.streaks, setup.now, count)
         singles: list[Batch] = []
         while sum(len(each.picks) for each in singles) < count and (not singles or singles[-1].summary is None):
-            singles.append(desk.single())
+            singles.append(setup.single())
             if not singles[-1].picks:
                 break
         assert batch.picks == [each for single in singles for each in single.picks]
         assert batch.summary == singles[-1].summary
         assert {tier: count for tier, count in batch.streaks.items() if count} == {
-            tier: count for tier, count in desk.streaks.items() if count
+            tier: count for tier, count in setup.streaks.items() if count
         }
 
-    Desk(policy, take).run(program)
+    PickerSetup(policy, take).run(program)

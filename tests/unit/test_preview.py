@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from conftest import scale
-from postroom.cli.preview import Previewed, look_at
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
+from postroom.manage.preview import Previewed, look_at
 from support.mutations import mutated
 from support.processor_time import MILLION, within_turns
+from support.scale import scale
 from support.shell import Shell
 
 KEYS = ["path", "policy_tier", "assignment_rule", "ingestion_tier", "categories", "problem"]

@@ -8,7 +8,7 @@ import pytest
 
 from postroom.core.errors import DatabaseReadOnly
 from postroom.store.engine.opening import connect_database, open_database
-from postroom.system.private_files import loose_files, replace_private, tighten
+from postroom.system.private_files import exposed_files, make_private, replace_private
 
 
 def mode(path: Path) -> int:
@@ -35,9 +35,9 @@ def test_files_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("x")
     other.chmod(0o644)
-    tighten(tmp_path)
+    make_private(tmp_path)
     assert mode(other) == 0o644
-    assert loose_files(tmp_path) == []
+    assert exposed_files(tmp_path) == []
 
 
 def test_a_replaced_file_is_private_under_any_umask(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.rules.model_decision import decision_schema
-from postroom.core.rules.rule import Subject
+from postroom.core.rules.rule import MessageFacts
 from postroom.decide.prompt import (
     LONGEST_BODY,
     LONGEST_SUBJECT,
@@ -23,9 +23,8 @@ from postroom.decide.prompt import (
     mark_of,
     visible,
 )
-from postroom.store.directions import DirectionView
+from postroom.store.guidance import Direction, ModelRule
 from postroom.store.labels import LabelView
-from postroom.store.model_rules import ModelRuleView
 from support.processor_time import MILLION, within_turns
 
 MESSAGE = UUID(int=7)
@@ -45,7 +44,7 @@ def mail(
     body: str = "Thank you.", subject: str = "Your order", *, has_attachment: bool = False, **more: Any
 ) -> PromptMessage:
     headers = (*more.pop("headers", HEADERS), ("Subject", subject))
-    return PromptMessage(MESSAGE, Subject(SENDER, subject, headers, frozenset(), body, has_attachment))
+    return PromptMessage(MESSAGE, MessageFacts(SENDER, subject, headers, frozenset(), body, has_attachment))
 
 
 def prompt(of: PromptMessage | None = None, mode: Mode = "full", **more: Any) -> Prompt:
@@ -62,12 +61,12 @@ def fenced(built: Prompt) -> str:
     return "\n".join(lines[lines.index(begin) + 1 : lines.index(end)])
 
 
-def rule(number: int, text: str) -> ModelRuleView:
-    return ModelRuleView(UUID(int=number), f"rule {number}", text, "global", None, 0, "active", True, NOW, NOW)
+def rule(number: int, text: str) -> ModelRule:
+    return ModelRule(f"rule {number}", text)
 
 
-def direction(text: str) -> DirectionView:
-    return DirectionView(UUID(int=1), text, "global", None, 0, True, NOW, NOW)
+def direction(text: str) -> Direction:
+    return Direction(text)
 
 
 def label(name: str, description: str = "", kind: str = "user", *, available: bool = True) -> LabelView:

@@ -9,7 +9,6 @@ import httpx2
 import pytest
 from starlette.routing import Route
 
-from browser.scripted_feed import NOON, ScriptedFeed
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -19,9 +18,9 @@ from postroom.store.engine.write_ahead_log import INTAKE_LIMIT_BYTES
 from postroom.store.jobs import open_lease
 from postroom.store.leaders import NEGLECTED_AFTER
 from postroom.switchboard.disk import DiskReserve
-from postroom.web.application import create_dashboard
 from postroom.web.ready import ready_endpoint
 from support.postgres import PostgresServer
+from support.scripted_feed import ScriptedFeed, overview_application
 
 MIB = 1024 * 1024
 
@@ -31,20 +30,15 @@ class Disk:
 
     def __init__(self, folder: Path, free_mib: int = 1000, reserve_mib: int = 512) -> None:
         self.free_mib = free_mib
-        self.reserve = DiskReserve(folder, reserve_mib, lambda _folder: self.free_mib * MIB, look_every_s=0)
+        self.reserve = DiskReserve(folder, reserve_mib, lambda _folder: self.free_mib * MIB, check_every_s=0)
 
 
 @asynccontextmanager
 async def visiting(
     database: Database, reserve: DiskReserve | None, write_every_s: float = 1.0
 ) -> AsyncGenerator[httpx2.AsyncClient]:
-    app = create_dashboard(
-        ScriptedFeed(),
-        allowed_hosts=["postroom.test"],
-        account="owner@example.org",
-        started_at=NOON,
-        routes=[Route("/readyz", ready_endpoint(database, reserve, write_every_s))],
-    )
+    routes = [Route("/readyz", ready_endpoint(database, reserve, write_every_s))]
+    app = overview_application(ScriptedFeed(), allowed_hosts=["postroom.test"], routes=routes)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://postroom.test") as client:
         yield client

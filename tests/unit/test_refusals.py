@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ManualClock
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.core.roles import Principal, Role
 from postroom.store.audit import AuditView, list_audit
@@ -14,7 +13,8 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import AccessRefused
-from postroom.switchboard.services import RecentRepeats, Services
+from postroom.switchboard.services import AuditThrottle, Services
+from support.clocks import ManualClock
 from support.switchboard import services_on
 
 WHAT = ("token:1", "ingest", "role")
@@ -39,7 +39,7 @@ async def audited(services: Services) -> list[AuditView]:
 
 
 def test_the_first_is_written_and_the_next_only_after_a_minute_with_how_many_there_were(clock: ManualClock) -> None:
-    refusals = RecentRepeats()
+    refusals = AuditThrottle()
     assert [refusals.since_last(WHAT, clock()) for _ in range(4)] == [0, None, None, None]
     assert refusals.since_last(WHAT, clock.forward(59)) is None
     assert refusals.since_last(WHAT, clock.forward(1)) == 4
@@ -49,13 +49,13 @@ def test_the_first_is_written_and_the_next_only_after_a_minute_with_how_many_the
 
 
 def test_one_refusal_hides_no_other(clock: ManualClock) -> None:
-    refusals = RecentRepeats()
+    refusals = AuditThrottle()
     others = [("token:2", "ingest", "role"), ("token:1", "queue.next", "role"), ("token:1", "ingest", "identity")]
     assert [refusals.since_last(each, clock()) for each in (WHAT, *others, WHAT)] == [0, 0, 0, 0, None]
 
 
 def test_however_many_are_refused_few_are_remembered(clock: ManualClock) -> None:
-    refusals = RecentRepeats(timedelta(minutes=1), most=10)
+    refusals = AuditThrottle(timedelta(minutes=1), most=10)
     for number in range(1000):
         assert refusals.since_last((f"token:{number}",), clock()) == 0
         assert len(refusals._last) <= 10

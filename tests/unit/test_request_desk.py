@@ -1,4 +1,4 @@
-"""The desk at which a connector answers: what it can do is done, what it cannot is said, trouble does not end it."""
+"""The setup at which a connector answers: what it can do is done, what it cannot is said, trouble does not end it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,19 +10,19 @@ import pytest
 from structlog.testing import capture_logs
 
 from postroom.connectors.request_server import RequestServer
-from postroom.connectors.switchboard_client import AskedRequest
+from postroom.connectors.switchboard_client import ConnectorRequest
 from postroom.core.errors import BadInput, LeaseLost, PostroomError, SwitchboardUnavailable
 from support.patience import PATIENCE_S
 
 
-def asked(kind: str = "sync_now", **arguments: Any) -> AskedRequest:
-    return AskedRequest(uuid4(), uuid4(), kind, arguments, timedelta(minutes=5))
+def asked(kind: str = "sync_now", **arguments: Any) -> ConnectorRequest:
+    return ConnectorRequest(uuid4(), uuid4(), kind, arguments, timedelta(minutes=5))
 
 
 class Switchboard:
     """Hands out what it was given, one after another, and writes down the answers; an error is raised instead."""
 
-    def __init__(self, *given: AskedRequest | list[AskedRequest] | PostroomError) -> None:
+    def __init__(self, *given: ConnectorRequest | list[ConnectorRequest] | PostroomError) -> None:
         self.given = list(given)
         self.answers: list[tuple[str, object]] = []
         self.stop = asyncio.Event()
@@ -33,7 +33,7 @@ class Switchboard:
         self.lost = False
         self.refuses: list[PostroomError] = []
 
-    async def requests(self, wait: timedelta) -> list[AskedRequest]:
+    async def requests(self, wait: timedelta) -> list[ConnectorRequest]:
         self.asked += 1
         if not self.given:
             self.emptied.set()
@@ -41,19 +41,19 @@ class Switchboard:
                 self.stop.set()
             return []
         match self.given.pop(0):
-            case AskedRequest() as request:
+            case ConnectorRequest() as request:
                 return [request]
             case list() as requests:
                 return requests
             case error:
                 raise error
 
-    async def reply(self, request: AskedRequest, result: Mapping[str, Any]) -> None:
+    async def reply(self, request: ConnectorRequest, result: Mapping[str, Any]) -> None:
         if self.refuses:
             raise self.refuses.pop()
         self.answered("result", result)
 
-    async def fail(self, request: AskedRequest, error: str) -> None:
+    async def fail(self, request: ConnectorRequest, error: str) -> None:
         self.answered("error", error)
 
     def answered(self, how: str, what: object) -> None:
@@ -73,7 +73,7 @@ async def sync(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 async def run(switchboard: Switchboard) -> list[tuple[str, object]]:
     async with asyncio.timeout(PATIENCE_S):
-        await RequestServer(switchboard, {"sync_now": sync}).run(switchboard.stop, after_trouble=timedelta(0))
+        await RequestServer(switchboard, {"sync_now": sync}).run(switchboard.stop, after_error=timedelta(0))
     return switchboard.answers
 
 
@@ -126,9 +126,9 @@ async def test_one_that_takes_long_holds_up_no_other():
         return {"found": 1}
 
     switchboard = Switchboard(asked("search"), asked())
-    desk = RequestServer(switchboard, {"search": search, "sync_now": sync}, beside=1)
+    setup = RequestServer(switchboard, {"search": search, "sync_now": sync}, beside=1)
     switchboard.stays = True
-    running = asyncio.create_task(desk.run(switchboard.stop))
+    running = asyncio.create_task(setup.run(switchboard.stop))
     async with asyncio.timeout(PATIENCE_S):
         await switchboard.emptied.wait()
         assert switchboard.answers == [("result", {"ingested": 0})]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 
 from postroom.core.rules.explain import explain
-from postroom.core.rules.rule import Rule, Subject, matches
+from postroom.core.rules.rule import MessageFacts, Rule, matches
 from support.rule_strategies import trees
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
-MAIL = Subject(
+MAIL = MessageFacts(
     "ida@shop.example", "Invoice 42", (("List-Id", "<n.example>"),), frozenset({"INBOX"}), "pay", sent_at=NOW
 )
 

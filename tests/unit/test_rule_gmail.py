@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.core.rules.conditions import Seen, Subject, as_test, read_conditions
+from postroom.core.rules.conditions import MessageFacts, Seen, as_test, read_conditions
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import Inexpressible
 from postroom.core.rules.gmail import read_gmail_filters, write_gmail_filters
@@ -59,8 +59,10 @@ def test_a_search_without_counterpart_is_told_and_never_half_translated(query: s
 
 
 MAIL = [
-    Subject("ida@shop.example", "a \"b\" 'c'", (("List-Id", "x"),), frozenset({"a"}), "b", True, ("mara@x.example",)),
-    Subject("mara@x.example", "", (), frozenset()),
+    MessageFacts(
+        "ida@shop.example", "a \"b\" 'c'", (("List-Id", "x"),), frozenset({"a"}), "b", True, ("mara@x.example",)
+    ),
+    MessageFacts("mara@x.example", "", (), frozenset()),
 ]
 
 

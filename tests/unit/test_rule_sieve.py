@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.core.rules.conditions import Seen, Subject, as_test, read_conditions
+from postroom.core.rules.conditions import MessageFacts, Seen, as_test, read_conditions
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import Imported
 from postroom.core.rules.sieve import read_sieve_rules, write_sieve_rules
@@ -65,7 +65,7 @@ def test_a_test_stands_for_conditions(test: str, expected: dict[str, Any]) -> No
     ],
 )
 def test_a_test_of_addresses_looks_at_addresses_only(test: str, value: str, holds: bool) -> None:
-    message = Subject("", "", (("From", value),), frozenset())
+    message = MessageFacts("", "", (("From", value),), frozenset())
     assert as_test(read_conditions(condition(test)))(Seen(message, None)) is holds
 
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import scale
 from postroom.core.rules.conditions import read_conditions
 from postroom.core.rules.patterns import STEPS, PatternRefused, TextSet, pattern_of, utf8
-from postroom.core.rules.rule import Outcome, Rule, Subject
+from postroom.core.rules.rule import MessageFacts, Outcome, Rule
 from postroom.core.rules.rulebook import Rulebook, needed_keys
 from support.loop_watch import GOOD_SHARE, LoopWatch
 from support.naive_rules import naive_first_match
 from support.processor_time import least_cost
+from support.scale import scale
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 ACCOUNTS = [UUID(int=1), UUID(int=2)]
@@ -62,7 +62,7 @@ scopes = st.one_of(
     st.sampled_from(SENDERS).map(lambda each: ("sender", each)),
 )
 messages = st.builds(
-    Subject,
+    MessageFacts,
     st.sampled_from([*SENDERS, ""]).map(str.lower),
     texts,
     st.lists(st.tuples(st.sampled_from(NAMES), texts), max_size=3).map(tuple),
@@ -94,14 +94,14 @@ rules = st.lists(
 
 @settings(max_examples=scale(80, 20_000))
 @given(rules, st.lists(messages, min_size=1, max_size=4))
-def test_a_rulebook_decides_as_one_rule_after_another_would(given_rules: list[Rule], mail: list[Subject]) -> None:
+def test_a_rulebook_decides_as_one_rule_after_another_would(given_rules: list[Rule], mail: list[MessageFacts]) -> None:
     book = Rulebook(reversed(given_rules))
     for message in mail:
         matched, shadowed = naive_first_match(given_rules, ACCOUNTS[0], message, NOW)
         assert book.decide(ACCOUNTS[0], message, NOW) == Outcome(matched, (), tuple(shadowed))
 
 
-MAIL = Subject(
+MAIL = MessageFacts(
     "ida@shop.example",
     "Invoice 42",
     (("List-Id", "<news.shop.example>"),),
@@ -215,7 +215,7 @@ def test_a_hostile_pattern_over_100_kib_costs_no_more_than_as_far_as_it_looks(pa
     for text in TEXTS.values():
         looked_at = utf8(text, compiled.reach)
         bound = 20 * (least_cost(lambda part=looked_at: compiled.compiled.search(part)) + _cost_of_reading(text))
-        message = Subject("a@b.example", text, (("X-Odd", text),), frozenset(), text)
+        message = MessageFacts("a@b.example", text, (("X-Odd", text),), frozenset(), text)
         for condition in ({"subject_regex": pattern}, {"header_match": {"name": "x-odd", "pattern": pattern}}):
             book = Rulebook([rule(1, condition)])
             assert least_cost(lambda book=book, seen=message: book.decide(ACCOUNTS[0], seen, NOW)) < bound
@@ -229,7 +229,7 @@ def test_usual_patterns_see_all_of_100_kib() -> None:
     text = "a" * 102_400 + " invoice 42"
     assert (
         Rulebook([rule(1, {"subject_regex": r"invoice \d+$"})])
-        .decide(ACCOUNTS[0], Subject("a@b.example", text, (), frozenset()), NOW)
+        .decide(ACCOUNTS[0], MessageFacts("a@b.example", text, (), frozenset()), NOW)
         .matched
     )
 
@@ -243,7 +243,7 @@ def test_a_pattern_too_large_to_be_quick_is_refused_with_the_remedy() -> None:
 async def test_a_thread_with_hostile_work_leaves_the_event_loop_to_everybody_else() -> None:
     """As a caller does it that asks `is_heavy` first."""
     book = Rulebook([rule(number, {"subject_regex": pattern}) for number, pattern in enumerate(HOSTILE)])
-    message = Subject("a@b.example", TEXTS["same"], (), frozenset(), TEXTS["mixed"])
+    message = MessageFacts("a@b.example", TEXTS["same"], (), frozenset(), TEXTS["mixed"])
     assert book.is_heavy(message)
     assert not book.is_heavy(MAIL)
     by_header = Rulebook([rule(1, {"header_match": {"name": "X-Odd", "pattern": HOSTILE[-1]}})])

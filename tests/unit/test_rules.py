@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.rules.rule import KINDS, BrokenRule, Outcome, Rule, Subject, matches, recipients
+from postroom.core.rules.rule import KINDS, BrokenRule, MessageFacts, Outcome, Rule, matches, recipients
 from postroom.core.rules.rulebook import Rulebook
 from support.processor_time import MILLION, within_turns
 
 ACCOUNT = UUID(int=1)
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
-MAIL = Subject(
+MAIL = MessageFacts(
     "shop@store.example",
     "Your Invoice 42",
     (("List-Id", "<news.store.example>"), ("Precedence", "list")),
@@ -109,7 +109,7 @@ def test_conditions_cannot_be_nested_without_end() -> None:
 
 
 def test_a_hostile_pattern_takes_no_longer_than_its_text_is_long() -> None:
-    hostile = Subject("a@b", "a" * 100_000 + "!", (), frozenset())
+    hostile = MessageFacts("a@b", "a" * 100_000 + "!", (), frozenset())
     within_turns(40 * MILLION, lambda: matches({"subject_regex": "(a+)+$"}, hostile))
 
 

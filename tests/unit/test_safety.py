@@ -15,8 +15,8 @@ from postroom.core.actions.safety import (
     Ruling,
     SafetyFacts,
     Source,
-    rule_on,
-    why_no_agent_undoes,
+    safety_ruling,
+    why_agent_may_not_undo,
 )
 
 SOURCES: tuple[Source, ...] = get_args(Source)
@@ -43,7 +43,7 @@ POLICIES = st.builds(
 def ruling(
     action: str, source: Source = "rule", confidence: float = 1.0, around: SafetyFacts = AROUND, **policy: object
 ):
-    return rule_on(Proposed(action, {}, confidence, source), around, Policy(**policy))  # type: ignore[arg-type]
+    return safety_ruling(Proposed(action, {}, confidence, source), around, Policy(**policy))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("action", sorted(set(ACTION_TYPES) - IRREVERSIBLE))
@@ -61,7 +61,7 @@ def test_what_cannot_be_undone_waits_for_a_person(action: str) -> None:
 def test_nothing_irreversible_is_done_without_a_person_unless_the_user_trusts_the_rule(
     proposed: Proposed, policy: Policy
 ) -> None:
-    verdict = rule_on(proposed, AROUND, policy).verdict
+    verdict = safety_ruling(proposed, AROUND, policy).verdict
     if proposed.action_type in IRREVERSIBLE and proposed.source != "user" and verdict == "allow":
         assert policy.trust_rules
         assert proposed.source == "rule"
@@ -76,7 +76,7 @@ def test_protected_mail_is_never_touched_whoever_asks(proposed: Proposed, policy
         Protected(labels=frozenset({"work"})),
     ):
         around = SafetyFacts("Ann@Shop.example", AROUND.labels, protected)
-        assert rule_on(proposed, around, policy).verdict == "refuse"
+        assert safety_ruling(proposed, around, policy).verdict == "refuse"
 
 
 def test_a_protected_domain_covers_its_subdomains_and_no_lookalike() -> None:
@@ -109,7 +109,7 @@ def test_what_is_on_the_users_list_asks() -> None:
 
 def test_who_asks_for_approval_gets_it() -> None:
     proposed = Proposed("archive", {}, 1.0, "model", needs_approval=True)
-    assert rule_on(proposed, AROUND, Policy()).verdict == "approve"
+    assert safety_ruling(proposed, AROUND, Policy()).verdict == "approve"
 
 
 def test_agents_propose_and_people_approve() -> None:
@@ -122,7 +122,7 @@ def test_agents_propose_and_people_approve() -> None:
 @pytest.mark.parametrize("action", ["auto_reply", "forward"])
 def test_copies_and_files_go_only_where_the_users_own_words_say(action: ActionType, parameter: str) -> None:
     for source in SOURCES:
-        reasons = rule_on(Proposed(action, {parameter: ["x"]}, 1.0, source), AROUND, Policy()).reasons
+        reasons = safety_ruling(Proposed(action, {parameter: ["x"]}, 1.0, source), AROUND, Policy()).reasons
         refused = "copies and files go only where the user's own rule says so" in reasons
         assert refused == (source in ("model", "agent"))
 
@@ -194,6 +194,6 @@ def test_a_person_needs_no_approval() -> None:
 def test_an_agent_undoes_its_own_or_everything_but_the_users_when_it_is_trusted(
     actor: str, asked_by: str | None, approved_by: str | None, trusted: bool, reason: str | None
 ) -> None:
-    said = why_no_agent_undoes("helper", actor, asked_by, approved_by, Policy(trust_agents=trusted))
+    said = why_agent_may_not_undo("helper", actor, asked_by, approved_by, Policy(trust_agents=trusted))
     assert (said is None) == (reason is None)
     assert reason is None or reason in (said or "")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import scale
 from postroom.connectors.sent_index import SentIndex
 from postroom.core.errors import StoreError
 from postroom.core.mail.tiers import Known, assign_tier
+from support.scale import scale
 
 
 @pytest.fixture

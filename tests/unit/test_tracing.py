@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.trace import StatusCode
 
 from postroom.core.errors import Retryable
-from postroom.telemetry.tracing import current_traceparent, span, tell
+from postroom.telemetry.tracing import add_event, current_traceparent, span
 from support.spans import above, place, recorded_spans
 
 GIVEN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -77,12 +77,12 @@ def test_an_error_is_shown_by_its_kind_and_not_by_its_text():
 
 def test_an_event_is_told_in_the_span_that_is_open():
     with recorded_spans() as spans:
-        tell("too early")
+        add_event("too early")
         with span("ingest"):
             with span("inner"):
                 pass
-            tell("message.queued", priority="default", wait_ms=1.5)
-        tell("too late")
+            add_event("message.queued", priority="default", wait_ms=1.5)
+        add_event("too late")
     assert spans["inner"].events == ()
     (event,) = spans["ingest"].events
     assert (event.name, dict(event.attributes or {})) == ("message.queued", {"priority": "default", "wait_ms": 1.5})
@@ -90,7 +90,7 @@ def test_an_event_is_told_in_the_span_that_is_open():
 
 def test_without_a_tracer_an_event_is_told_to_nobody():
     with span("ingest", GIVEN):
-        tell("message.queued", priority="default")
+        add_event("message.queued", priority="default")
 
 
 async def test_tasks_side_by_side_have_each_their_own():

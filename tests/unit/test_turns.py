@@ -7,10 +7,10 @@ import orjson
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from conftest import scale
 from postroom.core.queue.picker import Head, Pick, after_pick
 from postroom.core.queue.queues import EMAIL, GATEWAY
-from postroom.core.queue.turns import Ledger, Turn, recorded, taken_back, turn_of
+from postroom.core.queue.turns import Ledger, Turn, record_picks, turn_of, undo_picks
+from support.scale import scale
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 HEAD = Head(1, NOW)
@@ -31,24 +31,24 @@ def counted(streaks: Any) -> dict[str, int]:
 def test_a_turn_that_was_given_back_is_not_used_up() -> None:
     """Else whoever hangs up in time, again and again, keeps the lower tiers from their turn for ever."""
     before = Ledger({"high_priority": 10})
-    after, turns = recorded(EMAIL, before, [own("default")])
+    after, turns = record_picks(EMAIL, before, [own("default")])
     assert counted(after.streaks) == {"default": 1}
-    assert counted(taken_back(after, turns, [])[0].streaks) == {"high_priority": 10}
+    assert counted(undo_picks(after, turns, [])[0].streaks) == {"high_priority": 10}
 
 
 def test_what_others_took_meanwhile_stays_counted() -> None:
-    ledger, (first,) = recorded(EMAIL, Ledger({"high_priority": 7}), [own("default")])
-    ledger, _ = recorded(EMAIL, ledger, [own("high_priority"), own("high_priority")])
-    assert counted(taken_back(ledger, [first], [])[0].streaks) == {"high_priority": 9}
+    ledger, (first,) = record_picks(EMAIL, Ledger({"high_priority": 7}), [own("default")])
+    ledger, _ = record_picks(EMAIL, ledger, [own("high_priority"), own("high_priority")])
+    assert counted(undo_picks(ledger, [first], [])[0].streaks) == {"high_priority": 9}
 
 
 def test_a_streak_that_somebody_else_broke_stays_broken() -> None:
-    ledger, (first, _) = recorded(EMAIL, Ledger({"high_priority": 7}), [own("default"), own("interactive")])
-    assert counted(taken_back(ledger, [first], [])[0].streaks) == {"interactive": 1}
+    ledger, (first, _) = record_picks(EMAIL, Ledger({"high_priority": 7}), [own("default"), own("interactive")])
+    assert counted(undo_picks(ledger, [first], [])[0].streaks) == {"interactive": 1}
 
 
 def test_a_turn_is_kept_with_its_message_and_read_again() -> None:
-    _, (turn,) = recorded(EMAIL, Ledger({"high_priority": 7}), [own("default")])
+    _, (turn,) = record_picks(EMAIL, Ledger({"high_priority": 7}), [own("default")])
     assert turn_of(orjson.loads(orjson.dumps(turn.form))) == turn
 
 
@@ -82,13 +82,13 @@ def test_in_any_order_the_streaks_are_those_of_the_picks_that_were_not_given_bac
     for move, what in program:
         match move:
             case "pick":
-                ledger, turns = recorded(GATEWAY, ledger, what)
+                ledger, turns = record_picks(GATEWAY, ledger, what)
                 held |= {turn.number: turn for turn in turns}
                 made |= {turn.number: each for turn, each in zip(turns, what, strict=True)}
             case "give_back" if held:
                 numbers = {sorted(held)[place % len(held)] for place in what}
                 returned = [held.pop(number) for number in numbers]
-                ledger, changed = taken_back(ledger, returned, list(held.values()))
+                ledger, changed = undo_picks(ledger, returned, list(held.values()))
                 held |= {turn.number: turn for turn in changed}
                 made = {number: each for number, each in made.items() if number not in numbers}
             case "end" if held:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.actions.action import PLACES, ActionType, LabelChange, label_change
-from postroom.core.actions.undo import INVERSES, Snoozed, inverse_change, no_way_back, undo_hint, why_not
+from postroom.core.actions.undo import INVERSES, Snoozed, inverse_change, irreversible_hint, undo_hint, why_not_undoable
 
 PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
 OTHERS = st.frozensets(st.sampled_from(["UNREAD", "STARRED", "Label_1", "Label_2"]))
@@ -94,14 +94,14 @@ def test_what_changed_nothing_is_no_op_unless_something_waits_to_wake_it() -> No
     ("action", "state", "hint", "reason"),
     [
         ("archive", "executing", None, "only what was completed"),
-        ("delete", "completed", no_way_back("delete"), "cannot be undone"),
-        ("archive", "completed", no_way_back("archive"), "cannot be undone"),
+        ("delete", "completed", irreversible_hint("delete"), "cannot be undone"),
+        ("archive", "completed", irreversible_hint("archive"), "cannot be undone"),
         ("archive", "completed", done("archive", frozenset())[0], "changed nothing"),
     ],
 )
 def test_what_cannot_be_undone_says_why(action: str, state: str, hint: dict[str, object] | None, reason: str) -> None:
-    assert reason in (why_not(action, state, hint) or "")
+    assert reason in (why_not_undoable(action, state, hint) or "")
 
 
 def test_what_was_completed_and_changed_something_can_be_undone() -> None:
-    assert why_not("archive", "completed", done("archive", frozenset({"INBOX"}))[0]) is None
+    assert why_not_undoable("archive", "completed", done("archive", frozenset({"INBOX"}))[0]) is None

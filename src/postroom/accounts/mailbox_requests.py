@@ -4,14 +4,10 @@ Everything is in the store; this waits for signals, on both sides.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import TypeVar
 from uuid import UUID
 
-import structlog
-
-from postroom.core.errors import BadInput, NotFound, PostroomError
+from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.core.mail.message import storable
 from postroom.store import accounts, connectors
@@ -20,18 +16,13 @@ from postroom.store.connector_requests import LeasedRequest, NewRequest, Reply, 
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.engine.listeners import signalled
+from postroom.store.engine.long_poll import LongPoll, check_wait
 
-log = structlog.get_logger()
-
-LONGEST_WAIT = timedelta(seconds=60)
 LEASE = timedelta(minutes=2)
 EXPIRES = timedelta(minutes=5)
 MOST_AT_ONCE = 10
 POLL_S = 5.0
 LONGEST_ERROR = 500
-
-T = TypeVar("T")
 
 
 class ConnectorRequests:
@@ -40,8 +31,7 @@ class ConnectorRequests:
     def __init__(self, database: Database, clock: Clock, *, poll_s: float = POLL_S) -> None:
         self._database = database
         self._clock = clock
-        self._poll_s = poll_s
-        self._ending: set[asyncio.Task[None]] = set()
+        self._long_poll = LongPoll(database, poll_s, not_given_back="connector.requests_not_given_back")
 
     async def next(
         self,
@@ -56,17 +46,14 @@ class ConnectorRequests:
         """
         if not 1 <= most <= MOST_AT_ONCE:
             raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} requests")
-        _check_wait(wait)
-        left = left or asyncio.Event()
+        check_wait(wait)
 
-        async def look() -> list[LeasedRequest]:
-            return await self._lease_whole(endpoint_identity, most)
+        async def give_back(leased: list[LeasedRequest]) -> None:
+            if leased:
+                await self._database.run(store.give_back_requests(endpoint_identity, leased[0].lease_token))
 
-        leased = await self._within(wait, left, store.ASKED, store.signal_of(endpoint_identity), look)
-        if leased and left.is_set():
-            await self._give_back(endpoint_identity, leased)
-            return []
-        return leased or []
+        signal, take = store.signal_of(endpoint_identity), lambda: self._lease(endpoint_identity, most)
+        return await self._long_poll.lease(store.ASKED, signal, take, give_back, wait, left)
 
     async def reply(self, request_id: UUID, endpoint_identity: str, lease_token: UUID, reply: Reply) -> None:
         """Ends a request with its result, or with why there is none. Raises LeaseLost when it is not held any more."""
@@ -90,7 +77,7 @@ class ConnectorRequests:
         When nobody waits any more the request stays: whoever asks for the same gets the same one, as long as no
         connector has begun with it. One that is under way may have looked already, so asking then is a new request.
         """
-        _check_wait(wait)
+        check_wait(wait)
         await self._check_known(endpoint_identity)
         now = self._clock()
         request = NewRequest(new_id(), endpoint_identity, kind, arguments, now + EXPIRES)
@@ -100,52 +87,12 @@ class ConnectorRequests:
             view = await self._database.run(store.load_request(id))
             return view if view.ended else None
 
-        ended = await self._within(wait, left or asyncio.Event(), store.ENDED, str(id), look)
+        ended = await self._long_poll.find(store.ENDED, str(id), look, wait, left)
         return ended or await self._database.run(store.load_request(id))
 
     async def close(self) -> None:
         """Lets what is being given back arrive."""
-        if self._ending:
-            await asyncio.wait(self._ending)
-
-    async def _within(
-        self,
-        wait: timedelta,
-        left: asyncio.Event,
-        channel: str,
-        signal: str,
-        look: Callable[[], Awaitable[T]],
-    ) -> T | None:
-        """Looks, and looks again at each signal, until something is found, the time is over, or nobody waits."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait.total_seconds()
-        woken = asyncio.Event()
-        subscription = self._database.subscribe(
-            channel, lambda message: woken.set() if message in (signal, "") else None
-        )
-        leaving = asyncio.create_task(_set_after(left, woken))
-        try:
-            while True:
-                woken.clear()
-                if found := await look():
-                    return found
-                patience = deadline - loop.time()
-                if patience <= 0 or left.is_set():
-                    return None
-                await signalled(woken, min(patience, self._poll_s))
-        finally:
-            leaving.cancel()
-            subscription.close()
-
-    async def _lease_whole(self, endpoint_identity: str, most: int) -> list[LeasedRequest]:
-        """One look that is never broken off in the middle: whoever is canceled meanwhile leaves nothing leased."""
-        looking = asyncio.create_task(self._lease(endpoint_identity, most))
-        try:
-            return await asyncio.shield(looking)
-        except asyncio.CancelledError:
-            self._ending.add(returning := asyncio.create_task(self._return_looked(endpoint_identity, looking)))
-            returning.add_done_callback(self._ending.discard)
-            raise
+        await self._long_poll.close()
 
     async def _lease(self, endpoint_identity: str, most: int) -> list[LeasedRequest]:
         """A connector with nothing to do only reads."""
@@ -153,16 +100,6 @@ class ConnectorRequests:
         if not await self._database.run(store.any_request_due(endpoint_identity, now)):
             return []
         return await self._database.run(store.lease_requests(endpoint_identity, most, new_id(), LEASE, now))
-
-    async def _return_looked(self, endpoint_identity: str, looking: "asyncio.Task[list[LeasedRequest]]") -> None:
-        try:
-            await self._give_back(endpoint_identity, await looking)
-        except PostroomError as error:
-            log.warning("connector.requests_not_given_back", error=type(error).__name__)
-
-    async def _give_back(self, endpoint_identity: str, leased: list[LeasedRequest]) -> None:
-        if leased:
-            await self._database.run(store.give_back_requests(endpoint_identity, leased[0].lease_token))
 
     async def _check_known(self, endpoint_identity: str) -> None:
         """A request to a connector that never was would wait for nobody."""
@@ -175,14 +112,3 @@ class ConnectorRequests:
 def expires_in_s(request: LeasedRequest, now: datetime) -> float:
     """How long an answer is still of use, for a connector whose own clock may be wrong."""
     return max(0.0, (request.expires_at - now).total_seconds())
-
-
-def _check_wait(wait: timedelta) -> None:
-    if not timedelta(0) <= wait <= LONGEST_WAIT:
-        longest = LONGEST_WAIT.total_seconds()
-        raise BadInput("wait_s", f"is {wait.total_seconds():g}", f"wait from 0 to {longest:g} seconds")
-
-
-async def _set_after(first: asyncio.Event, second: asyncio.Event) -> None:
-    await first.wait()
-    second.set()

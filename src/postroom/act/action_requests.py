@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import Actor, action_hash, check_parameters, known_action
-from postroom.core.actions.safety import Policy, Proposed, Ruling, rule_on
+from postroom.core.actions.safety import Policy, Proposed, Ruling, safety_ruling
 from postroom.core.actions.snooze import wake_time
 from postroom.core.errors import SafetyRefused
 from postroom.core.jobs.job import NewJob
@@ -100,7 +100,7 @@ class ActionRequests:
             done = self.policy.agent_hourly_cap if hour_is_used else 0
             around = replace(around, new_label=new_label, agent_actions_this_hour=done)
         proposed = Proposed(action_type, wanted.parameters, 1.0, wanted.source)
-        ruling = rule_on(proposed, around, self.policy)
+        ruling = safety_ruling(proposed, around, self.policy)
         if ruling.verdict == "refuse":
             raise SafetyRefused(f"{wanted.action_type} is not done: {'; '.join(ruling.reasons)}")
         wish = decisions.Decision(

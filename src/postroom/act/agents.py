@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from postroom.act.action_requests import ActionRequests, RequestedAction
-from postroom.core.actions.safety import why_no_agent_undoes
-from postroom.core.actions.undo import why_not
+from postroom.core.actions.safety import why_agent_may_not_undo
+from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import BadInput, NotFound, SafetyRefused
 from postroom.core.roles import Role
 from postroom.store import undos
@@ -42,7 +42,7 @@ class Agents:
         if found is None or account_id not in (None, found.account_id):
             raise NotFound(f"there is no action {action_id}")
         self._check_agent(found, signed)
-        if (reason := why_not(found.action_type, found.state, found.hint)) is not None:
+        if (reason := why_not_undoable(found.action_type, found.state, found.hint)) is not None:
             raise BadInput("action_id", f"cannot be undone: {reason}", "actions.list shows what is reversible")
         if found.undone in ("queued", "executing", "completed"):
             return found.undone
@@ -57,6 +57,6 @@ class Agents:
         if signed.role != Role.AGENT:
             return
         policy = self.wishes.policy
-        reason = why_no_agent_undoes(signed.actor, found.actor, found.asked_by, found.approved_by, policy)
+        reason = why_agent_may_not_undo(signed.actor, found.actor, found.asked_by, found.approved_by, policy)
         if reason is not None:
             raise SafetyRefused(reason)

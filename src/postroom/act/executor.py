@@ -15,7 +15,7 @@ from uuid import UUID
 from postroom.act.labels import LabelFinder
 from postroom.core.actions.action import LabelChange, check_parameters, label_change, wanted_label
 from postroom.core.actions.snooze import wake_time
-from postroom.core.actions.undo import Snoozed, no_way_back, undo_hint
+from postroom.core.actions.undo import Snoozed, irreversible_hint, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import Catalogue
@@ -73,7 +73,7 @@ class Executor:
         # Gone by an earlier attempt whose end we did not see, or by the user just now, is what was wanted.
         with contextlib.suppress(MessageGone):
             await mailbox.delete(action.provider_message_id)
-        hint = no_way_back("delete", pre_labels=sorted(_labels(image)))
+        hint = irreversible_hint("delete", pre_labels=sorted(_labels(image)))
         return store.complete_action(job, action.id, None, hint, self.clock())
 
     async def _snooze(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:

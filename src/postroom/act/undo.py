@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.actions.action import PLACES, LabelChange
-from postroom.core.actions.undo import inverse_change, no_way_back
+from postroom.core.actions.undo import inverse_change, irreversible_hint
 from postroom.core.errors import MessageGone
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import Catalogue
@@ -42,7 +42,7 @@ class UndoService:
         after = await _restored(mailbox, original, change, labels)
         # Told against what the first attempt found: of a later one, all may have been put back already.
         before = frozenset[str](image["labels"])
-        done = no_way_back(
+        done = irreversible_hint(
             hint["inverse_action"],
             pre_labels=sorted(before),
             added=sorted(after - before),

@@ -1,1 +1,1 @@
-"""Backups: one file with everything that Postroom keeps, made while it runs, and put back in place when it does not."""
+"""Backups: one file with everything that Postroom stores, made while it runs, and restored while it is stopped."""

@@ -1,12 +1,12 @@
-"""The file that holds a backup: a tar archive whose last member, the manifest, names every other with its checksum.
+"""The backup file: a tar archive whose last member, the manifest, lists all others with their checksums.
 
     database/…       the SQLite file, or one file of rows for each table of PostgreSQL
-    connectors/…     how far each connector has read
-    keys.json        the keys that open the accounts' secrets, only where they were asked for
-    manifest.json    what is in it, from when, and what is needed besides
+    connectors/…     the checkpoints of the connectors
+    keys.json        the keys that decrypt the accounts' secrets, only on request
+    manifest.json    the content, the time, and the keys that are needed
 
-An archive without a manifest was cut off; one whose checksums differ was damaged. Both are refused before anything is
-touched.
+An archive without a manifest is incomplete; one with wrong checksums is damaged. Both are refused before anything is
+changed.
 """
 
 import contextlib
@@ -33,11 +33,11 @@ CONNECTORS = "connectors/"
 CHUNK = 1 << 20
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, and how much of it is done."""
+"""Called with the name of the current step, the amount done, and the total."""
 
 
 def silent(_what: str, _done: int, _total: int) -> None:
-    """For those whom progress does not interest."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Member:
 
 @dataclass(slots=True)
 class Manifest:
-    """What a backup says of itself. `keys_needed` are the keys without which the accounts' secrets stay closed."""
+    """The description of a backup. `keys_needed` are the keys that decrypt the accounts' secrets."""
 
     dialect: Dialect
     created_at: datetime
@@ -68,7 +68,7 @@ class Manifest:
 
 
 def read_manifest(content: bytes) -> Manifest:
-    """Raises BackupError when it is none that this Postroom understands."""
+    """Parse a manifest. Raises BackupError if this version of Postroom does not understand it."""
     try:
         found: dict[str, Any] = json.loads(content)
         if found.pop("format") != FORMAT:
@@ -86,7 +86,7 @@ def read_manifest(content: bytes) -> Manifest:
 
 
 class ArchiveWriter:
-    """Writes an archive beside its place, and puts it there when it is whole."""
+    """Writes an archive under a temporary name, and gives it its name when it is complete."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -104,7 +104,7 @@ class ArchiveWriter:
         self._add(name, _Hashed(io.BytesIO(content), len(content), name, silent))
 
     def finish(self, manifest: Manifest) -> None:
-        """On disk, under its name, when this returns."""
+        """Write the manifest, sync to disk, and give the archive its name."""
         manifest.members = self.members
         content = manifest.as_json()
         self._tar.addfile(_info(MANIFEST, len(content)), io.BytesIO(content))
@@ -112,12 +112,12 @@ class ArchiveWriter:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        os.link(self._partial, self.path)  # unlike a rename, this does not replace what has come there meanwhile
+        os.link(self._partial, self.path)  # unlike a rename, this never replaces an existing file
         self._partial.unlink()
         sync_folder(self.path.parent)
 
     def discard(self) -> None:
-        with contextlib.suppress(OSError):  # what the disk would not take is not wanted any more
+        with contextlib.suppress(OSError):  # a failed write no longer matters
             self._file.close()
         self._partial.unlink(missing_ok=True)
 
@@ -158,7 +158,7 @@ def _info(name: str, size: int) -> tarfile.TarInfo:
 
 
 class ArchiveReader:
-    """An archive that was read through once: everything in it is what the manifest says."""
+    """An archive that has been verified: everything in it is as the manifest says."""
 
     def __init__(self, path: Path, progress: Progress = silent) -> None:
         self.path = path
@@ -182,7 +182,7 @@ class ArchiveReader:
         return b"".join(self._chunks(name, silent))
 
     def extract(self, name: str, target: Path, progress: Progress = silent) -> None:
-        """Onto the disk, closed to others. The file must not be there yet."""
+        """Write a member to a new private file."""
         with os.fdopen(open_private(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
             for chunk in self._chunks(name, progress):
                 file.write(chunk)
@@ -232,7 +232,7 @@ class _Chunks:
 
 
 def _check_names(infos: Mapping[str, tarfile.TarInfo], members: Mapping[str, Member]) -> None:
-    """Nothing in it leads out of the data folder, and nothing is there that the manifest does not know."""
+    """Refuse paths that lead out of the data folder, and members that the manifest does not list."""
     if set(infos) != {*members, MANIFEST}:
         raise BackupError("what is in the backup is not what its manifest names; use another backup")
     for name, info in infos.items():

@@ -1,4 +1,4 @@
-"""Errors of `backup` and `restore` for a disk that is full: they name the space needed and the space free."""
+"""Errors of `backup` and `restore` when the disk is full: they name the space needed and the space free."""
 
 import shutil
 from collections.abc import Generator
@@ -14,7 +14,7 @@ _MIB = 1 << 20
 
 @contextmanager
 def enough_space(what: str, folder: Path, needed: int) -> Generator[None]:
-    """Raises BackupError when something cannot be written, with the space that is needed in the folder."""
+    """Turn errors of writing into a BackupError that names the space needed in the folder."""
     try:
         yield
     except (ConnectionError, TimeoutError):
@@ -28,7 +28,7 @@ def enough_space(what: str, folder: Path, needed: int) -> Generator[None]:
 
 
 def size_of(*files: Path) -> int:
-    """In bytes; folders with all that is in them."""
+    """The size of files and folders in bytes, with everything in them."""
     found = [each for file in files for each in (file, *file.rglob("*")) if each.is_file()]
     return sum(each.stat().st_size for each in found)
 

@@ -1,7 +1,7 @@
-"""Makes a backup while Postroom runs: connectors first, then one moment of the database.
+"""Makes a backup while Postroom runs: the state of the connectors first, then a snapshot of the database.
 
-The order matters. A checkpoint that is older than the database makes a connector deliver some messages again, which are
-recognised. One that is newer would make it skip mail that the restored database does not have.
+The order matters. With a checkpoint older than the database, a connector delivers some messages again, which are
+recognised as duplicates. With a newer one it would skip mail that the restored database does not have.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _NOT_STATE = ("-wal", "-shm", ".partial", "-journal")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is backed up. `keys_needed` are those under which secrets are stored."""
+    """What to back up. `keys_needed` are the keys of the stored secrets."""
 
     data_dir: Path
     url: str | None
@@ -36,14 +36,14 @@ class Source:
 
 
 async def make_backup(source: Source, target: Path, progress: Progress = silent) -> Manifest:
-    """The backup, complete and checked, in a file that was not there before."""
+    """Write a complete, verified backup to a new file."""
     _check(source, target)
     needed = await _space_needed(source)
     with (
         enough_space(f"the backup {target}", target.parent, needed),
         tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name,
     ):
-        folder = Path(name)  # made for its owner alone, as all temporary folders
+        folder = Path(name)  # private, like all temporary folders
         writer = ArchiveWriter(target)
         try:
             await asyncio.to_thread(_add_connectors, writer, source.data_dir / "connectors", folder)
@@ -55,7 +55,7 @@ async def make_backup(source: Source, target: Path, progress: Progress = silent)
             raise BadInput("FILE", f"{target} has just been made by another", "give each a name of its own") from None
         finally:
             writer.discard()
-    with contextlib.suppress(OSError):  # the backup is made, whether `doctor` knows it or not
+    with contextlib.suppress(OSError):  # the backup is complete even if this note for `doctor` fails
         note_backup(source.data_dir, manifest.created_at)
     return manifest
 
@@ -73,7 +73,7 @@ def _check(source: Source, target: Path) -> None:
 
 
 async def _space_needed(source: Source) -> int:
-    """In bytes, about: a copy of everything is made first, and then put into the file."""
+    """The approximate space in bytes: everything is copied first, and then written into the archive."""
     connectors = size_of(source.data_dir / "connectors")
     if source.url is None:
         return connectors + 2 * size_of(*source.data_dir.glob(f"{FILE}*"))
@@ -122,20 +122,20 @@ def _add_connectors(writer: ArchiveWriter, folder: Path, scratch: Path) -> None:
                 writer.add_file(name, copy)
                 copy.unlink()
             else:
-                writer.add_bytes(name, path.read_bytes())  # as it is at once: it may be replaced meanwhile
+                writer.add_bytes(name, path.read_bytes())  # read at once, since it may be replaced meanwhile
         except FileNotFoundError:
             continue
 
 
 def _state_files(folder: Path) -> Iterator[Path]:
-    """What connectors keep, without locks and without what belongs to an open SQLite file."""
+    """The files of connectors, without locks and without the side files of open SQLite databases."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != "lock" and not path.name.endswith(_NOT_STATE):
             yield path
 
 
 def note_backup(data_dir: Path, at: datetime) -> None:
-    """So that `doctor` can say how old the last backup is."""
+    """Record the time of the backup, so that `doctor` can tell its age."""
     replace_private(data_dir / LAST_BACKUP, f"{at.isoformat()}\n".encode())
 
 

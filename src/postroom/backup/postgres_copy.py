@@ -1,7 +1,7 @@
-"""The rows of a PostgreSQL database, out into files and back in: one snapshot, without any program but ours.
+"""Copies the rows of a PostgreSQL database into files and back, from one snapshot, without external programs.
 
-`COPY` in its text form is the same from one version of the server to the next. The schema is made by the migrations: a
-backup names those that were applied, and they are applied again before the rows come back.
+The text format of `COPY` is the same in all server versions. The schema is created by migrations: a backup lists those
+that were applied, and they are applied again before the rows are copied in.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -17,7 +17,7 @@ from postroom.core.errors import BackupError, DatabaseInUse, DatabaseUnavailable
 from postroom.store.restore_lock import RESTORE_LOCK
 
 SCHEMAS = ("postroom", "switchboard")
-# Which migrations were applied is said by applying them; receipts belong to connections that have ended.
+# Applying the migrations records them again; receipts belong to connections that have ended.
 NOT_COPIED = frozenset({"postroom.schema_migrations", "postroom.receipts"})
 
 _COLUMNS = """
@@ -37,7 +37,7 @@ _SEQUENCES = """
 _SIZE = """
     SELECT coalesce(sum(pg_table_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind = 'r' AND n.nspname IN ('postroom', 'switchboard')"""
-# Connections that are just being closed are waited for.
+# Wait for connections that are just being closed.
 _ALONE = f"SET lock_timeout = '2s'; SELECT pg_advisory_lock({RESTORE_LOCK}); RESET lock_timeout"
 _SHARE = f"SELECT pg_try_advisory_lock_shared({RESTORE_LOCK})"
 
@@ -53,7 +53,7 @@ class Table(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """What was copied: from when, the rows of each table, where each sequence stood, and the migrations."""
+    """What was copied: the time of the snapshot, row counts, values of sequences, and migrations."""
 
     at: datetime
     rows: dict[str, int]
@@ -63,9 +63,9 @@ class Copied(NamedTuple):
 
 @asynccontextmanager
 async def connected(url: str, *, alone: bool = False) -> AsyncGenerator[asyncpg.Connection]:
-    """A connection without any of the limits that work in small steps has: a copy takes as long as it takes.
+    """Connect without the usual timeouts, since a copy may take long.
 
-    With `alone`, no process of Postroom is on the database until it is closed. Raises DatabaseInUse when one is.
+    With `alone`, no other process of Postroom can use the database meanwhile. Raises DatabaseInUse if one does.
     """
     settings = {"application_name": "postroom-backup", "search_path": "postroom,switchboard", "timezone": "UTC"}
     try:
@@ -94,12 +94,12 @@ async def _share(connection: asyncpg.Connection) -> None:
 
 
 async def size_of(connection: asyncpg.Connection) -> int:
-    """The bytes of all tables, without their indexes."""
+    """The size of all tables in bytes, without indexes."""
     return await connection.fetchval(_SIZE)
 
 
 async def copy_out(connection: asyncpg.Connection, folder: Path, progress: Progress = silent) -> Copied:
-    """Every table as a file in the folder, all from one moment. Whoever writes meanwhile is not kept waiting."""
+    """Copy every table into a file in the folder, from one snapshot. Writers are not blocked."""
     await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     at = await connection.fetchval("SELECT clock_timestamp()")
     tables = await tables_of(connection)
@@ -116,7 +116,7 @@ async def copy_out(connection: asyncpg.Connection, folder: Path, progress: Progr
         )
         rows[table.full_name] = int(status.split()[-1])
         progress("tables", done, len(tables))
-    # Later than the rows, so never behind them: a sequence knows no transactions.
+    # Sequences are not transactional. Read after the rows, they are never behind them.
     sequences = _pairs(await connection.fetch(_SEQUENCES))
     await connection.execute("COMMIT")
     return Copied(at, rows, sequences, _pairs(migrations))
@@ -127,7 +127,7 @@ def _pairs(rows: Sequence[Sequence[Any]]) -> dict[Any, Any]:
 
 
 async def tables_of(connection: asyncpg.Connection) -> list[Table]:
-    """Those that are copied, each after those that it refers to."""
+    """The tables to copy, each after those that it references."""
     found = {
         f"{schema}.{name}": Table(schema, name, tuple(columns))
         for schema, name, columns in await connection.fetch(_COLUMNS)
@@ -148,7 +148,7 @@ async def tables_of(connection: asyncpg.Connection) -> list[Table]:
 
 
 async def is_empty(connection: asyncpg.Connection) -> bool:
-    """Whether there is nothing of ours in the database, or only tables without mail, accounts, rules or jobs."""
+    """Whether the database has no tables of ours, or only tables without mail, accounts, rules and jobs."""
     if await connection.fetchval("SELECT to_regclass('postroom.schema_migrations') IS NULL"):
         return True
     for table in ("accounts", "job_bodies", "envelopes", "rules", "audit", "tokens", "contacts"):
@@ -160,7 +160,7 @@ async def is_empty(connection: asyncpg.Connection) -> bool:
 
 
 async def set_aside(connection: asyncpg.Connection, suffix: str) -> list[str]:
-    """What is there keeps its rows under other schema names."""
+    """Rename the existing schemas, which keep their rows."""
     moved: list[str] = []
     for schema in SCHEMAS:
         if await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", schema):
@@ -170,7 +170,7 @@ async def set_aside(connection: asyncpg.Connection, suffix: str) -> list[str]:
 
 
 async def put_back(connection: asyncpg.Connection, set_aside: Sequence[str], suffix: str) -> None:
-    """Undoes `set_aside`: what was begun in its place goes, and the old names are given back."""
+    """Undo `set_aside`: drop the new schemas and rename the old ones back."""
     await connection.execute("ROLLBACK")
     await connection.execute("BEGIN")
     for schema in SCHEMAS:
@@ -187,7 +187,7 @@ async def copy_in(
     sequences: dict[str, int],
     progress: Progress = silent,
 ) -> None:
-    """All rows, in one transaction: all of them, as many as the backup counted, or none."""
+    """Insert all rows in one transaction, and check their number: all or nothing."""
     await connection.execute("BEGIN")
     tables = await tables_of(connection)
     if unknown := sorted(set(rows) - {table.full_name for table in tables}):

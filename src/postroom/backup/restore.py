@@ -1,9 +1,9 @@
-"""Puts a backup back in place, where no process runs; what was there before is set aside, not deleted.
+"""Restores a backup while no process runs; existing data is set aside, not deleted.
 
-Everything that can be wrong is looked at before anything is touched: the checksums, the integrity of the database and
-the number of its rows, whether its migrations are known here, and whether the place is empty and unused. The restored
-database begins paused, and forbids what the replaced one forbade (`store.prohibitions`). It knows that it was restored:
-before mail leaves again, sent mail is compared with it (`store.restores`).
+Everything is checked before anything is changed: the checksums, the integrity of the database and its row counts,
+whether its migrations are known, and whether the target is empty and unused. The restored database starts paused, and
+keeps the prohibitions of the replaced one (`store.prohibitions`). It is marked as restored: before mail is sent again,
+sent mail is compared with it (`store.restores`).
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from postroom.store.prohibitions import Carried, Prohibitions, begin_paused, loa
 from postroom.store.restore_lock import alone_in_folder
 from postroom.store.timeline import mark_restored, place_of
 from postroom.system.private_files import DATABASE as FILE
-from postroom.system.private_files import private_folder, sync_folder, tighten
+from postroom.system.private_files import make_private, private_folder, sync_folder
 from postroom.vault.keys import KeyFile
 
 STAGE = ".restoring"
@@ -41,7 +41,7 @@ STAGE = ".restoring"
 
 @dataclass(frozen=True, slots=True)
 class RestoreTarget:
-    """Where the backup goes. With `replace`, what is there is set aside."""
+    """Where to restore the backup. With `replace`, existing data is set aside."""
 
     data_dir: Path
     url: str | None
@@ -50,8 +50,8 @@ class RestoreTarget:
 
 @dataclass(slots=True)
 class Restored:
-    """The result of a restore. `set_aside` names the data that was replaced; `carried` counts what only that data
-    forbade, and is None if it could not be read."""
+    """The result of a restore. `set_aside` names the replaced data; `carried` counts the prohibitions taken over from
+    it, and is None if they could not be read."""
 
     manifest: Manifest
     epoch: int = 0
@@ -63,7 +63,7 @@ class Restored:
 async def restore_backup(
     file: Path, place: RestoreTarget, signed: Signature, now: datetime, progress: Progress = silent
 ) -> Restored:
-    """The backup in place of what is there. Raises before anything is changed when it cannot be."""
+    """Replace the existing data with the backup. Raises before anything is changed if that is impossible."""
     archive = await asyncio.to_thread(ArchiveReader, file, progress)
     try:
         _check_kind(archive.manifest, place)
@@ -77,7 +77,7 @@ async def restore_backup(
                     await _restore_sqlite(archive, place, stage, restored, stamp, signed, now, progress)
                 else:
                     await _restore_postgres(archive, place, place.url, stage, restored, stamp, signed, now, progress)
-            tighten(place.data_dir)
+            make_private(place.data_dir)
         return restored
     finally:
         archive.close()
@@ -99,7 +99,7 @@ def _check_kind(manifest: Manifest, place: RestoreTarget) -> None:
 
 @contextmanager
 def _stage(data_dir: Path) -> Generator[Path]:
-    """A folder beside the data, in which everything is made ready. One left by an interrupted restore is emptied."""
+    """A folder next to the data in which everything is prepared. One left by an interrupted restore is emptied."""
     stage = data_dir / STAGE
     shutil.rmtree(stage, ignore_errors=True)
     private_folder(stage)
@@ -133,8 +133,8 @@ async def _restore_sqlite(
         raise BadInput(
             "--data-dir", f"{place.data_dir} holds data already", "give an empty folder, or --replace to set it aside"
         )
-    with sqlite_copy.alone_with(current):
-        pass  # told now rather than after the work
+    with sqlite_copy.exclusive_access(current):
+        pass  # fail now rather than after the work
     staged = stage / FILE
     await asyncio.to_thread(archive.extract, f"{DATABASE}{FILE}", staged, progress)
     if await asyncio.to_thread(sqlite_copy.check_sqlite, staged) != archive.manifest.rows:
@@ -145,17 +145,17 @@ async def _restore_sqlite(
         await _mark(database, place.data_dir, replaced, restored, signed, now)
     finally:
         await database.close()
-    with sqlite_copy.alone_with(staged):
-        pass  # no log is left beside it
+    with sqlite_copy.exclusive_access(staged):
+        pass  # removes the write-ahead log
     _restore_keys(archive, place.data_dir, restored)
     aside = place.data_dir / f"backup-replaced-{stamp}"
-    with sqlite_copy.alone_with(current):
+    with sqlite_copy.exclusive_access(current):
         _swap_connectors(place.data_dir, stage, aside, restored)
         _swap_database(current, staged, aside, restored)
 
 
 def _swap_database(current: Path, staged: Path, aside: Path, restored: Restored) -> None:
-    """The old file keeps a second name; then the new one takes its place in one step. There is always one of them."""
+    """Link the old file to a second name, then replace it in one step, so that there is always a database."""
     if current.exists():
         private_folder(aside)
         os.link(current, aside / FILE)
@@ -231,7 +231,7 @@ async def _mark(
     signed: Signature,
     now: datetime,
 ) -> None:
-    """The restored database is paused, and knows that it was restored, from its first moment."""
+    """Pause the restored database and mark it as restored, before it is used."""
     await migrate(database)
     backup_at = restored.manifest.created_at
     carried = await database.run(begin_paused(replaced, backup_at, signed, now))
@@ -251,7 +251,7 @@ def _has_state(connectors: Path) -> bool:
 
 
 def _swap_connectors(data_dir: Path, stage: Path, aside: Path, restored: Restored) -> None:
-    """Before the database: a checkpoint that is too old does no harm, one that is too new would lose mail."""
+    """Replace the connectors' state, before the database: an old checkpoint is harmless, a new one would lose mail."""
     current = data_dir / "connectors"
     if current.exists():
         private_folder(aside)
@@ -262,6 +262,6 @@ def _swap_connectors(data_dir: Path, stage: Path, aside: Path, restored: Restore
 
 
 def _restore_keys(archive: ArchiveReader, data_dir: Path, restored: Restored) -> None:
-    """Beside the keys that are there already, before the database comes: none of them can be made again."""
+    """Add the keys to the existing ones, before the database: a lost key cannot be recreated."""
     if KEYS in archive.manifest.members:
         restored.keys_restored = KeyFile(data_dir).merge(archive.read(KEYS), f"{KEYS} in {archive.path}") != []

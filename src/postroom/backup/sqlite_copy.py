@@ -1,4 +1,4 @@
-"""A copy of a SQLite database that others are writing to: one moment of it, page by page, then checked as a whole."""
+"""Copies a SQLite database that is being written to: one snapshot, page by page, then verified as a whole."""
 
 import os
 from collections.abc import Generator
@@ -22,7 +22,7 @@ def is_sqlite(path: Path) -> bool:
 
 
 def copy_sqlite(source: Path, target: Path, progress: Progress = silent) -> None:
-    """The source as it is at this moment. Those who write to it are not kept waiting: the copy holds one snapshot."""
+    """Copy a snapshot of the source. Writers are not blocked."""
     os.close(open_private(target, os.O_CREAT | os.O_EXCL | os.O_RDWR))
     reading, writing = connect(source, read_only=True), apsw.Connection(str(target))
     try:
@@ -33,7 +33,7 @@ def copy_sqlite(source: Path, target: Path, progress: Progress = silent) -> None
                 backup.step(PAGES_AT_ONCE)
                 progress(source.name, backup.page_count - backup.remaining, backup.page_count)
         reading.execute("ROLLBACK")
-        # One file that is whole by itself: no log beside it that could be forgotten.
+        # Make it a single file, without a log next to it that could be forgotten.
         writing.execute("PRAGMA journal_mode = DELETE").fetchall()
     finally:
         reading.close()
@@ -43,7 +43,7 @@ def copy_sqlite(source: Path, target: Path, progress: Progress = silent) -> None
 
 
 def check_sqlite(path: Path) -> dict[str, int]:
-    """The rows of each table. Raises BackupError when the file is damaged."""
+    """Count the rows of each table. Raises BackupError if the file is damaged."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         problems = connection.execute("PRAGMA integrity_check(5)").fetchall()
@@ -68,10 +68,10 @@ def migrations_in(path: Path) -> dict[int, str]:
 
 
 @contextmanager
-def alone_with(path: Path) -> Generator[None]:
-    """No other program has the database open, or can read or write it, while the block runs; no log is beside it then.
+def exclusive_access(path: Path) -> Generator[None]:
+    """Hold the database exclusively while the block runs; its write-ahead log is gone then.
 
-    Raises DatabaseInUse when one has it open. A file that is no database, or none at all, is nobody's.
+    Raises DatabaseInUse if another program has it open. A missing file, or one that is no database, is never in use.
     """
     if not path.exists():
         yield
@@ -85,7 +85,7 @@ def alone_with(path: Path) -> Generator[None]:
 
 
 def _take_for_ourselves(connection: apsw.Connection, path: Path) -> None:
-    """Only the last one that has it open can leave WAL mode."""
+    """Leave WAL mode, which only works if no other program has the database open."""
     try:
         connection.set_busy_timeout(0)
         mode = connection.execute("PRAGMA journal_mode = DELETE").fetchall()[0][0]
@@ -95,5 +95,5 @@ def _take_for_ourselves(connection: apsw.Connection, path: Path) -> None:
     except apsw.BusyError:
         pass
     except (apsw.NotADBError, apsw.CorruptError):
-        return  # it is what is to be replaced
+        return  # not a database; it is going to be replaced
     raise DatabaseInUse(f"{path} is in use; stop every process on it first")

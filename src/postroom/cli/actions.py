@@ -1,22 +1,18 @@
 """`postroom actions`: what was done, waits, or failed, and why it was decided."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list, show_one
-from postroom.cli.running import run_transaction
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import ACTION
-
-if TYPE_CHECKING:
-    from postroom.store.actions import ActionView
-    from postroom.store.decisions import DecisionView
-    from postroom.store.outcomes import OutcomeView
+from postroom.manage import actions
+from postroom.manage.actions import ActionView, ExplainedDecision
 
 app = command_group("Look at what was done with messages, and why.")
 
@@ -34,10 +30,8 @@ def list_(
     """List actions, the newest first."""
     if state is not None and state not in ACTION.states:
         raise BadInput("--state", f"there is no state {state!r}", f"use one of {', '.join(sorted(ACTION.states))}")
-    from postroom.store.actions import list_actions
-
-    found = run_transaction(application_of(context), settings_for(data_dir), list_actions(limit, state=state))
-    show_list([asdict(each) for each in found], COLUMNS, as_json=as_json)
+    found = call(context, settings_for(data_dir), actions.list_actions, limit, state)
+    show_list(found, COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -48,35 +42,25 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Tell what was decided about a message, by whom and why, what was done, and how you answered in the mailbox."""
-    from postroom.store.actions import list_actions
-    from postroom.store.decisions import decisions_about
-    from postroom.store.outcomes import outcomes_of
-
-    application, settings = application_of(context), settings_for(data_dir)
-    decided = run_transaction(application, settings, decisions_about(message_id))
-    done = run_transaction(application, settings, list_actions(100, message_id=message_id))
-    found = run_transaction(application, settings, outcomes_of(message_id))
-    answers = {each.decision_id: each for each in found}
-    rows = [_decision(each, answers.get(each.decision.id)) for each in decided]
+    found = call(context, settings_for(data_dir), actions.explain, message_id)
+    decided, done = [_decision(each) for each in found.decisions], [_action(each) for each in found.actions]
     if as_json:
-        show_json({"decisions": rows, "actions": [_action(each) for each in done]})
+        show_json({"decisions": decided, "actions": done})
         return
     if not decided and not done:
         typer.echo("Nothing was decided about it.")
-    for row in rows:
+    for row in (*decided, *done):
         show_one(row)
         typer.echo("")
-    for each in done:
-        show_one(_action(each))
-        typer.echo("")
 
 
-def _decision(view: "DecisionView", answer: "OutcomeView | None") -> dict[str, Any]:
-    told = {"agreed": None, "you": None} if answer is None else {"agreed": answer.agreed, "you": answer.what}
-    return {**asdict(view.decision), "created_at": view.created_at, **told}
+def _decision(explained: ExplainedDecision) -> dict[str, Any]:
+    view, answer = explained.view, explained.answer
+    by_hand = {"agreed": None, "you": None} if answer is None else {"agreed": answer.agreed, "you": answer.what}
+    return {**asdict(view.decision), "created_at": view.created_at, **by_hand}
 
 
-def _action(view: "ActionView") -> dict[str, Any]:
+def _action(view: ActionView) -> dict[str, Any]:
     names = ("id", "action_type", "parameters", "state", "actor", "rationale", "safety", "undo_hint", "undone", "error")
     row = asdict(view)
     return {name: row[name] for name in names}

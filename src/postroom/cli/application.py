@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import typer
 
+    from postroom.manage.database import Database
     from postroom.settings.reading import Settings
-    from postroom.store.engine.database import Database
 
 Ready = Callable[[str], None]
 """Called once, with the address, when a server answers."""

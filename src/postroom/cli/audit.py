@@ -1,14 +1,12 @@
 """`postroom audit`: what was done, and by whom."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_list
-from postroom.cli.running import run_transaction
+from postroom.cli.running import call
 
 app = command_group("Look at the audit log.")
 
@@ -27,8 +25,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List what was done, the newest first. Nothing in the log can be changed or deleted."""
-    from postroom.store.audit import list_audit
+    from postroom.manage.audit import list_audit
 
-    transaction = list_audit(limit, actor=actor, action=action)
-    found = run_transaction(application_of(context), settings_for(data_dir), transaction)
-    show_list([asdict(entry) for entry in found], COLUMNS, as_json=as_json)
+    found = call(context, settings_for(data_dir), list_audit, limit, actor=actor, action=action)
+    show_list(found, COLUMNS, as_json=as_json)

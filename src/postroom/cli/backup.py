@@ -1,20 +1,14 @@
 """`postroom backup`: everything in one file, while Postroom runs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.backup_output import keys_line, shown_progress
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import show_json
-from postroom.cli.running import run_briefly, with_database
-
-if TYPE_CHECKING:
-    from postroom.cli.application import Application
-    from postroom.settings.reading import Settings
-    from postroom.store.engine.database import Database
+from postroom.cli.running import call, run_briefly
 
 app = one_command()
 
@@ -38,12 +32,14 @@ def backup(
     The copy is of one moment and checked. The keys that open the accounts' secrets are named, and are only in it
     when you ask for that. Settings are not in it.
     """
-    from postroom.backup.make import Source, make_backup
+    from postroom.manage.backups import back_up
+    from postroom.manage.database import is_created
+    from postroom.manage.keys import keys_in_use
 
     settings = settings_for(data_dir)
-    source = Source(settings.data_dir, _url(settings), _keys_needed(application_of(context), settings), with_keys)
+    needed = call(context, settings, keys_in_use) if is_created(settings) else []
     with shown_progress(as_json) as progress:
-        made = run_briefly(make_backup(source, file.absolute(), progress))
+        made = run_briefly(back_up(settings, file.absolute(), needed, with_keys, progress))
     size = file.stat().st_size
     if as_json:
         show_json(
@@ -60,22 +56,3 @@ def backup(
         return
     typer.echo(f"{file}  {size:,} bytes, {sum(made.rows.values()):,} rows of {made.dialect}, checked")
     typer.echo(keys_line(made, settings.data_dir))
-
-
-def _url(settings: "Settings") -> str | None:
-    return settings.database_url.get_secret_value() if settings.database_url is not None else None
-
-
-def _keys_needed(application: "Application", settings: "Settings") -> list[str]:
-    """The keys under which secrets are stored. A database that is not there is told of later."""
-    from postroom.system.private_files import DATABASE
-
-    if settings.database_url is None and not (settings.data_dir / DATABASE).exists():
-        return []
-
-    async def look(database: "Database") -> list[str]:
-        from postroom.store.secret_keys import list_key_uses
-
-        return sorted(use.id for use in await database.run(list_key_uses()) if use.secrets)
-
-    return with_database(application, settings, look)

@@ -3,25 +3,25 @@
 import re
 import socket
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.cli import left_mail
+from postroom.cli import not_ingested
 from postroom.cli.application import application_of
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_json, show_list
-from postroom.cli.running import run_transaction, run_until_stopped
+from postroom.cli.output import show_line, show_list
+from postroom.cli.running import call, run_until_stopped
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
     from postroom.cli.application import Ready
-    from postroom.store.connectors import ConnectorView
+    from postroom.manage.connectors import ReportedConnector
 
 app = command_group("Run a connector by itself, or look at those that report.")
-app.command("refused")(left_mail.refused)
-app.command("retry")(left_mail.retry)
+app.command("refused")(not_ingested.refused)
+app.command("retry")(not_ingested.retry)
 
 COLUMNS = ("type", "identity", "instance", "liveness", "state", "last_heartbeat", "counters", "checkpoint", "contacts")
 LONGEST_NAME = 512
@@ -97,10 +97,10 @@ def gmail(
 
     def ready(identity: str) -> None:
         if not once:
-            show_json({"identity": identity}) if as_json else typer.echo(f"Watching {identity}  (Ctrl-C stops it)")
+            show_line({"identity": identity}, f"Watching {identity}  (Ctrl-C stops it)", as_json=as_json)
 
     def told(new: int) -> None:
-        show_json({"new": new}) if as_json else typer.echo(f"{new:,} new {'message' if new == 1 else 'messages'}")
+        show_line({"new": new}, f"{new:,} new {'message' if new == 1 else 'messages'}", as_json=as_json)
 
     connecting = application_of(context).connector_gmail(
         settings, email=mailbox, also=others, once=once, ready=ready, told=told
@@ -111,26 +111,23 @@ def gmail(
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the connectors that have ever reported, and whether they still do."""
-    from postroom.store.connectors import list_connectors
+    from postroom.manage.connectors import list_connectors
 
-    found = run_transaction(application_of(context), settings_for(data_dir), list_connectors())
-    now = datetime.now(UTC)
-    show_list([_document(each, now) if as_json else _row(each, now) for each in found], COLUMNS, as_json=as_json)
-
-
-def _document(connector: "ConnectorView", now: datetime) -> dict[str, Any]:
-    from postroom.core.heartbeat import liveness
-
-    return {**asdict(connector), "liveness": liveness(connector.last_heartbeat_at, now)}
+    found = call(context, settings_for(data_dir), list_connectors)
+    show_list(map(_document if as_json else _row, found), COLUMNS, as_json=as_json)
 
 
-def _row(connector: "ConnectorView", now: datetime) -> dict[str, object]:
-    document = _document(connector, now)
+def _document(reported: "ReportedConnector") -> dict[str, object]:
+    return {**asdict(reported.connector), "liveness": reported.liveness}
+
+
+def _row(reported: "ReportedConnector") -> dict[str, object]:
+    connector = reported.connector
     return {
         "type": connector.connector_type,
         "identity": connector.endpoint_identity,
         "instance": connector.instance_id,
-        "liveness": document["liveness"],
+        "liveness": reported.liveness,
         "state": connector.state,
         "last_heartbeat": connector.last_heartbeat_at,
         "counters": " ".join(f"{name}={count}" for name, count in sorted(connector.counters.items())),
@@ -174,7 +171,7 @@ def _refuse_password(url: str | None) -> None:
 
 def _announce(reading: dict[str, str], as_json: bool) -> "Ready":
     def ready(identity: str) -> None:
-        plain = f"Reading the stream {reading['stream']} as {identity}  (Ctrl-C stops it)"
-        show_json(reading) if as_json else typer.echo(plain)
+        line = f"Reading the stream {reading['stream']} as {identity}  (Ctrl-C stops it)"
+        show_line(reading, line, as_json=as_json)
 
     return ready

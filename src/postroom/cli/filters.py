@@ -1,27 +1,21 @@
 """`postroom filters`: look at the rules that say how much of a message is taken in, add some, remove some."""
 
 import re
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_json, show_list
-from postroom.cli.running import run_transaction, with_database
+from postroom.cli.output import show_list, show_result
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
     from postroom.core.mail.ingestion import IngestionRule
-    from postroom.store.engine.database import Database, Transaction
-    from postroom.store.ingestion_rules import IngestionRuleView
+    from postroom.manage.filters import IngestionRuleView
 
 app = command_group("Look at the rules that say how much of a message is taken in; add some, remove some.")
-
-T = TypeVar("T")
 
 COLUMNS = ("position", "name", "tier", "condition", "origin", "enabled")
 OPTIONS = {"number": "--position", "name": "--name", "tier": "--tier", "header": "--header"}
@@ -31,10 +25,9 @@ _HEADER = re.compile(r"([^=~]*)([=~])?(.*)", re.DOTALL)
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the rules in the order in which they are tried, yours and those that are shipped."""
-    from postroom.store.ingestion_rules import list_ingestion_rules
+    from postroom.manage.filters import list_filters
 
-    found = run_transaction(application_of(context), settings_for(data_dir), list_ingestion_rules())
-    show_list([_row(view) for view in found], COLUMNS, as_json=as_json)
+    show_list(map(_row, call(context, settings_for(data_dir), list_filters)), COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -73,6 +66,8 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Add a rule with one condition. With the name of a shipped rule and nothing else, switch that one on again."""
+    from postroom.manage.filters import add_filter, is_shipped, restore_filter
+
     given = {
         "--sender-domain": sender_domain,
         "--sender-domain-suffix": sender_domain_suffix,
@@ -81,12 +76,13 @@ def add(
         "--mime-type": mime_type,
     }
     conditions = {option: value for option, value in given.items() if value is not None}
-    if not conditions and tier is None and _is_shipped(name):
-        was_off = _change(context, data_dir, _restoring(name))
-        _print_result(name, "switched on" if was_off else "was on", as_json)
+    if not conditions and tier is None and is_shipped(name):
+        was_off = call(context, settings_for(data_dir), restore_filter, name, operator_signature())
+        _show(name, "switched on" if was_off else "was on", as_json)
         return
-    _change(context, data_dir, _adding(_rule(name, tier, position, conditions)))
-    _print_result(name, "added", as_json)
+    rule = _rule(name, tier, position, conditions)
+    call(context, settings_for(data_dir), add_filter, rule, operator_signature())
+    _show(name, "added", as_json)
 
 
 @app.command()
@@ -97,12 +93,10 @@ def remove(
     as_json: AsJson = False,
 ) -> None:
     """Remove a rule of yours, or switch a shipped one off."""
-    from postroom.store.ingestion_rules import remove_ingestion_rule
+    from postroom.manage.filters import remove_filter
 
-    settings = settings_for(data_dir)
-    removing = remove_ingestion_rule(name, operator_signature(), datetime.now(UTC))
-    origin = run_transaction(application_of(context), settings, removing)
-    _print_result(name, "removed" if origin == "user" else "switched off", as_json)
+    origin = call(context, settings_for(data_dir), remove_filter, name, operator_signature())
+    _show(name, "removed" if origin == "user" else "switched off", as_json)
 
 
 def _rule(name: str, tier: str | None, position: int, conditions: dict[str, str]) -> "IngestionRule":
@@ -137,43 +131,10 @@ def _condition(option: str, text: str) -> dict[str, str]:
             return {"kind": kind, "header": name} | ({"value": value} if mark else {})
 
 
-def _is_shipped(name: str) -> bool:
-    from postroom.core.mail.ingestion import BULK_PACK
-
-    return any(rule.name == name for rule in BULK_PACK)
-
-
-def _adding(rule: "IngestionRule") -> "Transaction[None]":
-    from postroom.store.ingestion_rules import add_ingestion_rule
-
-    return add_ingestion_rule(rule, operator_signature(), datetime.now(UTC))
-
-
-def _restoring(name: str) -> "Transaction[bool]":
-    from postroom.store.ingestion_rules import restore_pack_rule
-
-    return restore_pack_rule(name, operator_signature(), datetime.now(UTC))
-
-
-def _change(context: typer.Context, data_dir: Path | None, change: "Transaction[T]") -> T:
-    """A new installation gets its schema here, so that rules can be there before the first mail."""
-
-    async def changing(database: "Database") -> T:
-        from postroom.store.engine.migrate import applied_migrations, migrate
-
-        if not await database.run(applied_migrations()):
-            await migrate(database)
-        return await database.run(change)
-
-    return with_database(application_of(context), settings_for(data_dir), changing)
-
-
-def _print_result(name: str, result: str, as_json: bool) -> None:
-    if as_json:
-        show_json({"name": name, "result": result})
-        return
-    typer.echo(f"{name}  {result}")
-    typer.echo("Connectors go by it within 15 minutes.", err=True)
+def _show(name: str, result: str, as_json: bool) -> None:
+    show_result(name, result, as_json=as_json, key="name")
+    if not as_json:
+        typer.echo("Connectors go by it within 15 minutes.", err=True)
 
 
 def _row(view: "IngestionRuleView") -> dict[str, object]:

@@ -2,17 +2,14 @@
 
 import json
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
-from postroom.cli.application import application_of
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_json, show_list, show_one
-from postroom.cli.running import run_transaction
-from postroom.core.errors import BadInput, NotFound
+from postroom.cli.options import AsJson, DataDir, choice, command_group, settings_for
+from postroom.cli.output import show_json, show_list, show_one, show_result
+from postroom.cli.running import call
 from postroom.core.lifecycle import JOB
 
 if TYPE_CHECKING:
@@ -38,48 +35,43 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List jobs, the newest first."""
-    if state is not None and state not in JOB.states:
-        raise BadInput("--state", f"there is no state {state!r}", f"use one of {', '.join(sorted(JOB.states))}")
-    from postroom.store.jobs import list_jobs
+    from postroom.manage.jobs import list_jobs
 
-    transaction = list_jobs(state=state, type=type_, limit=limit)
-    jobs = run_transaction(application_of(context), settings_for(data_dir), transaction)
-    show_list([_document(job) if as_json else asdict(job) for job in jobs], COLUMNS, as_json=as_json)
+    wanted = None if state is None else choice("--state", state, sorted(JOB.states))
+    found = call(context, settings_for(data_dir), list_jobs, wanted, type_, limit)
+    show_list([_document(job) for job in found] if as_json else found, COLUMNS, as_json=as_json)
 
 
 @app.command()
 def show(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show one job with its steps."""
-    from postroom.store.jobs import show_job
+    from postroom.manage.jobs import load_job
 
-    job = run_transaction(application_of(context), settings_for(data_dir), show_job(job_id))
-    if job is None:
-        raise NotFound(f"there is no job {job_id}; `postroom jobs list` shows those that are kept")
+    job = call(context, settings_for(data_dir), load_job, job_id)
     if as_json:
         show_json(_document(job))
         return
     show_one({name: value for name, value in asdict(job).items() if name != "steps"})
     if job.steps:
         typer.echo("")
-        show_list([asdict(step) for step in job.steps], STEP_COLUMNS, as_json=False)
+        show_list(job.steps, STEP_COLUMNS, as_json=False)
 
 
 @app.command()
 def retry(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Queue a failed or canceled job again with all its attempts, or make a sleeping one due at once."""
-    from postroom.store.jobs import retry_job
+    from postroom.manage.jobs import retry_job
 
-    run_transaction(application_of(context), settings_for(data_dir), retry_job(job_id, datetime.now(UTC)))
-    _confirm(job_id, "queued", as_json)
+    call(context, settings_for(data_dir), retry_job, job_id)
+    show_result(job_id, "queued", as_json=as_json)
 
 
 @app.command()
 def cancel(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Cancel a job: a waiting one at once, a running one at its next step."""
-    from postroom.store.jobs import cancel_job
+    from postroom.manage.jobs import cancel_job
 
-    result = run_transaction(application_of(context), settings_for(data_dir), cancel_job(job_id, datetime.now(UTC)))
-    _confirm(job_id, result, as_json)
+    show_result(job_id, call(context, settings_for(data_dir), cancel_job, job_id), as_json=as_json)
 
 
 def _document(job: "JobView") -> dict[str, Any]:
@@ -90,7 +82,3 @@ def _document(job: "JobView") -> dict[str, Any]:
         text = step.pop("result_json")
         step["result"] = None if text is None else json.loads(text)
     return row
-
-
-def _confirm(job_id: UUID, result: str, as_json: bool) -> None:
-    show_json({"id": job_id, "result": result}) if as_json else typer.echo(f"{job_id}  {result}")

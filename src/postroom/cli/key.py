@@ -1,20 +1,13 @@
 """`postroom key`: look at the keys that seal the accounts' secrets, and replace them."""
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
-from postroom.cli.running import with_database
-
-if TYPE_CHECKING:
-    from postroom.accounts.sealing import Resealing
-    from postroom.store.engine.database import Database
-    from postroom.vault.sealing import Vault
+from postroom.cli.running import call
 
 app = command_group("Look at the keys that seal the accounts' secrets, and replace them.")
 
@@ -25,14 +18,10 @@ COLUMNS = ("id", "source", "seals", "created_at", "first_used_at", "secrets", "d
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the keys by their ids: where each is, since when, and how many secrets stand under it. Never the keys."""
     from postroom.compose.google import vault_of
+    from postroom.manage.keys import list_keys
 
     settings = settings_for(data_dir)
-    vault = vault_of(settings)
-
-    async def listed(database: "Database") -> list[dict[str, object]]:
-        return await _rows(database, vault)
-
-    show_list(with_database(application_of(context), settings, listed), COLUMNS, as_json=as_json)
+    show_list(call(context, settings, list_keys, vault_of(settings)), COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -49,18 +38,15 @@ def rotate(
     With keys in the setting `secret_key` none is made: everything is sealed with the first of them.
     """
     from postroom.compose.google import vault_of
+    from postroom.manage.keys import rotate_keys
 
     settings = settings_for(data_dir)
-    vault = vault_of(settings)
     configured = settings.secret_key is not None
-
-    async def rotated(database: "Database") -> "tuple[Resealing, list[str]]":
-        return await _rotate(database, vault, configured, drop_old)
-
-    done, dropped = with_database(application_of(context), settings, rotated)
-    row = {"key": done.key_id, "resealed": done.resealed, "unopened": done.unopened, "dropped": dropped}
+    vault, signed = vault_of(settings), operator_signature()
+    rotation = call(context, settings, rotate_keys, vault, signed, configured=configured, drop_old=drop_old)
+    done, dropped = rotation.resealing, rotation.dropped
     if as_json:
-        show_json({**row, "unopened": [str(id) for id in done.unopened]})
+        show_json({"key": done.key_id, "resealed": done.resealed, "unopened": list(done.unopened), "dropped": dropped})
     else:
         typer.echo(f"{done.key_id}  seals {done.resealed} more secrets")
         for id in dropped:
@@ -71,45 +57,3 @@ def rotate(
         typer.echo(f"the secret of the account {id} does not open: connect it again", err=True)
     if done.unopened:
         raise typer.Exit(1)
-
-
-async def _rotate(
-    database: "Database", vault: "Vault", configured: bool, drop_old: bool
-) -> "tuple[Resealing, list[str]]":
-    from postroom.accounts.sealing import drop_other_keys, reseal_all
-    from postroom.store.audit import record_audit
-    from postroom.store.engine.clock import wall_clock
-    from postroom.store.secret_keys import list_key_uses
-
-    await database.run(list_key_uses())  # a database without its schema is told before any key is made
-    key_id = vault.known_keys()[0].id if configured else vault.add_key(datetime.now(UTC))
-    done = await reseal_all(database, vault, key_id, wall_clock)
-    after = {"resealed": done.resealed, "unopened": len(done.unopened)}
-    entry = operator_signature().under("key.rotate", "key", key_id, after=after)
-    await database.run(record_audit(entry, wall_clock()))
-    if not drop_old or done.unopened:
-        return done, []
-    return done, await drop_other_keys(database, vault, key_id, wall_clock, operator_signature)
-
-
-async def _rows(database: "Database", vault: "Vault") -> list[dict[str, object]]:
-    from postroom.store.secret_keys import list_key_uses
-
-    uses = {use.id: use for use in await database.run(list_key_uses())}
-    known = {key.id: key for key in vault.known_keys()}
-    seals = next(iter(known), None)
-    rows: list[dict[str, object]] = []
-    for id in [*known, *(id for id in uses if id not in known)]:
-        key, use = known.get(id), uses.get(id)
-        rows.append(
-            {
-                "id": id,
-                "source": key.source if key else "not here",
-                "seals": id == seals,
-                "created_at": key.created_at if key else None,
-                "first_used_at": use.first_used_at if use else None,
-                "secrets": use.secrets if use else 0,
-                "dropped_at": use.dropped_at if use else None,
-            }
-        )
-    return rows

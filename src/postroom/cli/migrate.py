@@ -1,16 +1,12 @@
 """`postroom migrate`: the schema."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
-from postroom.cli.output import show_json
-from postroom.cli.running import with_database
-
-if TYPE_CHECKING:
-    from postroom.store.engine.database import Database
+from postroom.cli.output import show_line
+from postroom.cli.running import call
 
 app = one_command()
 
@@ -25,23 +21,10 @@ def migrate(
     as_json: AsJson = False,
 ) -> None:
     """Bring the database up to date. Safe to repeat, to interrupt, and to run from several processes at once."""
-    settings = settings_for(data_dir)
-    names = with_database(application_of(context), settings, _pending if check else _migrate)
-    if as_json:
-        show_json({"pending" if check else "applied": names})
-    else:
-        typer.echo("\n".join(f"{'pending' if check else 'applied'}  {name}" for name in names) or "up to date")
+    from postroom.manage import database
+
+    names = call(context, settings_for(data_dir), database.pending if check else database.migrate)
+    state = "pending" if check else "applied"
+    show_line({state: names}, "\n".join(f"{state}  {name}" for name in names) or "up to date", as_json=as_json)
     if check and names:
         raise typer.Exit(1)
-
-
-async def _pending(database: "Database") -> list[str]:
-    from postroom.store.engine.migrate import pending
-
-    return await pending(database)
-
-
-async def _migrate(database: "Database") -> list[str]:
-    from postroom.store.engine.migrate import migrate
-
-    return await migrate(database)

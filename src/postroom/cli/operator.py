@@ -4,16 +4,15 @@ import getpass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from postroom.store.audit import Signature
+    from postroom.manage.audit import Signature
 
 
 def operator_signature(reason: str | None = None) -> "Signature":
     """Whoever can open the database can do everything with it: an administrator, by the name of their login."""
     from postroom.core.roles import Role
-    from postroom.store.audit import Signature
-    from postroom.store.engine.ids import new_id
+    from postroom.manage.audit import signature
 
-    return Signature(new_id(), f"cli:{_login()}", Role.ADMIN.value, reason)
+    return signature(f"cli:{_login()}", Role.ADMIN, reason)
 
 
 def _login() -> str:

@@ -1,16 +1,21 @@
 """The options that several commands share, and what every command does first with them."""
 
-from collections.abc import Mapping
+import importlib
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
-from postroom.cli.output import show_json
+from postroom.cli.output import show_line
+from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
     from postroom.cli.application import Ready
     from postroom.settings.reading import Settings
+
+T = TypeVar("T", bound=str)
 
 DataDir = Annotated[
     Path | None,
@@ -39,6 +44,7 @@ def command_group(summary: str) -> typer.Typer:
 
 def settings_for(data_dir: Path | None, overrides: Mapping[str, object] | None = None) -> "Settings":
     """The settings under this command's options, with logging set up by them."""
+    _load_structlog_alone()
     from postroom.settings.reading import load_settings, secrets_of
     from postroom.telemetry.logs import configure_logging
 
@@ -47,10 +53,27 @@ def settings_for(data_dir: Path | None, overrides: Mapping[str, object] | None =
     return settings
 
 
+def _load_structlog_alone() -> None:
+    """Import structlog as if rich were not installed: it would load it to draw tracebacks, which Postroom never does,
+    and a command would take a third longer to start."""
+    if not {"structlog", "rich"} & sys.modules.keys():
+        sys.modules["rich"] = cast("Any", None)
+        importlib.import_module("structlog")
+        del sys.modules["rich"]
+
+
+def choice(option: str, text: str, choices: Iterable[T]) -> T:
+    """The choice that an option such as `--state` names."""
+    known = {str(each): each for each in choices}
+    if text not in known:
+        raise BadInput(option, f"there is no {option.lstrip('-')} {text!r}", f"use one of {', '.join(known)}")
+    return known[text]
+
+
 def announce(what: str, as_json: bool) -> "Ready":
     """Tells the user, or the program that started us, the address on which a server now answers."""
 
     def ready(address: str) -> None:
-        show_json({"url": address}) if as_json else typer.echo(f"{what} {address}  (Ctrl-C stops it)")
+        show_line({"url": address}, f"{what} {address}  (Ctrl-C stops it)", as_json=as_json)
 
     return ready

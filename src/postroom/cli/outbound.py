@@ -1,17 +1,14 @@
 """`postroom outbound`: mail on its way out, and what a person has to say about it."""
 
-from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_json, show_list, show_one
-from postroom.cli.running import run_transaction
+from postroom.cli.options import AsJson, DataDir, choice, command_group, settings_for
+from postroom.cli.output import show_list, show_one, show_result
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import DELIVERY
 
@@ -31,21 +28,18 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List outgoing mail, the newest first."""
-    if state is not None and state not in DELIVERY.states:
-        raise BadInput("--state", f"there is no state {state!r}", f"use one of {', '.join(sorted(DELIVERY.states))}")
-    from postroom.store.outbound import list_deliveries
+    from postroom.manage.deliveries import list_deliveries
 
-    found = run_transaction(application_of(context), settings_for(data_dir), list_deliveries(limit, state))
-    show_list([asdict(each) for each in found], COLUMNS, as_json=as_json)
+    wanted = None if state is None else choice("--state", state, sorted(DELIVERY.states))
+    show_list(call(context, settings_for(data_dir), list_deliveries, wanted, limit), COLUMNS, as_json=as_json)
 
 
 @app.command()
 def show(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show one outgoing mail: where it stands, and why it waits."""
-    from postroom.store.outbound import load_delivery
+    from postroom.manage.deliveries import load_delivery
 
-    found = asdict(run_transaction(application_of(context), settings_for(data_dir), load_delivery(delivery_id)))
-    show_json(found) if as_json else show_one(found)
+    show_one(call(context, settings_for(data_dir), load_delivery, delivery_id), as_json=as_json)
 
 
 @app.command()
@@ -60,20 +54,20 @@ def resolve(
     """Say what became of a mail whose state is unknown, after you have looked into the mailbox."""
     if sent == not_sent:
         raise BadInput("--sent", "is missing, or stands beside --not-sent", "give --sent, or --not-sent to send it now")
-    from postroom.store.outbound_answers import resolve_delivery
+    from postroom.manage.deliveries import resolve_delivery
 
-    transaction = resolve_delivery(delivery_id, "sent" if sent else "not_sent", operator_signature(), datetime.now(UTC))
-    _confirm(delivery_id, run_transaction(application_of(context), settings_for(data_dir), transaction), as_json)
+    outcome = "sent" if sent else "not_sent"
+    state = call(context, settings_for(data_dir), resolve_delivery, delivery_id, outcome, operator_signature())
+    show_result(delivery_id, state, as_json=as_json)
 
 
 @app.command()
 def retry(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Try a mail at once that waits for its next attempt."""
-    from postroom.store.outbound_answers import hasten_delivery
+    from postroom.manage.deliveries import hasten_delivery
 
-    transaction = hasten_delivery(delivery_id, operator_signature(), datetime.now(UTC))
-    run_transaction(application_of(context), settings_for(data_dir), transaction)
-    _confirm(delivery_id, "due", as_json)
+    call(context, settings_for(data_dir), hasten_delivery, delivery_id, operator_signature())
+    show_result(delivery_id, "due", as_json=as_json)
 
 
 @app.command()
@@ -88,11 +82,7 @@ def cancel(
 
     One that is `stopping` is taken back by the next sender, unless the mailbox shows that it was sent before.
     """
-    from postroom.store.outbound_answers import cancel_delivery
+    from postroom.manage.deliveries import cancel_delivery
 
-    transaction = cancel_delivery(delivery_id, operator_signature(reason), datetime.now(UTC))
-    _confirm(delivery_id, run_transaction(application_of(context), settings_for(data_dir), transaction), as_json)
-
-
-def _confirm(delivery_id: UUID, result: str, as_json: bool) -> None:
-    show_json({"id": delivery_id, "result": result}) if as_json else typer.echo(f"{delivery_id}  {result}")
+    state = call(context, settings_for(data_dir), cancel_delivery, delivery_id, operator_signature(reason))
+    show_result(delivery_id, state, as_json=as_json)

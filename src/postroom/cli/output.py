@@ -2,12 +2,16 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
-from typing import cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import typer
 
-Row = Mapping[str, object]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Row: TypeAlias = "Mapping[str, object] | DataclassInstance"
 
 
 def show_list(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> None:
@@ -17,21 +21,39 @@ def show_list(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> 
             show_json(row)
         return
     lines = [[column.upper().replace("_", " ") for column in columns]]
-    lines += [[cell(row[column]) for column in columns] for row in rows]
+    lines += [[cell(row[column]) for column in columns] for row in map(_named, rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
     for line in lines:
         typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 
 
-def show_one(row: Row) -> None:
+def show_one(row: Row, *, as_json: bool = False) -> None:
     """One line for each of its names."""
-    width = max(len(name) for name in row)
-    for name, value in row.items():
+    if as_json:
+        show_json(row)
+        return
+    named = _named(row)
+    width = max(len(name) for name in named)
+    for name, value in named.items():
         typer.echo(f"{name.replace('_', ' '):<{width}}  {cell(value)}".rstrip())
 
 
+def show_result(name: object, result: str, *, as_json: bool, key: str = "id") -> None:
+    """What became of one thing, which is told by its id, or by what `key` says."""
+    show_line({key: name, "result": result}, f"{cell(name)}  {result}", as_json=as_json)
+
+
+def show_line(row: Row, line: str, *, as_json: bool) -> None:
+    """The row for programs, or a line that tells people the same."""
+    show_json(row) if as_json else typer.echo(line)
+
+
 def show_json(row: Row) -> None:
-    typer.echo(json.dumps(row, default=_as_text, ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(_named(row), default=_as_text, ensure_ascii=False, allow_nan=False))
+
+
+def _named(row: Row) -> Mapping[str, object]:
+    return row if isinstance(row, Mapping) else asdict(row)
 
 
 def _as_text(value: object) -> str:

@@ -4,12 +4,11 @@ from typing import Annotated
 
 import typer
 
-from postroom.cli.accounts_named import account_named
-from postroom.cli.application import application_of
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
-from postroom.cli.output import show_json
-from postroom.cli.running import with_database
+from postroom.cli.output import show_line
+from postroom.cli.running import call
+from postroom.manage.kill_switch import pause_changes
 
 app = one_command()
 
@@ -28,24 +27,14 @@ def pause(
 ) -> None:
     """Stop every change to mailboxes. Once this answers, nothing more is changed or sent by any process; it tells how
     many requests were on their way. Mail still comes in and is decided on; what is to be done waits."""
-    from postroom.manage.pausing import stop
-    from postroom.store.pauses import ALL
-
-    application, settings = application_of(context), settings_for(data_dir)
-    scope = ALL if account is None else str(account_named(application, settings, account).id)
-    signed = operator_signature(reason)
-    stopped = with_database(application, settings, lambda database: stop(database, scope, reason, signed))
-    set_pause = stopped.pause
-    if as_json:
-        show_json(
-            {
-                "scope": set_pause.scope,
-                "reason": set_pause.reason,
-                "since": set_pause.since,
-                "on_wire": stopped.on_wire,
-                "silent_processes": stopped.silent,
-            }
-        )
-    else:
-        where = "any mailbox" if account is None else f"the mailbox of {account}"
-        typer.echo(f"Paused: nothing is changed in {where} until `postroom resume`; {stopped.told()}.")
+    stopped = call(context, settings_for(data_dir), pause_changes, account, reason, operator_signature(reason))
+    row = {
+        "scope": stopped.pause.scope,
+        "reason": stopped.pause.reason,
+        "since": stopped.pause.since,
+        "on_wire": stopped.on_wire,
+        "silent_processes": stopped.silent,
+    }
+    where = "any mailbox" if account is None else f"the mailbox of {account}"
+    line = f"Paused: nothing is changed in {where} until `postroom resume`; {stopped.told()}."
+    show_line(row, line, as_json=as_json)

@@ -2,39 +2,26 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
-from postroom.cli.application import application_of
+from postroom.cli.filter_files import rules_in
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json
-from postroom.cli.running import run_transaction
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from postroom.core.mail.files import MailFile
-    from postroom.core.mail.ingestion import IngestionPolicy, IngestionRule
-    from postroom.core.mail.tiers import Known
+from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
+from postroom.core.mail.files import mail_in
+from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, IngestionRule
+from postroom.manage.preview import Previewed, check_database, look_at, own_filters, what_is_known
 
 app = one_command()
 
 PROGRESS_EVERY = 250
 SHIPPED, OWN = "default", "own"
 COLUMNS = "{:<13}  {:<21}  {:<9}  {:<24}  {}"
-
-
-class Previewed(NamedTuple):
-    """One line of `--json`: exactly these keys."""
-
-    path: str
-    policy_tier: str
-    assignment_rule: str
-    ingestion_tier: str
-    categories: list[str]
-    problem: str | None
 
 
 @app.command()
@@ -65,9 +52,8 @@ def preview(
     For each message: its tier and the rule that gives it, how much of it is taken in, its categories, and what is wrong
     with it. Replies to mail that you sent are recognised when that mail is there too.
     """
-    from postroom.core.mail.files import mail_in
-
-    known = what_is_known(path, user, contacts)
+    people = _contacts(contacts) if contacts else frozenset[str]()
+    known = what_is_known(path, user, people, _looking)
     policy, source = _policy(context, filters, data_dir)
     counts: Counter[tuple[str, str]] = Counter()
     if not as_json:
@@ -82,69 +68,24 @@ def preview(
         _summarise(counts, source)
 
 
-def what_is_known(path: Path, users: list[str], contacts: Path | None) -> "Known":
-    """The user's addresses, contacts, and the ids of the mail among these files that the user sent."""
-    from postroom.core.mail.addresses import canonical
-    from postroom.core.mail.tiers import Known
-
-    mine = frozenset(_address(each, canonical(each)) for each in users)
-    return Known(mine, _contacts(contacts) if contacts else frozenset(), frozenset(_sent_ids(path, mine)))
-
-
-def look_at(mail: "MailFile", known: "Known", policy: "IngestionPolicy | None" = None) -> Previewed:
-    """What Postroom would do with one message; without a policy, by the filters that are shipped."""
-    from postroom.core.mail.categories import categories_of
-    from postroom.core.mail.ingestion import DEFAULT_POLICY, Facts
-    from postroom.core.mail.mime import parse_message
-    from postroom.core.mail.tiers import assign_tier
-
-    letter = parse_message(mail.raw)
-    facts = Facts.of(letter)
-    tier, rule = assign_tier(letter.headers, known)
-    problem = mail.problem or "; ".join(letter.problems) or None
-    extent = (policy or DEFAULT_POLICY).decide(facts).tier
-    return Previewed(mail.path, tier, rule, extent, categories_of(facts, known), problem)
-
-
-def _policy(context: typer.Context, given: str, data_dir: Path | None) -> "tuple[IngestionPolicy, str]":
+def _policy(context: typer.Context, given: str, data_dir: Path | None) -> tuple[IngestionPolicy, str]:
     """The filters that count, and what to call them. Those of the database are read, and nothing is written there."""
-    from postroom.cli.filter_files import rules_in
-    from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy
-
     if given == SHIPPED:
         return DEFAULT_POLICY, "those shipped"
     if given == OWN:
-        rules = _own_filters(context, data_dir)
+        settings = settings_for(data_dir)
+        check_database(settings)
+        rules = call(context, settings, own_filters)
         return IngestionPolicy(rules), f"your own, {_counted(rules)}"
     rules = rules_in(Path(given))
     return IngestionPolicy(rules), f"{cell(given)}, {_counted(rules)}"
 
 
-def _counted(rules: "list[IngestionRule]") -> str:
+def _counted(rules: list[IngestionRule]) -> str:
     return "1 rule" if len(rules) == 1 else f"{len(rules):,} rules"
 
 
-def _own_filters(context: typer.Context, data_dir: Path | None) -> "list[IngestionRule]":
-    from postroom.store.engine.opening import FILE
-    from postroom.store.ingestion_rules import list_ingestion_rules
-
-    settings = settings_for(data_dir)
-    if settings.database_url is None and not (settings.data_dir / FILE).exists():
-        remedy = "name the folder with --data-dir, run `postroom migrate` first, or leave --filters out"
-        raise BadInput("--filters", f"there is no database in {settings.data_dir}", remedy)
-    found = run_transaction(application_of(context), settings, list_ingestion_rules())
-    return [view.rule for view in found if view.enabled]
-
-
-def _address(given: str, found: str | None) -> str:
-    if found is None:
-        raise BadInput("--user", f"{given!r} is no address", "give yours, such as mara@lindqvist.example")
-    return found
-
-
 def _contacts(path: Path) -> frozenset[str]:
-    from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
-
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
@@ -156,20 +97,6 @@ def _contacts(path: Path) -> frozenset[str]:
     for problem in read.problems:
         typer.echo(f"{cell(str(path))}: {cell(problem)}", err=True)
     return read.addresses
-
-
-def _sent_ids(path: Path, mine: frozenset[str]) -> Iterator[str]:
-    """A first look, at the heads only."""
-    from postroom.core.mail.files import mail_in
-    from postroom.core.mail.headers import head_of, read_head, values
-    from postroom.core.mail.tiers import message_ids, sender_address
-
-    for number, mail in enumerate(mail_in(path), 1):
-        headers, _ = read_head(head_of(mail.raw))
-        if sender_address(headers) in mine:
-            for value in values(headers, "message-id"):
-                yield from message_ids(value)
-        _progress(f"looking for your own mail: {number:,} messages", number)
 
 
 def _show(seen: Previewed) -> None:
@@ -198,6 +125,10 @@ def _summarise(counts: Counter[tuple[str, str]], filters: str) -> None:
     for kind in ("tier", "rule", "taken in", "category"):
         found = [(name, count) for (of, name), count in counts.most_common() if of == kind]
         typer.echo(f"{kind:<9} {', '.join(f'{name} {n:,} ({n / total:.0%})' for name, n in found) or '-'}")
+
+
+def _looking(number: int) -> None:
+    _progress(f"looking for your own mail: {number:,} messages", number)
 
 
 def _progress(text: str, number: int) -> None:

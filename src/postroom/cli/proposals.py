@@ -1,26 +1,24 @@
 """`postroom proposals`: rules that Postroom has learned to propose from what you do by hand. You decide."""
 
-from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import cell, show_json, show_list, show_one
-from postroom.cli.running import run_transaction
+from postroom.cli.output import cell, show_json, show_line, show_list, show_one
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from postroom.store.proposals import ProposalView
+from postroom.core.lifecycle import ProposalState
+from postroom.core.rules.documents import write_documents
+from postroom.manage import proposals
+from postroom.manage.proposals import ProposalView
 
 app = command_group("Look at rules that Postroom proposes from what you do by hand; accept or dismiss them.")
 
 COLUMNS = ("id", "account", "name", "then", "why", "count", "state", "created_at")
-STATES = ("open", "accepted", "dismissed", "all")
+STATES: tuple[ProposalState | Literal["all"], ...] = ("open", "accepted", "dismissed", "all")
 Id = Annotated[UUID, typer.Argument(metavar="ID", help="The proposal, as `postroom proposals list` shows it.")]
 
 
@@ -33,24 +31,19 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List proposed rules, and how often you did by hand what each would do."""
-    from postroom.store.proposals import list_proposals
-
     if state not in STATES:
         raise BadInput("--state", f"{state!r} is unknown", f"use one of {', '.join(STATES)}")
     wanted = None if state == "all" else state
-    found = run_transaction(application_of(context), settings_for(data_dir), list_proposals(wanted, limit))
+    found = call(context, settings_for(data_dir), proposals.list_proposals, wanted, limit)
     show_list([_row(each) for each in found], COLUMNS, as_json=as_json)
 
 
 @app.command()
 def show(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show one proposal: the rule as a file would have it, and its evidence."""
-    from postroom.core.rules.documents import write_documents
-    from postroom.store.proposals import load_proposal
-
-    found = run_transaction(application_of(context), settings_for(data_dir), load_proposal(id))
+    found = call(context, settings_for(data_dir), proposals.load_proposal, id)
     if as_json:
-        show_json(asdict(found))
+        show_json(found)
         return
     row = _row(found)
     show_one({name: row[name] for name in (*COLUMNS, "messages", "rule_id")})
@@ -67,16 +60,10 @@ def accept(
     as_json: AsJson = False,
 ) -> None:
     """Make the rule. It runs in shadow until `postroom shadow end --rule NAME`, unless it is to act at once."""
-    from postroom.store.engine.ids import new_id
-    from postroom.store.proposals import accept_proposal
-
-    verb = accept_proposal(id, new_id(), not active, operator_signature(), datetime.now(UTC))
-    found, name = run_transaction(application_of(context), settings_for(data_dir), verb)
-    mode: Literal["active", "shadow"] = "active" if active else "shadow"
-    if as_json:
-        show_json({"id": found.id, "rule": name, "rule_id": found.rule_id, "mode": mode})
-        return
-    typer.echo(f"{cell(name)}  " + ("acts now" if active else "decides in shadow now"))
+    accepted = call(context, settings_for(data_dir), proposals.accept, id, operator_signature(), active=active)
+    made, name = accepted.proposal, accepted.rule
+    row = {"id": made.id, "rule": name, "rule_id": made.rule_id, "mode": "active" if active else "shadow"}
+    show_line(row, f"{cell(name)}  " + ("acts now" if active else "decides in shadow now"), as_json=as_json)
 
 
 @app.command()
@@ -88,14 +75,11 @@ def dismiss(
     as_json: AsJson = False,
 ) -> None:
     """Refuse a proposal; it is not made again."""
-    from postroom.store.proposals import dismiss_proposal
-
-    verb = dismiss_proposal(id, operator_signature(reason), datetime.now(UTC))
-    found = run_transaction(application_of(context), settings_for(data_dir), verb)
-    show_json({"id": found.id, "state": found.state}) if as_json else typer.echo(f"{found.id}  dismissed")
+    found = call(context, settings_for(data_dir), proposals.dismiss, id, operator_signature(reason))
+    show_line({"id": found.id, "state": found.state}, f"{found.id}  dismissed", as_json=as_json)
 
 
-def _row(view: "ProposalView") -> dict[str, Any]:
+def _row(view: ProposalView) -> dict[str, Any]:
     why = {"repeated": "you do it by hand", "taken_back": "you took it back"}
     return {
         "id": view.id,

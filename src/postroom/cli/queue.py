@@ -7,17 +7,16 @@ from uuid import UUID
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.moments import read_moment
+from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_json, show_list
-from postroom.cli.running import with_database
+from postroom.cli.output import show_line, show_list
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from postroom.core.queue.queues import Queues
     from postroom.settings.reading import Settings
-    from postroom.store.engine.database import Database
-    from postroom.switchboard.buffer import Buffer
 
 app = command_group("Look at the queues, and replay what went through them.")
 
@@ -39,13 +38,14 @@ def stats(
     as_json: AsJson = False,
 ) -> None:
     """Show what waits in every queue, tier by tier, and how near each tier is to its guard."""
+    from postroom.manage.queues import count_kept, queue_stats
+
     settings = settings_for(data_dir)
     if kept:
-        counted = with_database(application_of(context), settings, lambda database: _counted(settings, database))
-        show_list(counted, KEPT_COLUMNS, as_json=as_json)
+        show_list(call(context, settings, count_kept, _queues(settings)), KEPT_COLUMNS, as_json=as_json)
         return
-    queues = with_database(application_of(context), settings, lambda database: _buffer(settings, database).stats())
-    rows = [{"queue": each.queue, **asdict(tier)} for each in queues for tier in each.tiers]
+    found = call(context, settings, queue_stats, _queues(settings))
+    rows = [{"queue": each.queue, **asdict(tier)} for each in found for tier in each.tiers]
     show_list(rows, STATS_COLUMNS, as_json=as_json)
 
 
@@ -58,10 +58,10 @@ def peek(
     as_json: AsJson = False,
 ) -> None:
     """Show the first messages that wait in a queue, without taking them."""
+    from postroom.manage.queues import peek
+
     settings = settings_for(data_dir)
-    found = with_database(
-        application_of(context), settings, lambda database: _buffer(settings, database).peek(queue, limit)
-    )
+    found = call(context, settings, peek, _queues(settings), queue, limit)
     rows = [asdict(each) if as_json else {**asdict(each), "text": _beginning(each.envelope)} for each in found]
     show_list(rows, PEEK_COLUMNS, as_json=as_json)
 
@@ -83,7 +83,7 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Queue past messages once more, as copies that name their originals. The audit log notes who asked."""
-    from postroom.cli.operator import operator_signature
+    from postroom.manage.queues import replay
 
     if since is None and not id_:
         raise BadInput(
@@ -92,47 +92,30 @@ def replay(
     now = datetime.now(UTC)
     start = read_moment("--since", since, now, ahead=False) if since is not None else now - timedelta(days=3650)
     end = read_moment("--until", until, now, ahead=False) if until is not None else None
-    settings, signed = settings_for(data_dir), operator_signature()
-    copies = with_database(
-        application_of(context),
+    settings = settings_for(data_dir)
+    copies = call(
+        context,
         settings,
-        lambda database: _buffer(settings, database).replay(
-            queue,
-            since=start,
-            until=end,
-            kinds=kind or (),
-            ids=id_ or (),
-            most=limit,
-            actor=signed.actor,
-            role=signed.role,
-        ),
+        replay,
+        _queues(settings),
+        queue,
+        operator_signature(),
+        since=start,
+        until=end,
+        kinds=kind or (),
+        ids=id_ or (),
+        most=limit,
     )
-    document = {"queue": queue, "replayed": len(copies), "ids": copies}
-    show_json(_plain(document)) if as_json else typer.echo(f"queued once more in {queue}: {len(copies)}")
+    row = {"queue": queue, "replayed": len(copies), "ids": copies}
+    show_line(row, f"queued once more in {queue}: {len(copies)}", as_json=as_json)
 
 
-async def _counted(settings: "Settings", database: "Database") -> list[dict[str, object]]:
+def _queues(settings: "Settings") -> "Queues":
     from postroom.settings.queues import queues_of
-    from postroom.store.history import count_states
 
-    rows: list[dict[str, object]] = []
-    for queue in queues_of(settings.queues, settings.routes).names:
-        for (tier, state), count in sorted((await database.run(count_states(queue))).items()):
-            rows.append({"queue": queue, "tier": tier, "state": state, "messages": count})
-    return rows
-
-
-def _buffer(settings: "Settings", database: "Database") -> "Buffer":
-    from postroom.settings.queues import queues_of
-    from postroom.switchboard.buffer import Buffer
-
-    return Buffer(database, queues_of(settings.queues, settings.routes))
+    return queues_of(settings.queues, settings.routes)
 
 
 def _beginning(envelope: dict[str, Any]) -> str:
     text = " ".join(str(envelope["payload"]["normalized_text"]).split())
     return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
-
-
-def _plain(document: dict[str, Any]) -> dict[str, Any]:
-    return {**document, "ids": [str(id) for id in document["ids"]]}

@@ -1,26 +1,20 @@
 """`postroom reclassify`: decides anew about messages, with the rules and the model of today."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from uuid import UUID
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
-from postroom.cli.output import show_json
-from postroom.cli.running import with_database
+from postroom.cli.output import show_line
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from postroom.store.decisions import Undecided
-    from postroom.store.engine.database import Database
+from postroom.manage import reclassify as manage
 
 app = one_command()
-
-MOST = 100_000
 
 
 @app.command()
@@ -40,50 +34,16 @@ def reclassify(
     """
     if not messages and since is None:
         raise BadInput("MESSAGE", "is missing", "name messages, or give --since")
-    settings = settings_for(data_dir)
     start = None if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
-
-    async def asking(database: "Database") -> "tuple[int, UUID]":
-        chosen = await _named(database, messages or [])
-        if start is not None:
-            from postroom.store.decisions import undecided
-
-            chosen += await database.run(undecided(start, MOST))
-        return await _enqueue(database, chosen, since)
-
-    count, batch = with_database(application_of(context), settings, asking)
-    if as_json:
-        show_json({"messages": count, "batch_id": str(batch)})
-        return
-    typer.echo(f"{count} messages are being decided about anew.")
-    if count:
-        typer.echo(f"`postroom undo --batch {batch}` takes back what follows.")
-
-
-async def _named(database: "Database", messages: list[UUID]) -> "list[Undecided]":
-    from postroom.store.decisions import Undecided, latest_generation
-    from postroom.store.mail import load_message
-
-    found: list[Undecided] = []
-    for id in messages:
-        message = await database.run(load_message(id))
-        found.append(Undecided(message.account_id, id, await database.run(latest_generation(id))))
-    return found
-
-
-async def _enqueue(database: "Database", chosen: "list[Undecided]", since: str | None) -> "tuple[int, UUID]":
-    """Returns about how many that was not asked already, and the batch of what follows."""
-    from postroom.core.jobs.types import CATALOGUE
-    from postroom.store.decisions import enqueue_decisions
-    from postroom.store.engine.clock import wall_clock
-    from postroom.store.engine.ids import new_id
-    from postroom.store.job_builders import decide_again
-
-    batch, fresh = new_id(), 0
-    jobs = [decide_again(CATALOGUE, account, message, generation + 1, batch) for account, message, generation in chosen]
-    wish = {"messages": len(jobs), **({} if since is None else {"since": since})}
-    entry = operator_signature().under("messages.reclassify", "batch", str(batch), after=wish)
-    for start in range(0, len(jobs), 500):
-        told = entry if start == 0 else None
-        fresh += await database.run(enqueue_decisions(jobs[start : start + 500], wall_clock(), told))
-    return fresh, batch
+    count, batch = call(
+        context,
+        settings_for(data_dir),
+        manage.reclassify,
+        messages or (),
+        start,
+        operator_signature(),
+        since_as_given=since,
+    )
+    line = f"{count} messages are being decided about anew."
+    line += f"\n`postroom undo --batch {batch}` takes back what follows." if count else ""
+    show_line({"messages": count, "batch_id": str(batch)}, line, as_json=as_json)

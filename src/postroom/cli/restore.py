@@ -1,6 +1,5 @@
 """`postroom restore`: puts a backup in place, where no process runs."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,13 +8,11 @@ import typer
 from postroom.cli.backup_output import shown_progress
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
-from postroom.cli.output import show_json
+from postroom.cli.output import show_json, show_line
 from postroom.cli.running import run_briefly
 
 if TYPE_CHECKING:
-    from postroom.backup.archive import Manifest
-    from postroom.backup.restore import Restored
-    from postroom.settings.reading import Settings
+    from postroom.manage.backups import Manifest, Restored
 
 app = one_command()
 
@@ -59,22 +56,18 @@ def restore(
     forbids what the one that was there forbade. Before mail leaves again, sent mail is compared with it, and what may
     have been sent since the backup waits for you (`postroom outbound list --state unknown`).
     """
+    from postroom.compose.google import vault_of
+    from postroom.manage import backups
+
     settings = settings_for(data_dir)
     if check:
         with shown_progress(as_json) as progress:
-            from postroom.backup.archive import ArchiveReader
-
-            reader = ArchiveReader(file, progress)
-            reader.close()
-        _show_checked(file, reader.manifest, as_json)
+            checked = backups.check(file, progress)
+        _show_checked(file, checked, as_json)
         return
-    from postroom.backup.restore import RestoreTarget, restore_backup
-
-    url = settings.database_url.get_secret_value() if settings.database_url is not None else None
-    place = RestoreTarget(settings.data_dir.absolute(), url, replace)
     with shown_progress(as_json) as progress:
-        done = run_briefly(restore_backup(file, place, operator_signature(), datetime.now(UTC), progress))
-    missing = _missing_keys(done.manifest, settings)
+        done = run_briefly(backups.restore(settings, file, replace, operator_signature(), progress))
+    missing = backups.missing_keys(done.manifest, vault_of(settings))
     found = {
         "restored": str(file),
         "created_at": done.manifest.created_at,
@@ -115,17 +108,15 @@ def _show_paused(done: "Restored") -> None:
 
 def _show_checked(file: Path, manifest: "Manifest", as_json: bool) -> None:
     rows = sum(manifest.rows.values())
-    if as_json:
-        show_json({"file": str(file), "whole": True, "created_at": manifest.created_at, "rows": rows,
-            "database": manifest.dialect, "keys_needed": manifest.keys_needed,
-            "keys_included": manifest.keys_included})  # fmt: skip
-    else:
-        moment = manifest.created_at.astimezone()
-        typer.echo(f"{file} is whole: {rows:,} rows of {manifest.dialect} from {moment:%Y-%m-%d %H:%M:%S}")
-
-
-def _missing_keys(manifest: "Manifest", settings: "Settings") -> list[str]:
-    from postroom.compose.google import vault_of
-
-    here = {key.id for key in vault_of(settings).known_keys()}
-    return [id for id in manifest.keys_needed if id not in here]
+    row = {
+        "file": str(file),
+        "whole": True,
+        "created_at": manifest.created_at,
+        "rows": rows,
+        "database": manifest.dialect,
+        "keys_needed": manifest.keys_needed,
+        "keys_included": manifest.keys_included,
+    }
+    moment = manifest.created_at.astimezone()
+    line = f"{file} is whole: {rows:,} rows of {manifest.dialect} from {moment:%Y-%m-%d %H:%M:%S}"
+    show_line(row, line, as_json=as_json)

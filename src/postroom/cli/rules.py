@@ -1,37 +1,21 @@
 """`postroom rules`: the deterministic rules. The commands that exchange and try them are in modules beside this one."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from postroom.cli import rules_exchange, rules_trial
-from postroom.cli.application import application_of
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import cell, show_json, show_list, show_one
-from postroom.cli.rule_places import (
-    AllowMissing,
-    Scope,
-    ScopeRef,
-    changing,
-    json_option,
-    known_labels,
-    parameters_of,
-    placed,
-    read_text,
-    refuse_unknown_labels,
-    tell_new_labels,
-)
-from postroom.cli.running import run_transaction
+from postroom.cli.output import cell, show_json, show_list, show_one, show_result
+from postroom.cli.rule_options import AllowMissing, Scope, ScopeRef, json_option, parameters_of, read_drafts
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from postroom.core.rules.draft import RuleDraft
-    from postroom.store.engine.database import Database
-    from postroom.store.rules import RuleView
+from postroom.core.rules.documents import write_documents
+from postroom.core.rules.draft import RuleDraft, read_draft
+from postroom.manage.rules import add_rules, edit_rule, list_rules, load_rule, remove_rule, switch_rule
 
 app = command_group("Write rules, look at them, try them on mail, exchange them with Gmail and Sieve.")
 
@@ -58,21 +42,15 @@ Description = Annotated[str | None, typer.Option("--description", help="What it 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the deterministic rules in the order in which they are tried: the first that matches decides."""
-    from postroom.store.rules import list_rules
-
-    found = run_transaction(application_of(context), settings_for(data_dir), list_rules())
-    show_list([asdict(rule) for rule in found], COLUMNS, as_json=as_json)
+    show_list(call(context, settings_for(data_dir), list_rules), COLUMNS, as_json=as_json)
 
 
 @app.command()
 def show(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show one rule: all that is known of it, and the rule as a file would have it."""
-    from postroom.core.rules.documents import write_documents
-    from postroom.store.rules import load_rule
-
-    view = run_transaction(application_of(context), settings_for(data_dir), load_rule(name))
+    view = call(context, settings_for(data_dir), load_rule, name)
     if as_json:
-        show_json(asdict(view))
+        show_json(view)
         return
     show_one({key: value for key, value in asdict(view).items() if key not in ("conditions", "parameters")})
     typer.echo()
@@ -107,21 +85,11 @@ def add(
     given |= {"needs_approval": True} if needs_approval else {}
     drafts = _drafts(file, given)
 
-    async def adding(database: "Database") -> "list[RuleDraft]":
-        from postroom.store.engine.ids import new_id
-        from postroom.store.rules import keep_rules
-
-        found = await placed(database, drafts)
-        known = await known_labels(database)
-        if not allow_missing:
-            refuse_unknown_labels(found, known)
-        rules = [(new_id(), draft) for draft in found]
-        await database.run(keep_rules(rules, "refuse", "user", operator_signature(), datetime.now(UTC)))
-        tell_new_labels(found, known)
-        return found
-
-    for draft in changing(context, data_dir, adding):
-        _print_result(draft.name, "added", as_json)
+    added = call(context, settings_for(data_dir), add_rules, drafts, operator_signature(), allow_missing=allow_missing)
+    for rule, label in added.new_labels.items():
+        typer.echo(f"{cell(rule)}: the label {cell(label)} is not there yet; it is made when needed", err=True)
+    for rule in added.names:
+        show_result(rule, "added", as_json=as_json, key="name")
 
 
 @app.command()
@@ -157,25 +125,24 @@ def edit(
     if (file is None) == (not given):
         raise BadInput("edit", "is told nothing, or too much", "give what is to change, or --file with the whole rule")
 
-    async def editing(database: "Database") -> "RuleView":
-        from postroom.store.rules import edit_rule, load_rule
-
-        view = await database.run(load_rule(name))
-        [draft] = await placed(database, [_edited(view, file, given)])
-        if not allow_missing:
-            refuse_unknown_labels([draft], await known_labels(database))
-        wanted = view.version if version is None else version
-        return await database.run(edit_rule(view.id, wanted, draft, operator_signature(), datetime.now(UTC)))
-
-    changed = changing(context, data_dir, editing)
-    _print_result(changed.name, f"changed, version {changed.version}", as_json)
+    changed = call(
+        context,
+        settings_for(data_dir),
+        edit_rule,
+        name,
+        given if file is None else _only_rule(file),
+        operator_signature(),
+        version=version,
+        allow_missing=allow_missing,
+    )
+    show_result(changed.name, f"changed, version {changed.version}", as_json=as_json, key="name")
 
 
 @app.command()
 def enable(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Switch a rule on. One that makes no sense has to be mended first. Safe to repeat."""
-    _switch(context, data_dir, name, True, None)
-    _print_result(name, "enabled", as_json)
+    call(context, settings_for(data_dir), switch_rule, name, True, operator_signature())
+    show_result(name, "enabled", as_json=as_json, key="name")
 
 
 @app.command()
@@ -187,21 +154,15 @@ def disable(
     as_json: AsJson = False,
 ) -> None:
     """Switch a rule off; it is kept. Safe to repeat."""
-    _switch(context, data_dir, name, False, reason)
-    _print_result(name, "disabled", as_json)
+    call(context, settings_for(data_dir), switch_rule, name, False, operator_signature(reason))
+    show_result(name, "disabled", as_json=as_json, key="name")
 
 
 @app.command()
 def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Remove a rule for good. What it decided stays recorded under its name."""
-
-    async def removing(database: "Database") -> None:
-        from postroom.store.rules import remove_rule
-
-        await database.run(remove_rule(name, operator_signature(), datetime.now(UTC)))
-
-    changing(context, data_dir, removing)
-    _print_result(name, "removed", as_json)
+    call(context, settings_for(data_dir), remove_rule, name, operator_signature())
+    show_result(name, "removed", as_json=as_json, key="name")
 
 
 app.command("test")(rules_trial.try_rules)
@@ -239,40 +200,14 @@ def _yes_or_no(option: str, given: str) -> bool:
     return given == "yes"
 
 
-def _drafts(file: Path | None, given: dict[str, Any]) -> "list[RuleDraft]":
-    from postroom.core.rules.documents import read_documents
-    from postroom.core.rules.draft import read_draft
-
+def _drafts(file: Path | None, given: dict[str, Any]) -> list[RuleDraft]:
     if file is not None and given:
         raise BadInput("add", "is told of a file and of a rule", "give either FILE, or --name, --if and --then")
-    return [read_draft(given)] if file is None else read_documents(read_text(file))
+    return [read_draft(given)] if file is None else read_drafts(file)
 
 
-def _edited(view: "RuleView", file: Path | None, given: dict[str, Any]) -> "RuleDraft":
-    from postroom.core.rules.documents import read_documents
-    from postroom.core.rules.draft import as_document, read_draft
-
-    if file is not None:
-        drafts = read_documents(read_text(file))
-        if len(drafts) != 1:
-            raise BadInput("--file", f"has {len(drafts)} rules", "give a file with one, or use `postroom rules import`")
-        return drafts[0]
-    before = as_document(view.draft)
-    if "then" in given and given["then"] != view.action:
-        before.pop("parameters", None)
-    if "scope" in given:
-        before.pop("scope_ref", None)
-    return read_draft({**before, **given})
-
-
-def _switch(context: typer.Context, data_dir: Path | None, name: str, enabled: bool, reason: str | None) -> None:
-    async def switching(database: "Database") -> None:
-        from postroom.store.rules import switch_rule
-
-        await database.run(switch_rule(name, enabled, operator_signature(reason), datetime.now(UTC)))
-
-    changing(context, data_dir, switching)
-
-
-def _print_result(name: str, result: str, as_json: bool) -> None:
-    show_json({"name": name, "result": result}) if as_json else typer.echo(f"{cell(name)}  {result}")
+def _only_rule(file: Path) -> RuleDraft:
+    drafts = read_drafts(file)
+    if len(drafts) != 1:
+        raise BadInput("--file", f"has {len(drafts)} rules", "give a file with one, or use `postroom rules import`")
+    return drafts[0]

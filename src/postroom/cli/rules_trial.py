@@ -1,38 +1,23 @@
 """`postroom rules test`: what the rules say about a message, and why. It touches nothing."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated
 from uuid import UUID
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.options import AsJson, DataDir, settings_for
 from postroom.cli.output import cell, show_json, show_list
-from postroom.cli.rule_places import placed, read_text
-from postroom.cli.running import with_database
+from postroom.cli.rule_options import read_drafts
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
+from postroom.manage.rule_trial import RuleTrial, TrialMessage, TrialResult, prepare_trial
 
-if TYPE_CHECKING:
-    from postroom.core.mail.mime import ParsedMessage
-    from postroom.core.rules.explain import Explained
-    from postroom.core.rules.rule import Rule, Subject
-    from postroom.core.rules.rulebook import Rulebook
-    from postroom.store.engine.database import Database
-
-NEW_MAIL = frozenset({"INBOX", "UNREAD", "inbox", "unread"})
 COLUMNS = ("rule", "result", "why")
-
-
-class Tried(NamedTuple):
-    """A message, the account it came to, as far as that is known, and what of it is not here."""
-
-    name: str
-    account_id: UUID | None
-    message: "Subject"
-    hidden: frozenset[str] = frozenset()
 
 
 def try_rules(
@@ -62,119 +47,35 @@ def try_rules(
     if (path is None) == (message is None):
         raise BadInput("rules test", "needs one thing to look at", "give MAIL, or --message ID")
 
-    async def looking(database: "Database") -> "tuple[list[Rule], Tried | None, UUID | None]":
-        from postroom.manage.accounts import find_account
-
-        rules = await _rules(database, rules_file)
-        stored = None if message is None else await _stored(database, message)
-        owner = None if account is None else (await find_account(database, account)).id
-        return rules, stored, owner
-
-    rules, stored, owner = with_database(application_of(context), settings_for(data_dir), looking)
-    mail = iter([stored]) if stored is not None else _in_files(path or Path(), owner)
-    _show_all(rules, mail, everything, as_json)
+    drafts = None if rules_file is None else read_drafts(rules_file)
+    id = None if message is None else _message_id(message)
+    trial = call(context, settings_for(data_dir), prepare_trial, drafts, message_id=id, account=account)
+    _show_all(trial, trial.messages(path or Path()), everything, as_json)
 
 
-def _show_all(rules: "list[Rule]", mail: "Iterator[Tried]", everything: bool, as_json: bool) -> None:
-    from postroom.core.rules.rulebook import Rulebook
-
-    book, now = Rulebook(rules), datetime.now(UTC)
-    first = next(mail, None)
-    if first is None:
-        raise BadInput("MAIL", "holds no message", "give an .eml file, an mbox, a Maildir, or a folder of messages")
-    second = next(mail, None)
-    detailed = everything or second is None
-    for tried in (first, *([] if second is None else [second])):
-        _show(book, rules, tried, now, detailed, as_json)
-    for tried in mail:
-        _show(book, rules, tried, now, detailed, as_json)
-
-
-def _show(book: "Rulebook", rules: "list[Rule]", tried: Tried, now: datetime, detailed: bool, as_json: bool) -> None:
-    from postroom.core.rules.explain import explain
-
-    outcome = book.decide(tried.account_id or UUID(int=0), tried.message, now, tried.hidden)
-    ordered = sorted(rules, key=lambda rule: rule.order)
-    about = (tried.account_id, tried.message, now, tried.hidden)
-    explained = [explain(rule, *about) for rule in ordered] if detailed else []
-    matched = None if outcome.matched is None else outcome.matched.name
-    if as_json:
-        row = {"message": tried.name, "matched": matched, "action": outcome.matched and outcome.matched.action_type}
-        shadowed = {"shadowed": [rule.name for rule in outcome.shadowed]}
-        details = {"rules": [_row(each, matched) for each in explained]} if detailed else {}
-        show_json({**row, **shadowed, **details})
-        return
-    said = "no rule matches" if outcome.matched is None else f"{matched} → {outcome.matched.action_type}"
-    typer.echo(f"{cell(tried.name)}: {cell(said)}")
-    if detailed:
-        show_list([_row(each, matched) for each in explained], COLUMNS, as_json=False)
-
-
-def _row(explained: "Explained", matched: str | None) -> dict[str, object]:
-    """Of several rules that match, the first decides."""
-    is_first = explained.rule.name == matched
-    result = "decides" if is_first else explained.result
-    if explained.result == "matches" and not is_first:
-        result = "matches in shadow" if explained.rule.shadow else "matches, but comes later"
-    return {"rule": explained.rule.name, "result": result, "why": explained.why}
-
-
-async def _rules(database: "Database", file: Path | None) -> "list[Rule]":
-    """Those in use, or those of the file that are switched on."""
-    from postroom.core.rules.documents import read_documents
-    from postroom.store.engine.ids import new_id
-    from postroom.store.rules import enabled_rules
-
-    if file is None:
-        return await database.run(enabled_rules())
-    drafts = await placed(database, read_documents(read_text(file)))
-    return [draft.as_rule(new_id()) for draft in drafts if draft.enabled]
-
-
-async def _stored(database: "Database", given: str) -> Tried:
-    from postroom.decide.engine import unseen
-    from postroom.store.mail import load_message
-
+def _message_id(given: str) -> UUID:
     try:
-        id = UUID(given)
+        return UUID(given)
     except ValueError:
         raise BadInput("--message", f"{given!r} is no id", "give the id of a message") from None
-    found = await database.run(load_message(id))
-    return Tried(str(found.id), found.account_id, found.subject, unseen(found))
 
 
-def _in_files(path: Path, account_id: UUID | None) -> Iterator[Tried]:
-    from postroom.core.mail.files import mail_in
-    from postroom.core.mail.mime import parse_message
-
-    for mail in mail_in(path):
-        if mail.problem is not None:
-            raise BadInput("MAIL", f"{mail.path}: {mail.problem}", "give another path")
-        yield Tried(mail.path, account_id, _subject(parse_message(mail.raw)))
-
-
-def _subject(letter: "ParsedMessage") -> "Subject":
-    from postroom.core.mail.tiers import sender_address, values
-    from postroom.core.rules.rule import Subject, recipients
-
-    subjects = values(letter.headers, "subject")
-    return Subject(
-        sender_address(letter.headers),
-        subjects[0] if subjects else "",
-        letter.headers,
-        NEW_MAIL,
-        letter.text,
-        bool(letter.attachments),
-        recipients(letter.headers),
-        _sent_at(values(letter.headers, "date")),
-    )
+def _show_all(trial: RuleTrial, mail: Iterator[TrialMessage], everything: bool, as_json: bool) -> None:
+    first = list(islice(mail, 2))
+    if not first:
+        raise BadInput("MAIL", "holds no message", "give an .eml file, an mbox, a Maildir, or a folder of messages")
+    now, every_rule = datetime.now(UTC), everything or len(first) == 1
+    for message in chain(first, mail):
+        _show(trial.on(message, now, every_rule=every_rule), as_json)
 
 
-def _sent_at(dates: list[str]) -> datetime | None:
-    from email.utils import parsedate_to_datetime
-
-    try:
-        sent = parsedate_to_datetime(dates[0])
-    except (IndexError, ValueError, TypeError, OverflowError):
-        return None
-    return sent if sent.tzinfo is not None else sent.replace(tzinfo=UTC)
+def _show(result: TrialResult, as_json: bool) -> None:
+    if as_json:
+        row = {"message": result.message, "matched": result.matched, "action": result.action}
+        details = {} if result.rules is None else {"rules": [asdict(each) for each in result.rules]}
+        show_json({**row, "shadowed": result.shadowed, **details})
+        return
+    outcome = "no rule matches" if result.matched is None else f"{result.matched} → {result.action}"
+    typer.echo(f"{cell(result.message)}: {cell(outcome)}")
+    if result.rules is not None:
+        show_list(result.rules, COLUMNS, as_json=False)

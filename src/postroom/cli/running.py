@@ -4,14 +4,30 @@ import asyncio
 import importlib
 import sys
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from postroom.cli.application import application_of
 
 if TYPE_CHECKING:
-    from postroom.cli.application import Application
-    from postroom.settings.reading import Settings
-    from postroom.store.engine.database import Database, Transaction
+    import typer
 
+    from postroom.cli.application import Application
+    from postroom.manage.database import Database
+    from postroom.settings.reading import Settings
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def call(
+    context: "typer.Context",
+    settings: "Settings",
+    function: Callable[Concatenate["Database", P], Coroutine[Any, Any, T]],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Calls a function of `manage` on the database that the settings name, and returns its answer."""
+    return with_database(application_of(context), settings, lambda database: function(database, *args, **kwargs))
 
 
 def run_briefly(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -29,15 +45,10 @@ def run_until_stopped(coroutine: Coroutine[Any, Any, None]) -> None:
 def with_database(
     application: "Application", settings: "Settings", use: Callable[["Database"], Coroutine[Any, Any, T]]
 ) -> T:
-    """What `use` makes of the opened store."""
+    """Opens the database for one call of `use`, and returns its answer."""
 
     async def opened() -> T:
         async with application.open_database(settings) as database:
             return await use(database)
 
     return run_briefly(opened())
-
-
-def run_transaction(application: "Application", settings: "Settings", transaction: "Transaction[T]") -> T:
-    """One store verb, in a store opened for it."""
-    return with_database(application, settings, lambda database: database.run(transaction))

@@ -1,22 +1,18 @@
 """`postroom shadow`: rules, categories and the model that decide without touching anything, and how well they do."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import cell, show_json, show_list, show_one
-from postroom.cli.running import with_database
+from postroom.cli.output import cell, show_json, show_line, show_list, show_one
+from postroom.cli.running import call
 from postroom.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from postroom.decide.shadow import ShadowScope
-    from postroom.store.engine.database import Database
-    from postroom.store.shadow_reports import ShadowReport, ShadowSample, Tally
+from postroom.manage import shadow
+from postroom.manage.shadow import ShadowSample, ShadowScope, Tally
 
 app = command_group("Let rules, categories of mail or the model decide without touching anything, and compare.")
 
@@ -32,9 +28,7 @@ TheModel = Annotated[bool, typer.Option("--model", help="The language model.")]
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List what is in shadow, and how often you then did the same."""
-    from postroom.decide.shadow import in_shadow_now
-
-    found = with_database(application_of(context), settings_for(data_dir), in_shadow_now)
+    found = call(context, settings_for(data_dir), shadow.in_shadow_now)
     rows = [{"kind": each.kind, "name": each.name, "since": each.since, **_numbers(each.tally)} for each in found]
     show_list(rows, COLUMNS, as_json=as_json)
 
@@ -49,14 +43,8 @@ def begin(
     as_json: AsJson = False,
 ) -> None:
     """Let it decide and record that, and touch nothing, from here on."""
-    from postroom.decide import shadow
-
     what = _what(rule, category, model)
-
-    async def beginning(database: "Database") -> bool:
-        return await shadow.begin(database, what, operator_signature(), datetime.now(UTC))
-
-    begun = with_database(application_of(context), settings_for(data_dir), beginning)
+    begun = call(context, settings_for(data_dir), shadow.begin, what, operator_signature(), datetime.now(UTC))
     _print_result(what, "decides in shadow now" if begun else "is in shadow already", as_json)
 
 
@@ -70,17 +58,10 @@ def end(
     as_json: AsJson = False,
 ) -> None:
     """Let its decisions count from here on. Warns when little speaks for it."""
-    from postroom.decide import shadow
-
     what = _what(rule, category, model)
-
-    async def ending(database: "Database") -> "tuple[ShadowReport, bool]":
-        report = await shadow.report_on(database, what, samples=0)
-        return report, await shadow.end(database, what, operator_signature(), datetime.now(UTC))
-
-    report, ended = with_database(application_of(context), settings_for(data_dir), ending)
-    _print_result(what, "acts now" if ended else "is not in shadow", as_json)
-    for doubt in shadow.doubts(report.tally) if ended else ():
+    found = call(context, settings_for(data_dir), shadow.end, what, operator_signature(), datetime.now(UTC))
+    _print_result(what, "acts now" if found.ended else "is not in shadow", as_json)
+    for doubt in found.doubts:
         typer.echo(f"warning: {doubt}", err=True)
 
 
@@ -97,15 +78,9 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show what it decided in shadow, with how much of that you agreed, and samples of both."""
-    from postroom.decide import shadow
-
     what = _what(rule, category, model)
     start = shadow.LONG_AGO if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
-
-    async def reporting(database: "Database") -> "ShadowReport":
-        return await shadow.report_on(database, what, start)
-
-    found = with_database(application_of(context), settings_for(data_dir), reporting)
+    found = call(context, settings_for(data_dir), shadow.report_on, what, start)
     samples = [_sample(each) for each in (*found.disagreed, *found.agreed)]
     row = {"kind": what.kind, "name": what.name, **_numbers(found.tally)}
     if as_json:
@@ -119,9 +94,7 @@ def report(
         typer.echo(f"\nnot yet proven: {doubt}")
 
 
-def _what(rule: str | None, category: str | None, model: bool) -> "ShadowScope":
-    from postroom.decide.shadow import ShadowScope
-
+def _what(rule: str | None, category: str | None, model: bool) -> ShadowScope:
     given = [rule is not None, category is not None, model]
     if sum(given) != 1:
         raise BadInput("shadow", "needs one thing", "give --rule NAME, --category NAME or --model")
@@ -130,12 +103,12 @@ def _what(rule: str | None, category: str | None, model: bool) -> "ShadowScope":
     return ShadowScope("category", category) if category is not None else ShadowScope("model")
 
 
-def _numbers(tally: "Tally") -> dict[str, object]:
+def _numbers(tally: Tally) -> dict[str, object]:
     precision = None if tally.precision is None else round(tally.precision, 3)
     return {**tally._asdict(), "undecided": tally.undecided, "precision": precision}
 
 
-def _sample(sample: "ShadowSample") -> dict[str, object]:
+def _sample(sample: ShadowSample) -> dict[str, object]:
     label = sample.parameters.get("label")
     return {
         "agreed": sample.agreed,
@@ -148,6 +121,6 @@ def _sample(sample: "ShadowSample") -> dict[str, object]:
     }
 
 
-def _print_result(what: "ShadowScope", result: str, as_json: bool) -> None:
+def _print_result(what: ShadowScope, result: str, as_json: bool) -> None:
     row = {"kind": what.kind, "name": what.name, "result": result}
-    show_json(row) if as_json else typer.echo(f"{cell(str(what))} {result}")
+    show_line(row, f"{cell(str(what))} {result}", as_json=as_json)

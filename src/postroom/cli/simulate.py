@@ -5,32 +5,22 @@ import time
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.moments import read_moment
 from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json, show_list
-from postroom.cli.rule_places import placed, read_text
-from postroom.cli.running import with_database
-from postroom.core.errors import BadInput, ModelRefused
-from postroom.core.money import MICROS_PER_CENT
-
-if TYPE_CHECKING:
-    from postroom.decide.simulated import ChangeOfRules, Question, Simulated
-    from postroom.settings.reading import Settings
-    from postroom.settings.sections import ModelSettings
-    from postroom.store.engine.database import Database
-    from postroom.store.simulation import Wanted
+from postroom.cli.rule_options import read_drafts
+from postroom.cli.running import call
+from postroom.core.errors import BadInput
+from postroom.manage.simulation import ChangeOfRules, CostEstimate, SimulationResult, estimate_cost, simulate_change
 
 app = one_command()
 
 EVERYTHING = timedelta(days=36_500)
 QUIET_S = 2.0
-# What a call sends and gets back when nothing is known: a message of a page, and a decision.
-TYPICAL_TOKENS = (2_500, 150)
 
 
 @app.command()
@@ -74,39 +64,20 @@ def simulate(
         raise BadInput("simulate", "is told no change", "give RULES_FILE, --without NAME or --enable NAME")
     settings, now = settings_for(data_dir), datetime.now(UTC)
     start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
-
-    async def asking(database: "Database") -> "Simulated":
-        from postroom.decide.simulated import ChangeOfRules, simulate
-        from postroom.manage.accounts import find_account
-        from postroom.store.simulation import Wanted
-
-        owner = None if account is None else (await find_account(database, account)).id
-        drafts = [] if file is None else await placed(database, _read(file))
-        change = ChangeOfRules(drafts, replace, without or (), enable or ())
-        question = await _question(database, settings, change, Wanted(start, limit, owner))
-        return await simulate(database, question, now, _Progress())
-
-    _show(with_database(application_of(context), settings, asking), settings.model, as_json)
-
-
-def _read(file: Path) -> Any:
-    from postroom.core.rules.documents import read_documents
-
-    return read_documents(read_text(file))
-
-
-async def _question(
-    database: "Database", settings: "Settings", change: "ChangeOfRules", wanted: "Wanted"
-) -> "Question":
-    from postroom.compose.jobs import policy_of
-    from postroom.decide.simulated import Question
-    from postroom.store.rules import list_rules
-
-    stored = await database.run(list_rules())
-    before = [view.rule for view in stored if view.enabled]
-    has_model = settings.model.provider != "none"
-    again = timedelta(days=settings.outbound.auto_reply_days)
-    return Question(before, change.applied_to(stored), wanted, policy_of(settings.safety), has_model, again)
+    change = ChangeOfRules([] if file is None else read_drafts(file), replace, without or (), enable or ())
+    found = call(
+        context,
+        settings,
+        simulate_change,
+        settings,
+        change,
+        now,
+        _Progress(),
+        since=start,
+        most=limit,
+        account=account,
+    )
+    _show(found, estimate_cost(found, settings.model), as_json)
 
 
 class _Progress:
@@ -122,12 +93,9 @@ class _Progress:
             typer.echo(f"{done:,} of {total:,} messages replayed{end}", err=True, nl=False)
 
 
-def _show(found: "Simulated", model: "ModelSettings", as_json: bool) -> None:
-    micros, basis = _call_cost(found, model)
-    more = found.after.model_calls - found.before.model_calls
-    cents = None if micros is None else round(more * micros / MICROS_PER_CENT, 4)
+def _show(found: SimulationResult, cost: CostEstimate, as_json: bool) -> None:
     if as_json:
-        show_json({**_document(found), "model_cost_cents": cents, "cost_basis": basis})
+        show_json({**_document(found), "model_cost_cents": cost.cents, "cost_basis": cost.basis})
         return
     typer.echo(f"{found.messages:,} messages replayed; {found.changed:,} would be decided otherwise")
     if found.other_rule:
@@ -140,11 +108,11 @@ def _show(found: "Simulated", model: "ModelSettings", as_json: bool) -> None:
         _show_samples(found)
     typer.echo()
     show_list(_sides(found), ("", "before", "after"), as_json=False)
-    if cents is not None:
-        typer.echo(f"\nmodel calls: {more:+,}, {cents:+,.2f} cents ({basis})")
+    if cost.cents is not None:
+        typer.echo(f"\nmodel calls: {cost.more_calls:+,}, {cost.cents:+,.2f} cents ({cost.basis})")
 
 
-def _sides(found: "Simulated") -> list[dict[str, object]]:
+def _sides(found: SimulationResult) -> list[dict[str, object]]:
     names = {
         "model_calls": "asks the model",
         "approvals": "asks for approval",
@@ -157,7 +125,7 @@ def _sides(found: "Simulated") -> list[dict[str, object]]:
     ]
 
 
-def _show_samples(found: "Simulated") -> None:
+def _show_samples(found: SimulationResult) -> None:
     for change in found.changes:
         typer.echo(f"\n{cell(change.before)} → {cell(change.after)}")
         for each in change.samples:
@@ -165,21 +133,7 @@ def _show_samples(found: "Simulated") -> None:
             typer.echo(f"  {cell(each.sent_at)}  {cell(each.sender)}  {cell(each.subject)}  [{rules}]")
 
 
-def _call_cost(found: "Simulated", model: "ModelSettings") -> tuple[float | None, str]:
-    """What one call costs, and how that is known."""
-    if model.provider == "none":
-        return None, "there is no model"
-    if found.call_micros is not None:
-        return found.call_micros, "by what calls have cost of late"
-    from postroom.decide.model_prices import prices_of
-
-    try:
-        return prices_of(model).cost(*TYPICAL_TOKENS), f"by the price, at {TYPICAL_TOKENS[0]:,} tokens a call"
-    except ModelRefused:
-        return None, "the price of the model is not known"
-
-
-def _document(found: "Simulated") -> dict[str, object]:
+def _document(found: SimulationResult) -> dict[str, object]:
     return {
         "messages": found.messages,
         "changed": found.changed,

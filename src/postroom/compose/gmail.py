@@ -88,7 +88,7 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
             heart = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
             await introduce(heart)
             own = [email, *watching["also"]]
-            with _parts(settings, switchboard, http, folder, vitals, own, tally=tally) as parts:
+            with connector_parts(settings, switchboard, http, folder, vitals, own, tally=tally) as parts:
                 watching["ready"](identity)
                 await _refresh(parts)
                 if watching["once"]:
@@ -122,7 +122,7 @@ async def watch_within(
     heart = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
     with (
         held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder,
-        _parts(settings, switchboard, http, folder, vitals, [email], tally=tally, quota=quota) as parts,
+        connector_parts(settings, switchboard, http, folder, vitals, [email], tally=tally, quota=quota) as parts,
     ):
         await introduce(heart)
         await _refresh(parts)
@@ -156,7 +156,7 @@ def held_folder(folder: Path) -> Generator[Path]:
 
 
 @contextlib.contextmanager
-def _parts(
+def connector_parts(
     settings: Settings,
     switchboard: McpSwitchboard,
     http: httpx2.AsyncClient,

@@ -8,7 +8,6 @@ from postroom.act.approvals import Channel
 from postroom.act.executor import Executor
 from postroom.act.undo import UndoService
 from postroom.compose.mailboxes import Mailboxes
-from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.approval_notify import ApprovalNotify
@@ -26,22 +25,9 @@ from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
 from postroom.outbound.restored import RestorePace, RestoreWatch
 from postroom.settings.reading import Settings
-from postroom.settings.sections import SafetySettings
+from postroom.settings.safety import policy_of
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-
-
-def policy_of(safety: SafetySettings) -> Policy:
-    """What the user has settled once and for all about safety."""
-    return Policy(
-        safety.confidence,
-        safety.trash_confidence,
-        frozenset(safety.always_approve),
-        safety.trust_rules,
-        safety.trust_agents,
-        safety.hourly_cap,
-        safety.agent_hourly_cap,
-    )
 
 
 def job_handlers(
@@ -85,14 +71,16 @@ def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) 
     return RestoreWatch(database, settings.data_dir, _carrier_of(mailboxes), pace, wake_snoozed=sweep)
 
 
-def sender(settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch) -> Sender:
+def sender(
+    settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch, pace: Pace | None = None
+) -> Sender:
     """What delivers the mail that `outbound.send` has admitted."""
     outbound = settings.outbound
-    pace = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
+    usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
     return Sender(
         database,
         lambda permit: GmailCarrier(mailboxes.client_of(permit.account_id).under(permit)),
-        pace,
+        pace or usual,
         before_sending=watch.before_sending,
     )
 

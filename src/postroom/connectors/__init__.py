@@ -1,1 +1,1 @@
-"""Where mail and events come from. A connector knows its source, a switchboard client and its own folder."""
+"""Connectors: sources of mail and events. Each knows its source, a switchboard client and its own folder."""

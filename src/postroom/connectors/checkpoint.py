@@ -1,4 +1,4 @@
-"""How far a connector has got: a small file, replaced as a whole, so that a crash leaves the old one or the new one."""
+"""A connector's checkpoint: a small file, replaced as a whole, so that a crash leaves the old one or the new one."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,8 +10,8 @@ import orjson
 from postroom.connectors.state_file import read_object, replace_file
 
 
-class Passed(NamedTuple):
-    """The last message of a list up to which everything is with the switchboard."""
+class ListPosition(NamedTuple):
+    """A place in a list of messages: everything before it has been ingested."""
 
     id: str
     date: datetime
@@ -19,56 +19,56 @@ class Passed(NamedTuple):
 
 @dataclass(frozen=True)
 class LookBackState:
-    """A look back that has begun and not ended: its window, where following goes on afterwards, and how far it is.
+    """An unfinished look-back: its window, its progress, and where to follow the history afterwards.
 
-    `history_id` is a place in history, and `began_at` the time at which it was the newest. `since` is the window's
-    start: it stays as it was at the beginning, however long the look back takes and however often it is interrupted.
-    `passed` is how far each list was read, by the list's name.
+    `history_id` is a place in the history, and `began_at` the time at which it was the newest. `since` is the start of
+    the window, which does not move, however long the look-back takes and however often it is interrupted. `passed` is
+    how far each list was read, by the list's name.
     """
 
     history_id: int
     began_at: datetime
     since: datetime
-    passed: dict[str, Passed] = field(default_factory=dict[str, Passed])
+    passed: dict[str, ListPosition] = field(default_factory=dict[str, ListPosition])
 
 
 class Checkpoint:
-    """One place in one file. Written only after the switchboard has accepted everything before it.
+    """A place in the history, in one file. Written only after the switchboard has accepted everything before it.
 
-    While a connector looks back at what there is already, the file also holds the state of that: one that is killed
-    meanwhile goes on there, and misses nothing that came in between.
+    During a look-back, the file also contains its state, so that a connector that is killed continues there, and misses
+    nothing that arrived in between.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> int | None:
-        """None when there is none yet, or when the file makes no sense: then the connector looks at everything."""
+        """The history id; None without a valid file: then the connector starts with a look-back."""
         return _number(self._content().get("history_id"))
 
     def reached_at(self) -> datetime | None:
-        """Up to when everything is with the switchboard, as far as that is known."""
+        """The time up to which everything has been ingested, as far as known."""
         return _moment(self._content().get("reached_at"))
 
     def look_back(self) -> LookBackState | None:
-        """The look back that has begun and not ended."""
+        """The unfinished look-back, if there is one."""
         return _look_back(self._content().get("look_back"))
 
     def write(self, history_id: int, reached_at: datetime | None = None) -> None:
-        """Everything up to this place is with the switchboard. A look back that was under way has ended."""
+        """Record that everything up to this place has been ingested. Ends a look-back."""
         self._replace({"history_id": history_id, "reached_at": None if reached_at is None else reached_at.isoformat()})
 
     def begin_look_back(self, history_id: int, began_at: datetime, since: datetime) -> LookBackState:
-        """The place before stays known: whatever happens, this was not reached yet."""
+        """Start a look-back. The previous place is kept, since the new one has not been reached yet."""
         return self._keep(LookBackState(history_id, began_at, since))
 
     def follow_meanwhile(self, history_id: int, at: datetime) -> None:
-        """What came during the look back is with the switchboard up to this place, the newest at that time."""
+        """Record that what arrived during the look-back has been ingested up to this place, the newest at `at`."""
         if (state := self.look_back()) is not None:
             self._keep(replace(state, history_id=history_id, began_at=at))
 
-    def pass_in_list(self, name: str, passed: Passed) -> None:
-        """The look back has taken everything of this list down to this message."""
+    def pass_in_list(self, name: str, passed: ListPosition) -> None:
+        """Record that the look-back has ingested this list down to this message."""
         if (state := self.look_back()) is not None:
             self._keep(replace(state, passed={**state.passed, name: passed}))
 
@@ -93,7 +93,7 @@ def _as_data(state: LookBackState) -> dict[str, Any]:
 
 
 def _look_back(given: object) -> LookBackState | None:
-    """None for what makes no sense: then the look back begins anew, and takes nothing twice."""
+    """Parse the state of a look-back; None if malformed: then it starts over, and ingests nothing twice."""
     if not isinstance(given, dict):
         return None
     content = cast("dict[str, Any]", given)
@@ -105,10 +105,10 @@ def _look_back(given: object) -> LookBackState | None:
     return LookBackState(history_id, began_at, since, passed)
 
 
-def _passed(given: object) -> Passed | None:
+def _passed(given: object) -> ListPosition | None:
     match given:
         case [str(id), str(text)] if (date := _moment(text)) is not None:
-            return Passed(id, date)
+            return ListPosition(id, date)
         case _:
             return None
 

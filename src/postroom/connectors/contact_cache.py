@@ -1,8 +1,8 @@
-"""Whom the user knows, as a connector goes by it: a copy of the switchboard's contacts in the connector's own folder.
+"""A connector's cache of the user's contacts: a copy of the switchboard's list in the connector's own folder.
 
-It is fetched every 15 minutes, and good for 60, unless the settings say otherwise. One that is missing or older is not
-used at all: better that a friend's mail gets a lower tier for a while than that the connector goes by a list which
-nobody keeps up to date. The age is taken by the clock that fetched it, since the switchboard's may differ.
+It is fetched every 15 minutes and used for up to 60, unless the settings say otherwise. An older copy is not used at
+all: it is better that a friend's mail gets a lower tier for a while than to rely on an outdated list. The age is
+measured by the connector's own clock, since the switchboard's may differ.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class ContactCache:
         self._load()
 
     def addresses(self) -> frozenset[str] | None:
-        """The addresses in the form in which they are compared; None when they are missing or too old to go by."""
+        """The normalised addresses; None if they are missing or too old."""
         if self._fetched_at is None or abs(self._clock() - self._fetched_at) > self._good_for:
             return None
         return self._addresses
@@ -48,7 +48,7 @@ class ContactCache:
         return self.addresses() is None
 
     async def refresh(self) -> None:
-        """Fetches all of them, and keeps them when every page has come."""
+        """Fetch all contacts; store them when every page has arrived."""
         fetched_at = self._clock()
         page = await self._source.contacts("")
         generated_at, found = page.generated_at, set(page.addresses)
@@ -68,11 +68,11 @@ class ContactCache:
         self._addresses, self.generated_at, self._fetched_at = frozenset(found), generated_at, fetched_at
 
     async def run(self, stop: asyncio.Event, every: timedelta = EVERY) -> None:
-        """Keeps them fresh until `stop`."""
+        """Refresh the contacts until `stop`."""
         await keep_fresh("contacts", self.refresh, stop, every=every)
 
     def _load(self) -> None:
-        """What was fetched before; a file that makes no sense counts as missing."""
+        """Load what was fetched before. A malformed file counts as missing."""
         content = read_object(self._path)
         generated_at, fetched_at = _moment(content.get("generated_at")), _moment(content.get("fetched_at"))
         addresses = content.get("addresses")

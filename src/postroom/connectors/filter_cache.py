@@ -1,7 +1,6 @@
-"""The ingestion rules, as a connector goes by them: a copy of the switchboard's in the connector's own folder.
+"""A connector's cache of the ingestion rules: a copy of the switchboard's rules in the connector's own folder.
 
-Rules do not grow old: one that was fetched before counts until another is fetched. Before the first, the shipped pack
-does.
+Rules do not expire: those fetched last are used until the next fetch. Before the first fetch, the shipped pack is used.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ class FilterCache:
         return self._policy
 
     async def refresh(self) -> None:
-        """Fetches the rules; writes only what is new."""
+        """Fetch the rules; write the file only if they changed."""
         filters = await self._source.filters()
         if filters.version == self.version:
             return
@@ -45,11 +44,11 @@ class FilterCache:
         self._policy, self.version = IngestionPolicy(filters.rules), filters.version
 
     async def run(self, stop: asyncio.Event, every: timedelta = EVERY) -> None:
-        """Keeps them fresh until `stop`."""
+        """Refresh the rules until `stop`."""
         await keep_fresh("filters", self.refresh, stop, every=every)
 
     def _load(self) -> None:
-        """What was fetched before; a file that makes no sense counts as missing."""
+        """Load what was fetched before. A malformed file counts as missing."""
         content = read_object(self._path)
         version, rules = content.get("version"), content.get("rules")
         if not isinstance(version, str) or not isinstance(rules, list):

@@ -1,7 +1,7 @@
-"""The switchboard as connectors reach it, through its MCP tools: over HTTP from afar, in memory within one process.
+"""The switchboard client of connectors, which calls MCP tools: over HTTP, or in memory within one process.
 
-Every call stands for itself, as the server treats it too: there is no session that could be lost, so there is nothing
-to reconnect, and trouble with one call leaves no trace in the next. Only the HTTP connections underneath are kept.
+Every call is independent, as on the server: there is no session that could be lost, so there is nothing to reconnect,
+and a failed call does not affect the next. Only the HTTP connections underneath are kept.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
-from postroom.connectors.switchboard_client import AskedRequest, ContactsPage, Filters, GrantedToken, Receipt
+from postroom.connectors.switchboard_client import ConnectorRequest, ContactsPage, Filters, GrantedToken, Receipt
 from postroom.core.errors import (
     AccountUnusable,
     BadInput,
@@ -33,11 +33,11 @@ from postroom.core.errors import (
 )
 from postroom.core.mail.ingestion import parse_rule
 
-PATIENCE_S = 30
-# Well within that patience, and that of proxies.
+TIMEOUT_S = 30
+# Well within that timeout, and that of proxies.
 LONGEST_POLL_S = 20
-COME_BACK_S = 60
-# How the ways to JSON complain. An answer that is no answer is a ValueError too, and not ours to mend.
+RETRY_AFTER_S = 60
+# Errors of JSON encoding. A malformed answer is a ValueError too, and not the envelope's fault.
 UNSENDABLE = (ValueError, TypeError, RecursionError)
 NOT_KNOWN = frozenset({"no_token", "bad_token", "expired", "revoked", "foreign_host", "foreign_origin"})
 
@@ -52,7 +52,7 @@ class McpSwitchboard:
         return _receipt(await self._call("ingest", {"envelope": dict(envelope)}))
 
     async def ingest_batch(self, envelopes: Sequence[Mapping[str, Any]]) -> list[Receipt | PostroomError]:
-        """A batch that cannot be sent as one, being too large or holding what is no text, is sent in halves."""
+        """Ingest a batch. One that is too large, or that contains invalid text, is split in half and sent again."""
         if not envelopes:
             return []
         try:
@@ -72,13 +72,13 @@ class McpSwitchboard:
         await self._call("connector.heartbeat", {"report": dict(report)})
 
     async def access_token(self, refused: str | None = None) -> GrantedToken:
-        """A token for this connector's mailbox. `refused` is one that was given before and is not accepted there."""
+        """A token for this connector's mailbox. `refused` is an earlier one that the provider refused."""
         answer = await self._call("credentials.access_token", {} if refused is None else {"refused": refused})
         life = timedelta(seconds=float(answer["expires_in_s"]))
         return GrantedToken(str(answer["access_token"]), life, str(answer["email"]), frozenset(answer["scopes"]))
 
     async def correspondents(self, addresses: Sequence[str]) -> None:
-        """People to whom the user has written."""
+        """Report people to whom the user has written."""
         if addresses:
             await self._call("contacts.written_to", {"addresses": list(addresses)})
 
@@ -92,18 +92,18 @@ class McpSwitchboard:
         rules = tuple(parse_rule(each) for each in answer["rules"])
         return Filters(datetime.fromisoformat(answer["generated_at"]), answer["version"], rules)
 
-    async def requests(self, wait: timedelta) -> list[AskedRequest]:
+    async def requests(self, wait: timedelta) -> list[ConnectorRequest]:
         seconds = min(wait.total_seconds(), LONGEST_POLL_S)
         answer = await self._call("connector.requests", {"wait_s": seconds})
         return [_asked(each) for each in answer["requests"]]
 
-    async def reply(self, request: AskedRequest, result: Mapping[str, Any]) -> None:
+    async def reply(self, request: ConnectorRequest, result: Mapping[str, Any]) -> None:
         await self._end(request, result=dict(result))
 
-    async def fail(self, request: AskedRequest, error: str) -> None:
+    async def fail(self, request: ConnectorRequest, error: str) -> None:
         await self._end(request, error=error)
 
-    async def _end(self, request: AskedRequest, **outcome: object) -> None:
+    async def _end(self, request: ConnectorRequest, **outcome: object) -> None:
         held = {"request_id": str(request.id), "lease_token": str(request.lease_token)}
         await self._call("connector.reply", {**held, **outcome})
 
@@ -113,7 +113,7 @@ class McpSwitchboard:
         try:
             async with self._connect() as client:
                 try:
-                    # Not `client.call_tool`, which lists all tools first to check the answer's schema.
+                    # Not `client.call_tool`, which first lists all tools to check the answer's schema.
                     answer = await client.session.send_request(request, types.CallToolResult)
                 except MCPError as error:
                     answer = error
@@ -128,22 +128,22 @@ class McpSwitchboard:
 
 @contextlib.asynccontextmanager
 async def switchboard_at(url: str, token: str) -> AsyncGenerator[McpSwitchboard]:
-    """The switchboard at this address, such as `http://127.0.0.1:8025/mcp`, with connections that are kept open."""
+    """The switchboard at this address, such as `http://127.0.0.1:8025/mcp`, over persistent connections."""
     headers = {"Authorization": f"Bearer {token}"}
     hooks = {"response": [_check_size]}
-    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S, event_hooks=hooks) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_S, event_hooks=hooks) as http:
         yield McpSwitchboard(
             lambda: Client(streamable_http_client(url, http_client=http), mode=LATEST_MODERN_VERSION, cache=None)
         )
 
 
 def switchboard_within(server: Server[Any]) -> McpSwitchboard:
-    """The switchboard in this very process; the server knows for whom it was built."""
+    """The switchboard in this process. The server was built for one principal."""
     return McpSwitchboard(lambda: Client(server, mode=LATEST_MODERN_VERSION, cache=None))
 
 
 class _TooLargeError(Exception):
-    """Said by the switchboard, or by a proxy in between in words of its own."""
+    """The body is too large, for the switchboard or for a proxy in between."""
 
 
 async def _check_size(response: httpx2.Response) -> None:
@@ -155,8 +155,8 @@ def _receipt(answer: Mapping[str, Any]) -> Receipt:
     return Receipt(UUID(answer["request_id"]), answer["duplicate"])
 
 
-def _asked(answer: Mapping[str, Any]) -> AskedRequest:
-    return AskedRequest(
+def _asked(answer: Mapping[str, Any]) -> ConnectorRequest:
+    return ConnectorRequest(
         UUID(answer["request_id"]),
         UUID(answer["lease_token"]),
         answer["kind"],
@@ -174,7 +174,7 @@ def _data(value: object) -> dict[str, Any]:
 
 
 def _error(form: Mapping[str, Any], otherwise: str) -> PostroomError:
-    """The error that was raised over there, as far as it concerns us."""
+    """The error that the switchboard reported, as one of ours."""
     field, problem, remedy = (str(form.get(name, "")) for name in ("field", "problem", "remedy"))
     message = f"{field}: {problem}; {remedy}" if problem else otherwise
     match form.get("code"):
@@ -187,7 +187,7 @@ def _error(form: Mapping[str, Any], otherwise: str) -> PostroomError:
         case "account_unusable":
             return AccountUnusable("unusable", problem, remedy)
         case "no_room":
-            return IntakeRefused(message, timedelta(seconds=float(form.get("retry_after_s", COME_BACK_S))))
+            return IntakeRefused(message, timedelta(seconds=float(form.get("retry_after_s", RETRY_AFTER_S))))
         case str(code) if code == "refused" or code in NOT_KNOWN:
             return Refused(message)
         case _:
@@ -195,7 +195,7 @@ def _error(form: Mapping[str, Any], otherwise: str) -> PostroomError:
 
 
 def _not_sent(error: Exception) -> PostroomError:
-    """Of all that can go wrong on the way, only what lies in the envelope itself is the sender's to mend."""
+    """The error for a call that failed on the way. Only a fault in the envelope itself is BadInput."""
     causes = list(_leaves(error))
     if any(isinstance(cause, _TooLargeError) for cause in causes):
         return BadInput("body", "is too large for the way", "send fewer at once, and leave large attachments out")

@@ -1,4 +1,4 @@
-"""Keeps what a connector has from the switchboard fresh: fetched again and again, sooner when it failed."""
+"""Periodic refreshing of what a connector fetches from the switchboard, sooner after a failure."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ from postroom.vault.masking import masked_urls
 log = structlog.get_logger()
 
 EVERY = timedelta(minutes=15)
-SOONER = timedelta(minutes=1)
+RETRY_AFTER = timedelta(minutes=1)
 
 
 async def keep_fresh(
@@ -22,14 +22,14 @@ async def keep_fresh(
     stop: asyncio.Event,
     *,
     every: timedelta = EVERY,
-    sooner: timedelta = SOONER,
+    retry_after: timedelta = RETRY_AFTER,
 ) -> None:
-    """Refreshes at once and then every so often, until `stop`. A failure is logged, and what is there stays."""
+    """Refresh at once and then periodically, until `stop`. A failure is logged, and the old data is kept."""
     while not stop.is_set():
         try:
             await refresh()
         except (PostroomError, OSError) as error:
             log.warning("connector.not_refreshed", what=what, error=masked_urls(f"{type(error).__name__}: {error}"))
-            await pause(stop, sooner)
+            await pause(stop, retry_after)
         else:
             await pause(stop, every)

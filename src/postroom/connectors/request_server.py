@@ -1,4 +1,4 @@
-"""Where a connector takes what is asked of it, does it, and answers."""
+"""Serves requests to a connector: leases them from the switchboard, handles them, and replies."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,15 +10,15 @@ from typing import Any
 import structlog
 
 from postroom.connectors.runtime import pause
-from postroom.connectors.switchboard_client import AskedRequest, RequestSource
+from postroom.connectors.switchboard_client import ConnectorRequest, RequestSource
 from postroom.core.errors import BadInput, LeaseLost, PostroomError
 from postroom.vault.masking import masked_urls
 
 log = structlog.get_logger()
 
 WAIT = timedelta(seconds=20)
-AFTER_TROUBLE = timedelta(seconds=10)
-# A switchboard that is stopping, or knows nothing of waiting, says so sooner that there is nothing.
+AFTER_ERROR = timedelta(seconds=10)
+# A switchboard that is stopping, or that does not support waiting, answers an empty poll sooner than this.
 AT_ONCE_S = 1.0
 LONGEST_ERROR = 500
 
@@ -26,8 +26,8 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 class RequestServer:
-    """Answers requests one after another, up to `beside` more of them at once; `handlers` are what this connector can
-    do, by kind. With none beside, whoever asks for little waits behind one who asks for much.
+    """Handles requests one after another, and up to `beside` more concurrently; `handlers` are by kind of request.
+    Without any beside, small requests wait behind large ones.
     """
 
     def __init__(self, source: RequestSource, handlers: Mapping[str, Handler], beside: int = 0) -> None:
@@ -36,17 +36,17 @@ class RequestServer:
         self._beside = beside
         self._answering: set[asyncio.Task[None]] = set()
 
-    async def run(self, stop: asyncio.Event, wait: timedelta = WAIT, after_trouble: timedelta = AFTER_TROUBLE) -> None:
-        """Until `stop`. A switchboard that is away is asked again after a while."""
+    async def run(self, stop: asyncio.Event, wait: timedelta = WAIT, after_error: timedelta = AFTER_ERROR) -> None:
+        """Serve until `stop`. If the switchboard is away, try again after a while."""
         try:
-            await self._run(stop, wait, after_trouble)
+            await self._run(stop, wait, after_error)
         finally:
             for task in self._answering:
                 task.cancel()
             if self._answering:
                 await asyncio.wait(self._answering)
 
-    async def _run(self, stop: asyncio.Event, wait: timedelta, after_trouble: timedelta) -> None:
+    async def _run(self, stop: asyncio.Event, wait: timedelta, after_error: timedelta) -> None:
         loop = asyncio.get_running_loop()
         while not stop.is_set():
             began = loop.time()
@@ -55,12 +55,12 @@ class RequestServer:
                 for request in found:
                     await self._take_up(request)
                 if not found and loop.time() - began < AT_ONCE_S:
-                    await pause(stop, after_trouble)
+                    await pause(stop, after_error)
             except (PostroomError, OSError) as error:
                 log.warning("connector.requests_failed", error=masked_urls(f"{type(error).__name__}: {error}"))
-                await pause(stop, after_trouble)
+                await pause(stop, after_error)
 
-    async def _take_up(self, request: AskedRequest) -> None:
+    async def _take_up(self, request: ConnectorRequest) -> None:
         if len(self._answering) >= self._beside:
             await self.answer(request)
             return
@@ -68,10 +68,10 @@ class RequestServer:
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
 
-    async def answer(self, request: AskedRequest) -> None:
-        """Does what is asked, and says what came of it. What went wrong here is the asker's to know, and ends nothing.
+    async def answer(self, request: ConnectorRequest) -> None:
+        """Handle a request and reply. Errors are reported to the requester, and never raised here.
 
-        What could not be told stays leased, and comes again when the lease is over.
+        If the reply fails, the request stays leased, and is delivered again when the lease expires.
         """
         try:
             result = await self._done(request)
@@ -84,8 +84,8 @@ class RequestServer:
         except Exception as error:
             log.warning("connector.request_not_answered", kind=request.kind, error=type(error).__name__)
 
-    async def _done(self, request: AskedRequest) -> Mapping[str, Any] | str:
-        """What came of it, or in words why nothing did. Only errors of ours are quoted: others may quote mail."""
+    async def _done(self, request: ConnectorRequest) -> Mapping[str, Any] | str:
+        """The result, or the reason for a failure. Only our own errors are quoted: others may contain mail."""
         handler = self._handlers.get(request.kind)
         if handler is None:
             return f"this connector does not know how to {request.kind}"
@@ -97,7 +97,7 @@ class RequestServer:
             log.error("connector.request_broke", kind=request.kind, error=type(error).__name__, at=_place_of(error))
             return f"{type(error).__name__} in the connector; its log says where"
 
-    async def _reply(self, request: AskedRequest, result: Mapping[str, Any]) -> None:
+    async def _reply(self, request: ConnectorRequest, result: Mapping[str, Any]) -> None:
         try:
             await self._source.reply(request, result)
         except BadInput as error:
@@ -105,6 +105,6 @@ class RequestServer:
 
 
 def _place_of(error: Exception) -> str:
-    """The line that raised it; the words of an error, and of the lines above it, may hold mail."""
+    """The line that raised the error, without any text, which may contain mail."""
     frames = extract_tb(error.__traceback__)
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"

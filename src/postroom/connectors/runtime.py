@@ -1,4 +1,4 @@
-"""What every connector needs besides its source: how it is doing, a heartbeat that tells so, pauses that end early."""
+"""Shared by all connectors: their health, heartbeats that report it, and interruptible pauses."""
 
 import asyncio
 import contextlib
@@ -18,31 +18,31 @@ log = structlog.get_logger()
 
 State = Literal["healthy", "degraded", "error"]
 
-# A little more often than every two minutes, after which a connector counts as stale.
+# A little more often than every two minutes: after that a connector counts as stale.
 EVERY = timedelta(seconds=110)
-# A change of state is told before that, but not more often than this.
+# A change of state is reported at once, but not more often than this.
 SHORTEST = timedelta(seconds=2)
 LONGEST_MESSAGE = 500
 
 
 class ConnectorHealth:
-    """How a connector is doing: written by the connector, read by its heartbeat."""
+    """The health of a connector: set by the connector, reported by its heartbeat."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self.started_at = clock()
         self.state: State = "healthy"
         self.changed = asyncio.Event()
-        """Set when the state becomes another; cleared by the heartbeat that tells it."""
+        """Set when the state changes; cleared by the heartbeat that reports it."""
         self.error_message: str | None = None
         self.counters: Counter[str] = Counter()
         self.cursor: str | None = None
         self.cursor_at: datetime | None = None
         self.contacts_generated_at: Callable[[], datetime | None] = lambda: None
-        """When the contacts that the connector goes by were made, where it has any."""
+        """When the connector's contacts were generated, if it has any."""
 
     def await_first_read(self, reason: str) -> None:
-        """For a source that is to show that it can read before it counts as healthy."""
+        """Count as degraded until the source has been read for the first time."""
         self.state, self.error_message = "degraded", reason
 
     def well(self) -> None:
@@ -50,12 +50,12 @@ class ConnectorHealth:
         self.error_message = None
 
     def report_problem(self, state: State, error: Exception) -> None:
-        """The error's own words, without passwords."""
+        """Set the state and the text of the error, without passwords."""
         self._become(state)
         self.error_message = masked_urls(f"{type(error).__name__}: {error}")[:LONGEST_MESSAGE]
 
     def reach(self, cursor: str) -> None:
-        """Everything up to here is with the switchboard."""
+        """Record that everything up to this cursor has been ingested."""
         self.cursor, self.cursor_at = cursor, self._clock()
 
     def _become(self, state: State) -> None:
@@ -65,7 +65,7 @@ class ConnectorHealth:
 
 
 class Connector(NamedTuple):
-    """Who reports: the kind of connector, the endpoint it serves, and which process of possibly several."""
+    """The identity of a connector: its type, the endpoint it serves, and which of possibly several processes."""
 
     connector_type: str
     endpoint_identity: str
@@ -74,39 +74,39 @@ class Connector(NamedTuple):
 
 
 class Heartbeats:
-    """Reports to the switchboard, again and again. A report that fails is logged; the next one tells as much."""
+    """Reports to the switchboard periodically. A failed report is logged; the next one contains the same."""
 
     def __init__(
         self,
         switchboard: SwitchboardClient,
         connector: Connector,
-        vitals: ConnectorHealth,
+        health: ConnectorHealth,
         clock: Callable[[], datetime],
     ) -> None:
         self._switchboard = switchboard
         self._connector = connector
-        self._vitals = vitals
+        self._health = health
         self._clock = clock
 
     def report(self) -> dict[str, Any]:
-        vitals, now = self._vitals, self._clock()
-        vitals.changed.clear()
+        health, now = self._health, self._clock()
+        health.changed.clear()
         status: dict[str, Any] = {
-            "state": vitals.state,
-            "uptime_s": max(0.0, (now - vitals.started_at).total_seconds()),
+            "state": health.state,
+            "uptime_s": max(0.0, (now - health.started_at).total_seconds()),
         }
-        if vitals.error_message is not None:
-            status["error_message"] = vitals.error_message
+        if health.error_message is not None:
+            status["error_message"] = health.error_message
         checkpoint: dict[str, str] = {}
-        if vitals.cursor is not None and vitals.cursor_at is not None:
-            checkpoint = {"cursor": vitals.cursor, "updated_at": vitals.cursor_at.isoformat()}
-        if (generated_at := vitals.contacts_generated_at()) is not None:
+        if health.cursor is not None and health.cursor_at is not None:
+            checkpoint = {"cursor": health.cursor, "updated_at": health.cursor_at.isoformat()}
+        if (generated_at := health.contacts_generated_at()) is not None:
             checkpoint["contacts_generated_at"] = generated_at.isoformat()
         return {
             "schema_version": SCHEMA,
             "connector": self._connector._asdict(),
             "status": status,
-            "counters": dict(vitals.counters),
+            "counters": dict(health.counters),
             "checkpoint": checkpoint or None,
             "sent_at": now.isoformat(),
         }
@@ -115,17 +115,17 @@ class Heartbeats:
         await self._switchboard.heartbeat(self.report())
 
     async def run(self, every: timedelta = EVERY, shortest: timedelta = SHORTEST) -> None:
-        """Beats for ever: after `every`, and when the state has changed. A report that fails changes nothing."""
+        """Report for ever: after `every`, and when the state has changed."""
         while True:
             await asyncio.sleep(min(shortest, every).total_seconds())
-            await pause(self._vitals.changed, max(every - shortest, timedelta(0)))
+            await pause(self._health.changed, max(every - shortest, timedelta(0)))
             try:
                 await self.beat()
             except Exception as error:
                 log.warning("connector.heartbeat_failed", error=masked_urls(f"{type(error).__name__}: {error}"))
 
     async def introduce(self) -> None:
-        """The first report. That the token is refused is raised: better seen at the start than in a log."""
+        """Send the first report. Raises Refused if the token is refused, so that it is seen at the start."""
         try:
             await self.beat()
         except Refused:
@@ -136,10 +136,10 @@ class Heartbeats:
 
 @contextlib.asynccontextmanager
 async def sending_heartbeats(
-    heart: Heartbeats, every: timedelta = EVERY, shortest: timedelta = SHORTEST
+    heartbeats: Heartbeats, every: timedelta = EVERY, shortest: timedelta = SHORTEST
 ) -> AsyncGenerator[None]:
-    """The heartbeat, for as long as the block lasts; `introduce` makes the first one."""
-    task = asyncio.create_task(heart.run(every, shortest), name="heartbeat")
+    """Send heartbeats while the block runs. Call `introduce` first."""
+    task = asyncio.create_task(heartbeats.run(every, shortest), name="heartbeat")
     try:
         yield
     finally:
@@ -148,7 +148,7 @@ async def sending_heartbeats(
 
 
 async def pause(stop: asyncio.Event, length: timedelta) -> None:
-    """Waits so long, or until `stop`."""
+    """Wait for this long, or until `stop`."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(length.total_seconds()):
             await stop.wait()

@@ -1,8 +1,7 @@
-"""The Message-IDs of everything the user has sent, on disk: whether a message is a reply to the user is asked of it.
+"""The Message-IDs of everything the user has sent, on disk, to recognise replies to the user.
 
-An SQLite file of the connector's own, with the 64-bit hash of each id as its key. What `add` was given is on disk when
-it returns, through a kill and a crash of the machine, and its memory does not grow with it. The file can be made anew
-from the mailbox, so one that is damaged is set aside.
+An SQLite file of the connector, with the 64-bit hash of each id as its key. Ids are durable when `add` returns, and
+memory does not grow with their number. The file can be rebuilt from the mailbox, so a damaged one is set aside.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ import apsw
 import orjson
 import structlog
 
-from postroom.connectors.checkpoint import Passed
+from postroom.connectors.checkpoint import ListPosition
 from postroom.core.errors import StoreError
 from postroom.system.private_files import private_folder
 
@@ -28,7 +27,7 @@ FILLED = 2
 
 
 class SentIndex(AbstractSet[str]):
-    """A set of ids, each as `<id>`. Only hashes are kept: membership can be asked, the ids cannot be listed."""
+    """A set of ids, each as `<id>`. Only hashes are stored: membership can be tested, the ids cannot be listed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,13 +39,13 @@ class SentIndex(AbstractSet[str]):
             self._connection = _opened(path)
 
     def add(self, ids: Iterable[str]) -> int:
-        """Keeps them; returns how many were new. Raises StoreError when the disk does not take them."""
+        """Store the ids; return how many were new. Raises StoreError if they cannot be written."""
         hashes = [_hash(id) for id in ids]
         return len(self._written(_ADD, orjson.dumps(hashes).decode())) if hashes else 0
 
     @property
     def is_filled(self) -> bool:
-        """Whether all of the sent folder was read, ids and recipients. Version 1 was of ids alone."""
+        """Whether the whole sent folder was read, with recipients. Version 1 had only ids."""
         return self._read("PRAGMA user_version") == [(FILLED,)]
 
     def mark_filled(self) -> None:
@@ -54,16 +53,16 @@ class SentIndex(AbstractSet[str]):
 
     @property
     def read_count(self) -> int:
-        """How many messages of the sent folder were read so far."""
+        """How many messages of the sent folder have been read so far."""
         return int(self._read("SELECT coalesce(max(read_count), 0) FROM place")[0][0])
 
     @property
-    def passed(self) -> Passed | None:
-        """How far the sent folder was read."""
+    def passed(self) -> ListPosition | None:
+        """How far the sent folder has been read."""
         found = self._read("SELECT id, date FROM place")
-        return Passed(found[0][0], datetime.fromisoformat(found[0][1])) if found else None
+        return ListPosition(found[0][0], datetime.fromisoformat(found[0][1])) if found else None
 
-    def keep_place(self, passed: Passed, read_count: int) -> None:
+    def keep_place(self, passed: ListPosition, read_count: int) -> None:
         self._written(_KEEP_PLACE, passed.id, passed.date.isoformat(), read_count)
 
     def close(self) -> None:
@@ -103,7 +102,7 @@ _ADD = "INSERT INTO sent (hash) SELECT value FROM json_each(?) WHERE true ON CON
 
 
 def _hash(id: str) -> int:
-    """A foreign id is taken for one of a million with a chance of 5 in 10^14; its mail then gets too high a tier."""
+    """A 64-bit hash. With a million ids a collision has a chance of 5 in 10^14, and would give mail too high a tier."""
     return int.from_bytes(blake2b(id.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True)
 
 

@@ -9,13 +9,13 @@ from postroom.system.private_files import private_folder, replace_private
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """On disk when this returns. Only the owner can read it: it tells whom the user knows."""
+    """Replace the file durably. Only the owner can read it, since it may contain the user's contacts."""
     private_folder(path.parent)
     replace_private(path, content)
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in the file; empty when there is none, or when it makes no sense."""
+    """The JSON object in the file; empty if the file is missing or malformed."""
     try:
         content: object = orjson.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""How a connector reaches the switchboard, wherever that is."""
+"""The switchboard as connectors see it, in this process or another."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,36 +10,36 @@ from postroom.core.mail.ingestion import IngestionRule
 
 
 class Receipt(NamedTuple):
-    """The switchboard has it, on disk."""
+    """The confirmation that the switchboard has stored an envelope."""
 
     request_id: UUID
     duplicate: bool
 
 
 class SwitchboardClient(Protocol):
-    """The switchboard's tools, as far as connectors use them."""
+    """The tools of the switchboard that connectors use."""
 
     async def ingest(self, envelope: Mapping[str, Any]) -> Receipt:
-        """Hands in one ingest.v1 envelope. Raises BadInput when it is refused for good, IntakeRefused for now."""
+        """Ingest one ingest.v1 envelope. Raises BadInput if it is refused for good, IntakeRefused if only for now."""
         ...
 
     async def ingest_batch(self, envelopes: Sequence[Mapping[str, Any]]) -> list[Receipt | PostroomError]:
-        """Hands in up to 100 at once: for each its receipt, or why it was refused. Raises IntakeRefused when nothing
-        was accepted and all may be handed in again later.
+        """Ingest up to 100 envelopes: for each, its receipt or its error. Raises IntakeRefused if none was accepted
+        and all may be retried later.
         """
         ...
 
     async def changes(self, reports: Sequence[Mapping[str, Any]]) -> None:
-        """Tells of up to 100 changes: message_id, labels_added, labels_removed, deleted."""
+        """Report up to 100 changes: message_id, labels_added, labels_removed, deleted."""
         ...
 
     async def heartbeat(self, report: Mapping[str, Any]) -> None:
-        """Hands in one connector.heartbeat.v1 report."""
+        """Send one connector.heartbeat.v1 report."""
         ...
 
 
 class ContactsPage(NamedTuple):
-    """Addresses in the form in which they are compared. `next_cursor` is None on the last page."""
+    """Normalised addresses. `next_cursor` is None on the last page."""
 
     generated_at: datetime
     addresses: tuple[str, ...]
@@ -47,15 +47,15 @@ class ContactsPage(NamedTuple):
 
 
 class Filters(NamedTuple):
-    """The ingestion rules that count; the version changes whenever they do."""
+    """The ingestion rules in effect; the version changes whenever they do."""
 
     generated_at: datetime
     version: str
     rules: tuple[IngestionRule, ...]
 
 
-class AskedRequest(NamedTuple):
-    """What is asked of this connector, held under a lease."""
+class ConnectorRequest(NamedTuple):
+    """A request to this connector, held under a lease."""
 
     id: UUID
     lease_token: UUID
@@ -65,7 +65,7 @@ class AskedRequest(NamedTuple):
 
 
 class GrantedToken(NamedTuple):
-    """An access token for the mailbox, how long it lives from now, whose it is, and what was granted with it."""
+    """An access token for the mailbox, its remaining lifetime, the account's address, and the granted scopes."""
 
     value: str
     expires_in: timedelta
@@ -78,31 +78,31 @@ class GrantedToken(NamedTuple):
 
 class TokenSource(Protocol):
     async def access_token(self, refused: str | None = None) -> GrantedToken:
-        """A token for this connector's mailbox. Raises AccountUnusable while only a person can help."""
+        """A token for this connector's mailbox. Raises AccountUnusable while the account needs a person."""
         ...
 
 
 class ContactSource(Protocol):
     async def contacts(self, cursor: str) -> ContactsPage:
-        """A page of the contacts of this connector's mailbox; the first one for an empty cursor."""
+        """A page of the contacts of this connector's mailbox; the first page for an empty cursor."""
         ...
 
 
 class FilterSource(Protocol):
     async def filters(self) -> Filters:
-        """The ingestion rules. Raises BadInput for one that this version does not understand."""
+        """The ingestion rules. Raises BadInput if this version does not understand one."""
         ...
 
 
 class RequestSource(Protocol):
-    async def requests(self, wait: timedelta) -> list[AskedRequest]:
-        """What is asked of this connector; when there is nothing, waits so long for it, at most 20 s."""
+    async def requests(self, wait: timedelta) -> list[ConnectorRequest]:
+        """Requests to this connector; if there are none, wait for this long, at most 20 s."""
         ...
 
-    async def reply(self, request: AskedRequest, result: Mapping[str, Any]) -> None:
-        """Answers it. Raises LeaseLost when it is not held any more."""
+    async def reply(self, request: ConnectorRequest, result: Mapping[str, Any]) -> None:
+        """Answer the request. Raises LeaseLost if the lease is no longer held."""
         ...
 
-    async def fail(self, request: AskedRequest, error: str) -> None:
-        """Says why nothing came of it. Raises LeaseLost when it is not held any more."""
+    async def fail(self, request: ConnectorRequest, error: str) -> None:
+        """Report why the request failed. Raises LeaseLost if the lease is no longer held."""
         ...

@@ -1,46 +1,46 @@
-"""Every error Postroom raises, as one tree. A message says what was wrong, with what value, and what to do next.
+"""Every error that Postroom raises, as one tree. A message says what was wrong, with which value, and what to do next.
 
 PostroomError
 ├── BadInput              a value from outside was refused; names the field and the remedy
 │   ├── UnknownJobType
-│   ├── RequestsPileUp    a connector has as many requests waiting as it may
-│   └── Conflict          the same key stands for something else; names both
-├── Refused               whoever asks is not known, or may not do this
-│   └── SafetyRefused         nobody of this kind may have this done to this message
+│   ├── TooManyRequests   a connector has reached its limit of waiting requests
+│   └── Conflict          the same key was used for something else; names both
+├── Refused               the caller is unknown, or may not do this
+│   └── SafetyRefused         safety does not allow this action, or not from this caller
 ├── SettingsError         a setting is missing, unknown or out of range
 ├── NotFound              what was named does not exist
 ├── IllegalMove           the lifecycle does not allow this transition
 ├── MessageGone           the mailbox no longer has the message
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
 ├── VaultError            a secret cannot be sealed or opened
-│   ├── KeyMissing            the key that sealed it is not here
-│   ├── KeyDropped            the key seals nothing any more
-│   └── SealBroken            it was changed, or belongs to something else
+│   ├── KeyMissing            the key that sealed it is not available
+│   ├── KeyDropped            the key was dropped and seals nothing any more
+│   └── SealBroken            the sealed value was changed, or belongs to something else
 ├── StoreError            the database could not do what was asked
 │   ├── DatabaseUnavailable   unreachable for longer than we wait
 │   ├── DatabaseReadOnly
 │   ├── DatabaseFull
 │   ├── DatabaseCorrupt
-│   ├── DatabaseReplaced      the file under our name is not the one that is open
-│   ├── ConstraintBroken      a row that the schema forbids
-│   ├── TookTooLong           it was not done in the time it has; ask for less
-│   ├── SchemaMismatch        from the future, changed after it was applied, or not migrated yet
-│   ├── DatabaseInUse         another process works on what is to be replaced
-│   └── UnsafeDurability      the server may lose what it acknowledged
+│   ├── DatabaseReplaced      the file at the database's path is not the one that is open
+│   ├── ConstraintBroken      the schema forbids this row
+│   ├── TookTooLong           the time limit was reached; ask for less
+│   ├── SchemaMismatch        newer than this program, changed after it was applied, or not migrated yet
+│   ├── DatabaseInUse         another process uses the database that is to be replaced
+│   └── UnsafeDurability      the server may lose what it has acknowledged
 ├── AlreadyServed         another process serves this database
-├── BackupError           a backup cannot be made, or is not what it should be
-├── IntakeRefused         nothing new is accepted now; carries when to come back
-├── SwitchboardUnavailable    the switchboard could not be reached, or not do its work; try again later
-├── ModelError            the language model decided nothing
-│   ├── ModelUnavailable      not now: down, too slow, too busy; carries when to come back, if that is known
-│   ├── ModelRefused          not as it is set up; names the setting to mend
-│   ├── BadModelAnswer        no decision came back in two answers, or this one mail is refused
-│   └── BudgetSpent           the call would exceed a cap; carries until when, if time helps
-├── LeaseLost             the work was taken over by someone else; stop, change nothing
+├── BackupError           a backup cannot be made, or is damaged or incomplete
+├── IntakeRefused         nothing new is accepted now; says when to come back
+├── SwitchboardUnavailable    the switchboard could not be reached or could not work; try again later
+├── ModelError            the language model made no decision
+│   ├── ModelUnavailable      not now: down, too slow, too busy; says when to come back, if known
+│   ├── ModelRefused          the provider rejects the configuration; names the setting to fix
+│   ├── BadModelAnswer        two answers held no decision, or the provider refuses this one mail
+│   └── BudgetSpent           the call would exceed a cap; says until when, if waiting helps
+├── LeaseLost             another worker has taken over the work; stop, change nothing
 └── JobError              how a handler ends a job other than by success
     ├── Fatal                 do not try again
     ├── Retryable             try again, after a while
-    ├── Parked                wait, without using up attempts, until someone releases the key
+    ├── Parked                wait, without using up attempts, until the key is released
     └── Canceled              the user asked for it to stop
 """
 
@@ -62,23 +62,23 @@ class BadInput(PostroomError):
 
 
 class UnknownJobType(BadInput):
-    """No job type of this name is registered."""
+    """No job type with this name is registered."""
 
 
-class RequestsPileUp(BadInput):
-    """As many requests wait for the connector as may; another one is refused until some have ended."""
+class TooManyRequests(BadInput):
+    """The connector has reached its limit of waiting requests; no more are accepted until some have ended."""
 
 
 class Conflict(BadInput):
-    """The same key, or the same event, was accepted before and stands for something else."""
+    """The same key or event was accepted before, with other content."""
 
 
 class Refused(PostroomError):
-    """Whoever asks is not known, or may not do this."""
+    """The caller is unknown, or may not do this."""
 
 
 class SafetyRefused(Refused):
-    """What is asked for is not done to this mail, or not on the word of whoever asks; the message has the reasons."""
+    """Safety does not allow this action on this mail, or not from this caller; the message has the reasons."""
 
 
 class SettingsError(PostroomError):
@@ -113,15 +113,15 @@ class VaultError(PostroomError):
 
 
 class KeyMissing(VaultError):
-    """The key that sealed it is not here."""
+    """The key that sealed the secret is not available."""
 
 
 class KeyDropped(VaultError):
-    """The key seals nothing any more."""
+    """The key was dropped and seals nothing any more."""
 
 
 class SealBroken(VaultError):
-    """What was sealed was changed, or belongs to something else."""
+    """The sealed value was changed, or belongs to something else."""
 
 
 class StoreError(PostroomError):
@@ -145,27 +145,27 @@ class DatabaseCorrupt(StoreError):
 
 
 class DatabaseReplaced(StoreError):
-    """The file under the database's name is not the one that is open, or was overwritten: what is written is lost."""
+    """The file at the database's path is not the one that is open, or was overwritten: writes would be lost."""
 
 
 class ConstraintBroken(StoreError):
-    """A row that the schema forbids."""
+    """The schema forbids this row."""
 
 
 class TookTooLong(StoreError):
-    """It was not done in the time it has, and nothing came of it; ask for less."""
+    """The operation reached its time limit and changed nothing; ask for less."""
 
 
 class SchemaMismatch(StoreError):
-    """The schema is from the future, was changed after it was applied, or is not migrated yet."""
+    """The schema is newer than this program, was changed after it was applied, or is not migrated yet."""
 
 
 class DatabaseInUse(StoreError):
-    """Another process works on the database that is to be replaced."""
+    """Another process uses the database that is to be replaced."""
 
 
 class BackupError(PostroomError):
-    """A backup cannot be made, or one that was made is damaged, incomplete or of another kind."""
+    """A backup cannot be made, or an existing one is damaged, incomplete or of another kind."""
 
 
 class UnsafeDurability(StoreError):
@@ -185,11 +185,11 @@ class IntakeRefused(PostroomError):
 
 
 class SwitchboardUnavailable(PostroomError):
-    """The switchboard could not be reached, or could not do its work: what was handed in may be handed in again."""
+    """The switchboard could not be reached, or could not do its work; the same call may be repeated."""
 
 
 class ModelError(PostroomError):
-    """The language model decided nothing."""
+    """The language model made no decision."""
 
 
 class ModelUnavailable(ModelError):
@@ -201,16 +201,16 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The provider does not accept how the model is set up; the message names the setting."""
+    """The provider rejects the configuration of the model; the message names the setting to fix."""
 
 
 class BadModelAnswer(ModelError):
-    """What the model answered is no decision, or it takes no question about this mail. The message quotes none of it,
-    since mail may have dictated it."""
+    """The answer is no decision, or the provider refuses this mail. The message quotes nothing of the answer, since the
+    mail may have dictated it."""
 
 
 class BudgetSpent(ModelError):
-    """The call would cost more than is allowed: `until` then, or, when it is None, until a setting is changed."""
+    """The call would exceed a cost cap: until `until`, or, when that is None, until a setting is changed."""
 
     def __init__(self, message: str, until: datetime | None = None) -> None:
         super().__init__(message)
@@ -218,11 +218,11 @@ class BudgetSpent(ModelError):
 
 
 class LeaseLost(PostroomError):
-    """The work was taken over by someone else: stop, and change nothing."""
+    """Another worker has taken over the work: stop, and change nothing."""
 
 
 class ProtectedMail(PostroomError):
-    """The mail is protected by now: nothing is done with it, and that is no failure."""
+    """The mail has become protected: nothing is done with it, which is not a failure."""
 
 
 class JobError(PostroomError):
@@ -242,7 +242,7 @@ class Retryable(JobError):
 
 
 class Parked(JobError):
-    """The job cannot go on until a person has acted; it waits under `key` and uses up no attempt."""
+    """The job cannot go on until a person has acted; it waits under `key` without using up an attempt."""
 
     def __init__(self, key: str, reason: str) -> None:
         super().__init__(reason)

@@ -1,8 +1,8 @@
-"""connector.heartbeat.v1: what a connector says of itself, strictly checked, and what its silence means.
+"""connector.heartbeat.v1: what a connector reports about itself, strictly checked, and what its silence means.
 
-A report is small by construction: every text has a longest length, and counters are few and flat. Unknown keys are
-refused by name, with the nearest known one. A connector reports every two minutes, so one that is late is `stale`,
-and one that missed two reports is `offline`, whatever it last said of itself.
+A report is small by construction: every text has a maximum length, and counters are few and flat. An unknown key is
+refused by name, with the nearest known one. A connector reports every two minutes. One that is late is `stale`, and
+one that missed two reports is `offline`, whatever its last report said.
 """
 
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
-from postroom.core.queue.envelope import Moment, Name, few
+from postroom.core.queue.envelope import Moment, Name, limit_size
 from postroom.core.strict import Strict, problem_in
 
 SCHEMA = "connector.heartbeat.v1"
@@ -65,7 +65,7 @@ class Heartbeat(Strict):
     schema_version: Literal["connector.heartbeat.v1"] = Field(description=SCHEMA)
     connector: Reporter = Field(description="an object with connector_type, endpoint_identity and instance_id")
     status: Status = Field(description="an object with state and uptime_s")
-    counters: Annotated[dict[CounterName, Count], BeforeValidator(few), Field(max_length=MOST_COUNTERS)] = Field(
+    counters: Annotated[dict[CounterName, Count], BeforeValidator(limit_size), Field(max_length=MOST_COUNTERS)] = Field(
         default_factory=dict[str, int],
         description=f"up to {MOST_COUNTERS} names of a-z 0-9 _ . (up to 64 long), each with a whole number, 0 or more",
     )
@@ -74,7 +74,7 @@ class Heartbeat(Strict):
 
 
 def parse_heartbeat(data: object) -> Heartbeat:
-    """A checked report, or BadInput that names the field and the remedy."""
+    """Check a report. Raises BadInput, which names the field and the remedy."""
     try:
         return Heartbeat.model_validate(data)
     except ValidationError as error:
@@ -82,8 +82,8 @@ def parse_heartbeat(data: object) -> Heartbeat:
 
 
 def liveness(last_heartbeat_at: datetime, now: datetime) -> Liveness:
-    """The verdict on the time since the last heartbeat. One from just ahead of our clock is no silence; one from
-    further ahead was dated by a clock that has been set back since, and tells nothing.
+    """The verdict on the time since the last heartbeat. One from slightly in the future is fine; one from further ahead
+    was dated by a clock that has been set back since, and counts as silence.
     """
     silence = abs(now - last_heartbeat_at)
     if silence < STALE_AFTER:

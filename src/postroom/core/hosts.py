@@ -1,4 +1,4 @@
-"""Host names as requests spell them: with or without a port, in brackets, with a last dot, in any case."""
+"""Host names as requests spell them: with or without a port, in brackets, with a trailing dot, in any case."""
 
 
 def hostname(host: str) -> str:
@@ -8,5 +8,5 @@ def hostname(host: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """The one spelling in which names are compared."""
+    """The spelling in which host names are compared."""
     return name.strip().lower().removesuffix(".").removeprefix("[").removesuffix("]")

@@ -1,7 +1,7 @@
-"""Every state machine of Postroom as a table: which states there are, and which moves between them are legal.
+"""Every state machine of Postroom as a table: its states, and the legal moves between them.
 
-The same states stand in CHECK constraints of the migrations; a test compares the two. Verbs of the store name the
-moves, and each of them may only make a move that stands here.
+The migrations repeat the states as CHECK constraints; a test compares the two. Verbs of the store are named after the
+moves, and may only make a move that is listed here.
 
     job       queued ⇄ running → completed | failed | canceled          failed | canceled → queued by the user's retry
     action    awaiting_approval → queued → executing → completed | failed     failed | canceled → executing by a retry
@@ -10,8 +10,8 @@ moves, and each of them may only make a move that stands here.
     delivery  queued → sending → delivered | bounced | unknown, with deferral
     account   active ⇄ paused ⇄ needs_consent → removed                 removed → active when it is connected anew
     request   queued ⇄ leased → answered | failed                       queued | leased → expired when its time is over
-    call      started → answered | refused | failed                     of a model
-    proposal  open → accepted | dismissed                               of a rule, by the user
+    call      started → answered | refused | failed                     a call of the model
+    proposal  open → accepted | dismissed                               a proposed rule, decided by the user
 """
 
 from collections.abc import Mapping
@@ -34,9 +34,9 @@ ProposalState = Literal["open", "accepted", "dismissed"]
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """One state machine: its name, where things start, and the legal moves.
+    """One state machine: its name, its initial states, and the legal moves.
 
-    What has ended may be begun once more, by a person's wish, where things start or where it is `resumed`.
+    At a person's request, what has ended may be started again: in an initial state, or in one of `resumed`.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Lifecycle:
 
     @property
     def terminal(self) -> frozenset[str]:
-        """States that nothing but a person's explicit wish leaves."""
+        """The states that are left only at a person's explicit request."""
         return frozenset(state for state, targets in self.moves.items() if not targets - self.initial - self.resumed)
 
     def may(self, before: str, after: str) -> bool:

@@ -1,8 +1,8 @@
-"""Every metric there is: its name, what it counts, and the few attributes it may carry.
+"""Every metric: its name, what it counts, and the few attributes it may carry.
 
-No attribute ever holds an id of a message, an address of a sender, or a piece of text: their values come from closed
-lists, or are the names of this installation's own connectors, queues and tiers. `endpoint_identity` is one of these:
-one value per connector.
+No attribute ever holds a message id, a sender's address, or any text of a mail. Its values come from closed lists, or
+are the names of this installation's own connectors, queues and tiers. `endpoint_identity` is one of these: one value
+per connector.
 """
 
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0, 300000.0, 3600000.0)
 
 
-# Prometheus puts the unit behind the name; what stands in braces is no unit, only what is counted.
+# Prometheus appends the unit to the name. A unit in braces is none: it only says what is counted.
 PROMETHEUS_UNITS = {"s": "_seconds", "ms": "_milliseconds", "By": "_bytes"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """One instrument, there once, and so compared by identity: it is half the key of every count.
+    """One instrument. There is one object for each, compared by identity: it is half the key of every count.
 
-    `buckets` are the upper bounds of a histogram. `known` are values of the attributes that are known beforehand: they
-    are exported as 0 from the start, since whoever watches the growth of a counter does not see its first step.
+    `buckets` are the upper bounds of a histogram. `known` are attribute values known beforehand; they are exported as
+    0 from the start, since a query for the growth of a counter would miss its first step.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Metric:
 
     @property
     def prometheus_name(self) -> str:
-        """The name under which Prometheus sees it; a histogram adds `_bucket`, `_sum` and `_count`."""
+        """Its name in Prometheus, to which a histogram adds `_bucket`, `_sum` and `_count`."""
         name = self.name.replace(".", "_") + PROMETHEUS_UNITS.get(self.unit, "")
         return f"{name}_total" if self.kind == "counter" else name
 

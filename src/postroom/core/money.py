@@ -1,3 +1,3 @@
-"""Money as it is counted: in millionths of a US dollar, and shown in cents."""
+"""Money: counted in millionths of a US dollar, and shown in cents."""
 
 MICROS_PER_CENT = 10_000

@@ -1,9 +1,9 @@
-"""Who may call what. A tool that is not listed for a role does not exist for it.
+"""Which role may call which tool. A tool that is not listed for a role does not exist for it.
 
-A connector is bound to one endpoint identity and to channels: it hands in, and reports, for these only, so that what a
-build server sends is never shown as mail. An agent may be bound to one
-account: then all other mail does not exist for it, nor do the queues, which hold the events of all. No tool approves
-anything: that is for people. What an agent may undo is in `core/actions/safety.py`.
+A connector is bound to one endpoint identity and to channels. It ingests and reports for these only, so that what a
+build server sends never shows up as mail. An agent may be bound to one account: then other accounts' mail does not
+exist for it, nor do the queues, which hold the events of all accounts. No tool approves anything: that is for people.
+What an agent may undo is in `core/actions/safety.py`.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from postroom.core.queue.envelope import PROVIDERS
 CHANNELS = frozenset(PROVIDERS)
 MAIL = "email"
 MAIL_SOURCES = frozenset({"gmail", "imap", "email"})
-# A stream carries the events of whatever writes to it.
+# A stream carries the events of whichever program writes to it.
 STREAMS = frozenset({"redis"})
 
 
 def channels_of(identity: str) -> frozenset[str]:
-    """The channels that an endpoint is for unless somebody chose others. Mail is for mailboxes only."""
+    """The default channels of an endpoint. Only mailboxes have the mail channel."""
     source = identity.partition(":")[0].lower()
     if source in MAIL_SOURCES:
         return frozenset({MAIL})
@@ -36,11 +36,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whoever asks: a role, the endpoint it is bound to (connectors only), and the token that proves it.
+    """A caller: its role, the endpoint it is bound to (connectors only), and the token that proves it.
 
-    `token_id` is None for parts of this very process, which need no token. `account_id` is that of the only account
-    whose mail an agent may see; None when it may see all. `channels` are those a connector hands in; None are those of
-    its identity.
+    `token_id` is None for parts of this process, which need no token. `account_id` is the only account whose mail an
+    agent may see; None for all. `channels` are those a connector may ingest from; None for the default ones of its
+    identity.
     """
 
     role: Role
@@ -51,14 +51,14 @@ class Principal:
 
     @property
     def allowed_channels(self) -> frozenset[str]:
-        """The channels of which it may hand in envelopes."""
+        """The channels whose envelopes the caller may ingest."""
         if self.channels is not None or self.identity is None:
             return CHANNELS if self.channels is None else self.channels
         return channels_of(self.identity)
 
     @property
     def actor(self) -> str:
-        """As the audit log names it."""
+        """The caller's name in the audit log."""
         return f"token:{self.token_id}" if self.token_id is not None else f"process:{self.identity or self.role}"
 
 
@@ -92,18 +92,18 @@ TOOLS: dict[str, frozenset[Role]] = {
     "mutations.resume": frozenset({Role.DASHBOARD, Role.ADMIN}),
     "mutations.status": frozenset({Role.DASHBOARD, Role.ADMIN}),
 }
-# They hold the events of every account: for an agent that is bound to one there are none.
+# Queues hold the events of every account: an agent that is bound to one account has none of these tools.
 ACROSS_ACCOUNTS = frozenset({"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"})
 
 
 def tools_of(principal: Principal) -> frozenset[str]:
-    """The tools that exist for whoever asks."""
-    found = frozenset(tool for tool, roles in TOOLS.items() if principal.role in roles)
-    return found - ACROSS_ACCOUNTS if _is_bound_agent(principal) else found
+    """The tools that exist for the caller."""
+    tools = frozenset(tool for tool, roles in TOOLS.items() if principal.role in roles)
+    return tools - ACROSS_ACCOUNTS if _is_bound_agent(principal) else tools
 
 
 def is_of_other_accounts(principal: Principal, tool: str) -> bool:
-    """Whether the tool would be the role's, were the caller not bound to one account."""
+    """Whether the caller lacks the tool only because it is bound to one account."""
     return tool in ACROSS_ACCOUNTS and _is_bound_agent(principal)
 
 

@@ -1,4 +1,4 @@
-"""Strict models of what comes from outside, and how a refusal of one is told: the field, the problem, the remedy."""
+"""Strict models for input from outside, and their errors: the field, the problem, the remedy."""
 
 import contextlib
 import difflib
@@ -30,16 +30,16 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _has_few_keys(cls, data: Any) -> Any:
-        """A million unknown keys would each get an error of its own, and take the memory of the process."""
+        """Refuse too many keys at once: a million unknown ones, each with an error, would exhaust the memory."""
         if is_crowded(data):
             raise ValueError(f"has more than {MOST_KEYS} keys")
         return data
 
 
 def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see: str) -> BadInput:
-    """What to tell; `see` is for where nothing better is known.
+    """The error to show; `see` is its remedy where there is no better one.
 
-    The unknown key comes before all else: when a name is mistyped, that it is also missing is no news.
+    An unknown key comes first: a mistyped name is also reported as missing, which tells the caller nothing new.
     """
     found = error.errors(include_url=False, include_input=False)
     worst = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
@@ -61,7 +61,7 @@ def problem_in(error: ValidationError, model: type[BaseModel], schema: str, see:
 
 
 def _remedy(model: type[BaseModel], path: list[str], see: str) -> str:
-    """What the innermost named field on the path may hold, where that is written down."""
+    """What the innermost known field on the path may hold, if it has a description."""
     for length in range(len(path), 0, -1):
         above = _model_at(model, path[: length - 1])
         if above is not None and path[length - 1] in above.model_fields:
@@ -81,35 +81,35 @@ def _model_at(model: type[BaseModel], path: list[str]) -> type[BaseModel] | None
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """The models among what an annotation such as `Position | None` allows."""
+    """The models in an annotation such as `Position | None`."""
     parts = (annotation, *get_args(annotation))
     return [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
 
 
 def shown_name(part: str) -> str:
-    """A name from outside as a message may repeat it: not at any length, and without what moves a cursor."""
+    """A name from outside, made safe to show: shortened, and without control characters."""
     shown = part if part.isprintable() else ascii(part)
     return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
 
 
-def is_kept(number: int) -> bool:
-    """Whether a whole number is kept as it is: those beyond 64 bits become fractions when they are read again."""
+def fits_64_bits(number: int) -> bool:
+    """Whether an integer survives storage: JSON readers turn those beyond 64 bits into floats."""
     return -(2**63) <= number < 2**64
 
 
 def exact_json(content: bytes | bytearray) -> Any:
-    """The JSON in it. Raises orjson.JSONDecodeError, and BadInput for whole numbers that would be rounded.
+    """The parsed JSON. Raises orjson.JSONDecodeError, and BadInput for integers that would be rounded.
 
-    Two ids that differ in their last digits would be the same afterwards, and one of two events lost as a repetition.
+    Two rounded ids that differ only in their last digits would be equal, and one of the events lost as a duplicate.
     """
     found = orjson.loads(content)
     if _MAYBE_LONG.search(content):
-        with contextlib.suppress(RecursionError):  # what is nested so deep is refused by whoever reads it
+        with contextlib.suppress(RecursionError):  # the caller refuses what is nested that deep
             json.loads(content, parse_int=_checked)
     return found
 
 
 def _checked(digits: str) -> int:
-    if len(digits) <= LONGEST_NUMBER and is_kept(number := int(digits)):
+    if len(digits) <= LONGEST_NUMBER and fits_64_bits(number := int(digits)):
         return number
     raise BadInput("body", "holds a whole number beyond 64 bits, which would be rounded", "write it as text")

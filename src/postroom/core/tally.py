@@ -1,9 +1,8 @@
-"""Counts kept as plain integers, since the hot path counts more often than anyone looks.
+"""Counts kept as plain integers, since the hot path counts more often than an exporter reads.
 
-An exporter reads them when it is asked. Whoever counts gives the attributes by place, as the metric declares them.
+Attributes are positional, in the order in which the metric declares them.
 
-Only the event loop counts, but an exporter may read from a thread of its own: what it reads are copies, each made in
-one step.
+Only the event loop counts, but an exporter may read from its own thread: it reads copies, each made in one step.
 """
 
 from bisect import bisect_left
@@ -15,13 +14,13 @@ from postroom.core.metrics import Metric, MetricKind
 Attributes = tuple[str, ...]
 Key = tuple[Metric, Attributes]
 
-# A metric that has this many combinations of attributes has attributes that it should not have.
+# A metric with more combinations of attributes than this has an attribute that it should not have.
 MOST_SERIES = 1000
 OVERFLOW = "overflow"
 
 
 class Buckets:
-    """A histogram: how many values fell under each bound, how many in all, and their sum."""
+    """A histogram: the number of values under each bound, their total number, and their sum."""
 
     __slots__ = ("counts", "total")
 
@@ -35,7 +34,7 @@ class Buckets:
 
 
 class Tally:
-    """All that was counted in this process."""
+    """All counts of this process."""
 
     def __init__(self) -> None:
         self.counts: defaultdict[Key, int] = defaultdict(int)
@@ -51,7 +50,7 @@ class Tally:
         self.counts[key] = counted + by
 
     def observe(self, metric: Metric, value: float, *attributes: str) -> None:
-        """Puts a span of time into its bucket. A clock that was set back makes no negative times."""
+        """Add a value to its bucket. Negative ones, from a clock that was set back, count as 0."""
         buckets = self.histograms.get((metric, attributes))
         if buckets is None:
             key = self._checked(metric, attributes, "histogram")
@@ -61,15 +60,15 @@ class Tally:
         buckets.total += value
 
     def counts_of(self, metric: Metric) -> dict[Attributes, int]:
-        """What was counted, by attributes. A copy."""
+        """The counts by attributes. A copy."""
         return {attributes: count for (each, attributes), count in self.counts.copy().items() if each is metric}
 
     def histograms_of(self, metric: Metric) -> dict[Attributes, Buckets]:
-        """The histograms, by attributes. The buckets themselves are live."""
+        """The histograms by attributes. The buckets themselves are live."""
         return {attributes: buckets for (each, attributes), buckets in self.histograms.copy().items() if each is metric}
 
     def _checked(self, metric: Metric, attributes: Attributes, kind: MetricKind) -> Key:
-        """The key for attributes not seen before. Too many of them share one, so that memory stays bounded."""
+        """The key for new attributes. Beyond a limit they all share one key, so that memory stays bounded."""
         check_places(metric, attributes, kind)
         if self._series[metric] >= MOST_SERIES:
             return metric, (OVERFLOW,) * len(attributes)
@@ -78,13 +77,13 @@ class Tally:
 
 
 class Gauges:
-    """What is so at this moment, as the product found it when it last looked."""
+    """The current values of the gauges, as last measured."""
 
     def __init__(self) -> None:
         self._values: dict[Metric, dict[Attributes, float]] = {}
 
     def show(self, metric: Metric, values: Mapping[Attributes, float]) -> None:
-        """Replaces everything that was shown of this metric: what is not there any more is not shown any more."""
+        """Replace all values of this metric, including those that are missing from `values`."""
         for attributes in values:
             check_places(metric, attributes, "gauge")
         self._values[metric] = dict(values)
@@ -94,7 +93,7 @@ class Gauges:
 
 
 def check_places(metric: Metric, attributes: Attributes, kind: MetricKind) -> None:
-    """Raises TypeError for a use that the metric does not allow: a mistake of whoever counts."""
+    """Check that the metric is used as declared. Raises TypeError otherwise: a mistake of the caller."""
     if metric.kind != kind:
         raise TypeError(f"{metric.name} is a {metric.kind}, not a {kind}")
     if len(attributes) != len(metric.attributes):

@@ -1,32 +1,28 @@
-"""One reader for all open pages: it reads the feed, renders the board once, and every tab gets the same text.
+"""One reader for all open tabs of a page: it makes the board once, and every tab gets the same text.
 
 Why not a read per tab: ten tabs would be ten times the queries, all with the same answer. So the first tab starts a
 reader and the last one to leave stops it; an unwatched dashboard reads nothing.
 
-Subscribers keep no queue. Each remembers the number of the bulletin it sent last and sends the current one when the
-number has moved, so a slow phone skips what it missed and costs no memory. A bulletin is the whole board, not a
-difference: whatever was lost on the way, the next one puts right, and the browser changes only what differs.
+Tabs keep no queue. Each remembers the number of the update it sent last and sends the current one when the number has
+moved, so a slow phone skips what it missed and costs no memory. An update is the whole board, not a difference:
+whatever was lost on the way, the next one puts right, and the browser changes only what differs.
 
-When the feed cannot be read, that is a bulletin too: the page says that it stands still, instead of seeming calm.
+When the board cannot be read, that is an update too: the page says that it stands still, instead of seeming calm.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
-from postroom.dashboard.feed import AccountLine, ControlState, Feed, MessageLine, Totals
-
 log = structlog.stdlib.get_logger(__name__)
 
-LINES_SHOWN = 50
 MAX_TABS = 100
 PULSE = b": still here\nevent: pulse\ndata: 1\n\n"
 STALLED = b"event: stalled\ndata: 1\n\n"
-
-Render = Callable[[list[MessageLine], Totals, list[AccountLine], ControlState], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,7 @@ class UpdateIntervals:
 
 @dataclass(frozen=True, slots=True)
 class BoardUpdate:
-    """What every tab should show now; `board` is None when the feed could not be read."""
+    """What every tab should show now; `board` is None when it could not be read."""
 
     number: int
     board: str | None
@@ -52,11 +48,21 @@ class BoardUpdate:
 
 
 class Broadcast:
-    def __init__(self, feed: Feed, render: Render, rhythm: UpdateIntervals) -> None:
-        self._feed = feed
-        self._render = render
-        self._rhythm = rhythm
-        self._bulletin: BoardUpdate | None = None
+    """`read` makes the board. `changes` yields at once, and whenever something may have changed since.
+
+    The board is read again every few seconds too, so that changes by other processes may go unannounced.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Coroutine[Any, Any, str]],
+        changes: Callable[[], AsyncIterator[None]],
+        intervals: UpdateIntervals,
+    ) -> None:
+        self._read = read
+        self._changes = changes
+        self._intervals = intervals
+        self._update: BoardUpdate | None = None
         self._news = asyncio.Event()
         self._tabs = 0
         self._reader: asyncio.Task[None] | None = None
@@ -76,8 +82,8 @@ class Broadcast:
             if self._reader is not None:
                 self._publish(board)
             return board
-        if self._reader is not None and self._bulletin is not None and self._bulletin.board is not None:
-            return self._bulletin.board
+        if self._reader is not None and self._update is not None and self._update.board is not None:
+            return self._update.board
         return await asyncio.shield(self._reading or self._start_reading())
 
     def look_again(self) -> None:
@@ -90,11 +96,11 @@ class Broadcast:
         sent = 0
         try:
             while not self._closed:
-                bulletin = self._bulletin
-                if bulletin is not None and bulletin.number != sent:
-                    sent = bulletin.number
-                    yield bulletin.frame
-                elif not await _happened(self._news, self._rhythm.pulse):
+                update = self._update
+                if update is not None and update.number != sent:
+                    sent = update.number
+                    yield update.frame
+                elif not await _happened(self._news, self._intervals.pulse):
                     yield PULSE
         finally:
             self._leave()
@@ -107,7 +113,7 @@ class Broadcast:
     def _join(self) -> None:
         self._tabs += 1
         if self._reader is None:
-            self._bulletin = None
+            self._update = None
             self._reader = asyncio.create_task(self._read_on(), name="dashboard-reader")
 
     def _leave(self) -> None:
@@ -122,21 +128,21 @@ class Broadcast:
                 await self._follow()
             except Exception as error:
                 self._stall(error)
-            await asyncio.sleep(self._rhythm.after_failure)
+            await asyncio.sleep(self._intervals.after_failure)
 
     async def _follow(self) -> None:
-        """Publish after every change, until the feed ends or fails."""
-        changes = aiter(self._feed.changes())
+        """Publish after every change, until the changes end or fail."""
+        changes = aiter(self._changes())
         change = asyncio.ensure_future(anext(changes))
         try:
             while True:
-                await asyncio.wait({change}, timeout=self._rhythm.reread)
+                await asyncio.wait({change}, timeout=self._intervals.reread)
                 if change.done():
                     change.result()
                     change = asyncio.ensure_future(anext(changes))
                 # Always a new read: one already under way may have begun before the change.
                 self._publish(await asyncio.shield(self._start_reading()))
-                await asyncio.sleep(self._rhythm.between_updates)
+                await asyncio.sleep(self._intervals.between_updates)
         except StopAsyncIteration:
             return
         finally:
@@ -155,24 +161,19 @@ class Broadcast:
         if not reading.cancelled():
             reading.exception()  # seen, even when everybody who waited has gone
 
-    async def _read(self) -> str:
-        lines = await self._feed.lines(LINES_SHOWN)
-        totals, accounts = await self._feed.totals(), await self._feed.accounts()
-        return self._render(lines, totals, accounts, await self._feed.standing())
-
     def _stall(self, error: Exception) -> None:
-        if self._bulletin is None or self._bulletin.board is not None:
+        if self._update is None or self._update.board is not None:
             # The kind of error only: its text could hold mail, or where the database is.
             log.warning("dashboard.stalled", error=type(error).__name__)
         self._publish(None)
 
     def _publish(self, board: str | None) -> None:
         """Announce the board, unless it is what everybody has already."""
-        last = self._bulletin
+        last = self._update
         if last is not None and last.board == board:
             return
         frame = STALLED if board is None else as_message(board)
-        self._bulletin = BoardUpdate(last.number + 1 if last else 1, board, frame)
+        self._update = BoardUpdate(last.number + 1 if last else 1, board, frame)
         self._announce()
 
     def _announce(self) -> None:

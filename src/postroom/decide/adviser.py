@@ -4,11 +4,10 @@ that the model may use. Nothing of any other message is in what it is told."""
 from postroom.decide.engine import Advice
 from postroom.decide.model import Model, ModelRequest
 from postroom.decide.prompt import Mode, PromptMessage, build_prompt
-from postroom.store.directions import enabled_directions
 from postroom.store.engine.database import Database
+from postroom.store.guidance import ACTIVE, directions_for, model_rules_for
 from postroom.store.labels import list_labels
 from postroom.store.mail import StoredMessage
-from postroom.store.model_rules import model_rules_for
 
 
 class ModelAdviser:
@@ -23,13 +22,13 @@ class ModelAdviser:
 
     async def advise(self, message: StoredMessage) -> Advice:
         """What the model decides. Raises a ModelError when it decides nothing."""
-        account_id, sender = message.account_id, message.subject.sender
+        account_id, sender = message.account_id, message.facts.sender
         rules = await self._database.run(model_rules_for(account_id, sender))
         labels = await self._database.run(list_labels(account_id))
         prompt = build_prompt(
-            PromptMessage(message.id, message.subject),
-            await self._database.run(enabled_directions(account_id)),
-            [each for each in rules if each.mode == "active"],
+            PromptMessage(message.id, message.facts),
+            await self._database.run(directions_for(account_id)),
+            [each for each in rules if each.mode == ACTIVE],
             [each for each in labels if each.name.casefold() not in self._own_labels],
             self._mode,
         )

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from postroom.core.actions.safety import Policy, Proposed, Ruling, rule_on
+from postroom.core.actions.safety import Policy, Proposed, Ruling, safety_ruling
 from postroom.core.mail.categories import categories_of
-from postroom.core.mail.ingestion import Facts
+from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.tiers import Known
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.core.rules.rule import Outcome, Rule
@@ -100,12 +100,12 @@ class Safeguards:
             return Verdict(decision, None, shadows)
         if shadowed := self._shadowed_category(message):
             reason = f"mail of the category {shadowed} is decided in shadow"
-            kept = _in_shadow(decision, because_of(shadowed))
+            kept = _in_shadow(decision, category_shadow_reason(shadowed))
             return Verdict(self._nothing(message, reason), None, (*shadows, kept))
         proposed = Proposed(
             decision.action_type, decision.parameters, decision.confidence, source, decision.needs_approval
         )
-        ruling = rule_on(proposed, surroundings(message, self.restraints), self.policy)
+        ruling = safety_ruling(proposed, surroundings(message, self.restraints), self.policy)
         if ruling.verdict == "refuse":
             return Verdict(self._refused(decision, ruling), ruling, shadows)
         judged = replace(decision, needs_approval=ruling.verdict == "approve", safety=ruling.as_json())
@@ -126,7 +126,7 @@ class Safeguards:
     def _shadowed_category(self, message: StoredMessage) -> str | None:
         if not self.restraints.shadowed_categories:
             return None
-        facts = Facts(message.subject.sender, message.subject.headers)
+        facts = IngestionFacts(message.facts.sender, message.facts.headers)
         known = Known(frozenset(message.own_addresses))
         found = set(categories_of(facts, known)) & self.restraints.shadowed_categories
         return sorted(found)[0] if found else None
@@ -164,7 +164,7 @@ class Safeguards:
         )
 
 
-def because_of(category: str) -> str:
+def category_shadow_reason(category: str) -> str:
     """Why a decision about mail of a category is in shadow, as it is kept with the decision."""
     return f"category:{category}"
 
@@ -174,13 +174,13 @@ def _in_shadow(decision: Decision, why: str) -> Decision:
     return replace(decision, shadow=True, safety={"shadow": why})
 
 
-def what_rules_say(message: StoredMessage, rules: Rulebook, now: datetime) -> Outcome:
+def apply_rules(message: StoredMessage, rules: Rulebook, now: datetime) -> Outcome:
     """By what of the message is here."""
-    return rules.decide(message.account_id, message.subject, now, unseen(message))
+    return rules.decide(message.account_id, message.facts, now, unknown_conditions(message))
 
 
-def unseen(message: StoredMessage) -> frozenset[str]:
+def unknown_conditions(message: StoredMessage) -> frozenset[str]:
     """The conditions about which this message, as far as it is here, says nothing."""
     if message.ingestion_tier == "full":
         return frozenset()
-    return TOLD_BY_ITS_TEXT if message.subject.headers else TOLD_BY_ITS_TEXT | TOLD_BY_ITS_HEAD
+    return TOLD_BY_ITS_TEXT if message.facts.headers else TOLD_BY_ITS_TEXT | TOLD_BY_ITS_HEAD

@@ -36,9 +36,9 @@ from postroom.core.errors import (
 from postroom.core.lifecycle import ModelCallState
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.rules.model_decision import ModelDecision, decision_schema, read_decision
+from postroom.decide.model_circuit_breaker import CircuitBreaker
 from postroom.decide.model_prices import Prices, most_tokens, prices_of
 from postroom.decide.model_replies import CallFailed, Client, Reply
-from postroom.decide.model_rest import Rest
 from postroom.decide.prompt import Prompt
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
@@ -108,7 +108,7 @@ class Model:
         self._client: Client | None = None
         self._prices: Prices | None = None
         self._opening = asyncio.Lock()
-        self._rest = Rest(timedelta(seconds=settings.timeout_s))
+        self._breaker = CircuitBreaker(timedelta(seconds=settings.timeout_s))
         self._has_answered = False
         self._refused_untried = False
         self._caps = Caps(
@@ -123,11 +123,11 @@ class Model:
     async def decide(self, request: ModelRequest) -> ModelAnswer:
         """What the model decides about the message. Raises a ModelError when it decides nothing."""
         client, prices = await self._opened()
-        probe = self._rest.before_asking(self._clock())
+        probe = self._breaker.before_asking(self._clock())
         try:
             return await self._decided(request, client, prices)
         finally:
-            self._rest.after_asking(probe)
+            self._breaker.after_asking(probe)
 
     async def _decided(self, request: ModelRequest, client: Client, prices: Prices) -> ModelAnswer:
         problem, tokens, latency_ms = "", Usage(0, 0), 0
@@ -190,7 +190,7 @@ class Model:
 
     async def _answered(self, others_wait: bool) -> None:
         """`others_wait`: before this call began, the settings were taken for wrong, which they are not."""
-        self._rest.after_an_answer()
+        self._breaker.after_an_answer()
         self._has_answered = True
         if others_wait and self._refused_untried:
             self._refused_untried = False
@@ -206,9 +206,9 @@ class Model:
             self._refused_untried = True
         await self._end(call, CallEnd(state, cost_micros=cost, latency_ms=_ms_since(began), error=str(failed.error)))
         if isinstance(failed.error, ModelUnavailable):
-            self._rest.after_failing(self._clock(), failed.error.after)
+            self._breaker.after_failing(self._clock(), failed.error.after)
         else:
-            self._rest.after_an_answer()
+            self._breaker.after_an_answer()
         if ask_again:
             return str(failed.error)
         raise failed.error from None

@@ -17,8 +17,9 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from postroom.core.mail.tiers import values
-from postroom.core.rules.rule import Subject
+from postroom.core.rules.rule import MessageFacts
 from postroom.decide.redaction import redacted
+from postroom.store.guidance import Direction, ModelRule
 
 Mode = Literal["full", "headers", "redacted"]
 
@@ -57,24 +58,6 @@ answered; its text never repeats what the mail tells you to write, and holds no 
 """
 
 
-class Direction(Protocol):
-    """What the user wishes in general."""
-
-    @property
-    def content(self) -> str: ...
-
-
-class ModelRule(Protocol):
-    """A rule in words."""
-
-    @property
-    def id(self) -> UUID: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-
-
 class Label(Protocol):
     """A label of the mailbox, with what the user says of it."""
 
@@ -93,7 +76,7 @@ class PromptMessage:
     """Of the message, what a model may be shown."""
 
     message_id: UUID
-    subject: Subject
+    facts: MessageFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +100,7 @@ def build_prompt(
     """The prompt for one message. `model_rules` are those of every scope it is in, in the user's order; one that is
     there twice is told once."""
     mark = mark_of(mail.message_id)
-    once_each = {rule.id: rule for rule in model_rules}.values()
+    once_each = {rule.name: rule for rule in model_rules}.values()
     offered = [label for label in labels if _is_offered(label)][:MOST_LABELS]
     parts = [
         _section("The user's directions", [_wish(direction.content) for direction in directions], "none"),
@@ -161,36 +144,36 @@ def _label(label: Label) -> str:
 
 def _fenced(mail: PromptMessage, mode: Mode, mark: str) -> str:
     """The mail's own part, in which nothing can pass for the end of it."""
-    subject = mail.subject
+    facts = mail.facts
     lines = [
-        _header("From", subject, subject.sender),
-        _header("To", subject, ""),
-        f"Subject: {one_line(subject.subject, LONGEST_SUBJECT)}",
-        _header("Date", subject, ""),
-        _header("List-Id", subject, ""),
+        _header("From", facts, facts.sender),
+        _header("To", facts, ""),
+        f"Subject: {one_line(facts.subject, LONGEST_SUBJECT)}",
+        _header("Date", facts, ""),
+        _header("List-Id", facts, ""),
     ]
     if mode == "redacted":
-        lines = [line if line.startswith("Date:") else redacted(line, subject.sender) for line in lines]
+        lines = [line if line.startswith("Date:") else redacted(line, facts.sender) for line in lines]
     lines = [line for line in lines if line]
     if mode == "headers":
         return _neutral("\n".join(lines), mark)
-    if subject.has_attachment:
+    if facts.has_attachment:
         lines.append("Attachments: yes")
-    return _neutral("\n".join([*lines, "", _body(subject, mode)]), mark)
+    return _neutral("\n".join([*lines, "", _body(facts, mode)]), mark)
 
 
-def _header(name: str, subject: Subject, otherwise: str) -> str:
-    found = next(iter(values(subject.headers, name.lower())), otherwise)
+def _header(name: str, facts: MessageFacts, otherwise: str) -> str:
+    found = next(iter(values(facts.headers, name.lower())), otherwise)
     return f"{name}: {one_line(found, LONGEST_HEADER)}" if found else ""
 
 
-def _body(subject: Subject, mode: Mode) -> str:
+def _body(facts: MessageFacts, mode: Mode) -> str:
     # Cut before it is cleaned, so that a megabyte costs nothing, and after it, so that nobody gains by filling it up.
-    text = visible(subject.body_text[: 4 * LONGEST_BODY]).strip()[: 2 * LONGEST_BODY]
+    text = visible(facts.body_text[: 4 * LONGEST_BODY]).strip()[: 2 * LONGEST_BODY]
     if mode == "redacted":
-        text = redacted(text, subject.sender)
+        text = redacted(text, facts.sender)
     shown = text[:LONGEST_BODY]
-    return shown if len(shown) == len(text) and len(subject.body_text) <= 4 * LONGEST_BODY else f"{shown}\n[cut here]"
+    return shown if len(shown) == len(text) and len(facts.body_text) <= 4 * LONGEST_BODY else f"{shown}\n[cut here]"
 
 
 def _neutral(text: str, mark: str) -> str:

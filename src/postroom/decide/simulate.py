@@ -18,7 +18,7 @@ from postroom.core.actions.action import IRREVERSIBLE
 from postroom.core.actions.safety import Policy
 from postroom.core.rules.rule import Outcome, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import Safeguards, Verdict, unseen
+from postroom.decide.engine import Safeguards, Verdict, unknown_conditions
 from postroom.store.engine.database import Database
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import HOUR, Restraints, restraints
@@ -76,7 +76,7 @@ class ForeseenDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SimulationContext:
     """What decides besides rules: restraints, the user's policy, and whether there is a model."""
 
     restraints: Restraints
@@ -87,15 +87,15 @@ class Setting:
 
     def named(self, message: StoredMessage) -> StoredMessage:
         """With its labels by id and by name, as rules may call them."""
-        held, names = message.subject.labels, self.labels.get(message.account_id, NO_LABELS)
+        held, names = message.facts.labels, self.labels.get(message.account_id, NO_LABELS)
         known = held | {names[id].casefold() for id in held if id in names}
-        return replace(message, subject=replace(message.subject, labels=known))
+        return replace(message, facts=replace(message.facts, labels=known))
 
 
 class SimulatedRules:
     """One set of rules, and what its decisions have brought about so far."""
 
-    def __init__(self, rules: Sequence[Rule], setting: Setting) -> None:
+    def __init__(self, rules: Sequence[Rule], setting: SimulationContext) -> None:
         self.rules = rules
         self.setting = setting
         self._begun: defaultdict[UUID, deque[datetime]] = defaultdict(deque)
@@ -132,7 +132,7 @@ class SimulatedRules:
             self._begun[message.account_id].append(at)
         if action != "auto_reply":
             return True
-        whom = (message.account_id, message.subject.sender)
+        whom = (message.account_id, message.facts.sender)
         last = self._answered.get(whom)
         if last is not None and last > at - self.setting.answered_again:
             return False
@@ -165,7 +165,7 @@ class SimulatedPair:
 
     def _outcomes(self, message: StoredMessage, at: datetime) -> tuple[Outcome, Outcome]:
         before, after = _Finding(self._fresh), _Finding(self._old)
-        for rule in self._book.matching(message.account_id, message.subject, at, unseen(message)):
+        for rule in self._book.matching(message.account_id, message.facts, at, unknown_conditions(message)):
             before.offer(rule)
             after.offer(rule)
             if before.matched is not None and after.matched is not None:
@@ -193,17 +193,17 @@ class _Finding:
         return Outcome(self.matched, (), tuple(self._shadowed))
 
 
-Told = Callable[[PastMessage, ForeseenDecision, ForeseenDecision], None]
+OnDecision = Callable[[PastMessage, ForeseenDecision, ForeseenDecision], None]
 
 
-async def setting_of(
+async def load_context(
     database: Database, policy: Policy, has_model: bool, now: datetime, answered_again: timedelta = ANSWERED_AGAIN
-) -> Setting:
+) -> SimulationContext:
     """As it is now. The hour of a simulation begins empty, whatever has happened in this one."""
     labels = await database.run(label_names())
     # They are the same for every account, but for what its hour has seen.
     found = await database.run(restraints(UUID(int=0), now))
-    return Setting(found, labels, policy, has_model, answered_again)
+    return SimulationContext(found, labels, policy, has_model, answered_again)
 
 
 async def replay(
@@ -211,7 +211,7 @@ async def replay(
     worlds: SimulatedPair,
     wanted: Wanted,
     needed: Needed,
-    tell: Told,
+    tell: OnDecision,
     progress: Progress = lambda _done, _total: None,
 ) -> int:
     """Decides about each message in both worlds, and tells what each foresees; returns how many messages there were."""
@@ -238,7 +238,7 @@ async def _start(database: Database, wanted: Wanted) -> tuple[MessagePlace, int]
     return place, wanted.newest
 
 
-def _replay_page(page: Sequence[PastMessage], worlds: SimulatedPair, tell: Told) -> None:
+def _replay_page(page: Sequence[PastMessage], worlds: SimulatedPair, tell: OnDecision) -> None:
     for past in page:
         tell(past, *worlds.decide(past))
 

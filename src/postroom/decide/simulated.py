@@ -15,9 +15,9 @@ from postroom.decide.simulate import (
     Progress,
     SimulatedPair,
     SimulatedRules,
+    load_context,
     needed_by,
     replay,
-    setting_of,
 )
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -69,7 +69,7 @@ class Side:
 
 
 @dataclass(slots=True)
-class Simulated:
+class SimulationResult:
     """The two sides, and every kind of change between them, the most frequent first."""
 
     before: Side = field(default_factory=Side)
@@ -104,7 +104,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SimulationRequest:
     """Which rules are to be compared, over which mail, under which policy, with or without a model."""
 
     before: Sequence[Rule]
@@ -117,12 +117,12 @@ class Question:
 
 
 async def simulate(
-    database: Database, question: Question, now: datetime, progress: Progress = lambda _done, _total: None
-) -> Simulated:
+    database: Database, question: SimulationRequest, now: datetime, progress: Progress = lambda _done, _total: None
+) -> SimulationResult:
     """Compares the rules before and after a change over stored mail. Nothing is written."""
-    setting = await setting_of(database, question.policy, question.has_model, now, question.answered_again)
+    setting = await load_context(database, question.policy, question.has_model, now, question.answered_again)
     worlds = SimulatedPair(SimulatedRules(question.before, setting), SimulatedRules(question.after, setting))
-    found = Simulated(broken=tuple((rule.name, why) for rule, why in worlds.broken))
+    found = SimulationResult(broken=tuple((rule.name, why) for rule, why in worlds.broken))
     needed = needed_by(question.before, question.after)
     found.messages = await replay(database, worlds, question.wanted, needed, found.add, progress)
     found.call_micros = (await database.run(call_cost())).micros
@@ -134,7 +134,7 @@ def _differs(before: ForeseenDecision, after: ForeseenDecision) -> bool:
 
 
 def _sample(past: PastMessage, before: ForeseenDecision, after: ForeseenDecision) -> Sample:
-    seen = past.message.subject
+    seen = past.message.facts
     return Sample(past.message.id, seen.sender, seen.subject, seen.sent_at, before.rule_name, after.rule_name)
 
 

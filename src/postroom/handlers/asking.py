@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from postroom.accounts.mailbox_requests import EXPIRES, ConnectorRequests
-from postroom.core.errors import Fatal, NotFound, Parked, RequestsPileUp, Retryable
-from postroom.core.mail.account_repair import consent_command, usable_again
+from postroom.core.errors import Fatal, NotFound, Parked, Retryable, TooManyRequests
+from postroom.core.mail.account_repair import consent_command, reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.store import accounts
@@ -32,7 +32,7 @@ class AskingConnector:
         account = await self._usable(account_id)
         try:
             answer = await self._requests.ask(account.endpoint_identity, kind, arguments, self._patience)
-        except RequestsPileUp as error:
+        except TooManyRequests as error:
             # By then what waits now was answered, or has expired: asking sooner only uses up attempts.
             raise Retryable(f"the connector of {account.email} {error.problem}", after=EXPIRES) from None
         if answer.state == "answered":
@@ -50,7 +50,7 @@ class AskingConnector:
             raise Fatal(str(error)) from None
         if account.state in ("paused", "needs_consent"):
             level = None if account.consent is None else account.consent.level
-            why = account.state_reason or f"run `{usable_again(account.state, account.email, level)}`"
+            why = account.state_reason or f"run `{reactivate_command(account.state, account.email, level)}`"
             raise Parked(parking_key(account.id), f"{account.email} is {account.state.replace('_', ' ')}: {why}")
         if account.state != "active":
             raise Fatal(f"{account.email} was removed; connect it with `{consent_command(account.email, None)}`")

@@ -13,7 +13,7 @@ from postroom.core.errors import Fatal, JobError, ModelError, NotFound, Retryabl
 from postroom.core.jobs.types import Catalogue
 from postroom.core.rules.rule import Outcome
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import Advice, Safeguards, Verdict, what_rules_say
+from postroom.decide.engine import Advice, Safeguards, Verdict, apply_rules
 from postroom.decide.model import job_error
 from postroom.decide.rulebooks import Rulebooks
 from postroom.handlers.payload import uuid_field
@@ -113,6 +113,6 @@ class Classify:
 
 async def _consulted(book: Rulebook, message: StoredMessage, clock: Clock) -> Outcome:
     """Long texts are searched in a thread, so that nobody else waits for them."""
-    if book.is_heavy(message.subject):
-        return await asyncio.to_thread(what_rules_say, message, book, clock())
-    return what_rules_say(message, book, clock())
+    if book.is_heavy(message.facts):
+        return await asyncio.to_thread(apply_rules, message, book, clock())
+    return apply_rules(message, book, clock())

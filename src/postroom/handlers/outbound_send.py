@@ -79,7 +79,7 @@ class OutboundSend:
             raise Fatal(str(error)) from None
 
     async def _forward(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
-        if message.account_email.lower() in hops(message.subject.headers):
+        if message.account_email.lower() in hops(message.facts.headers):
             reason = "it was forwarded from here before, and would go round in a circle"
             return outbound.refuse_delivery(run.job, action.id, reason, self._clock())
         fetched = await self._client_of(action.account_id).get_message(action.provider_message_id, "raw")
@@ -90,19 +90,19 @@ class OutboundSend:
         def build() -> Built:
             raw = fetched.raw or b""
             letter = parse_message(raw)
-            found = message.subject
+            found = message.facts
             files, html = attached_to(raw), html_of(raw)
             original = Original(found.sender, found.subject, letter.headers, letter.text, files, html)
             return build_forward(id, author, original, action.parameters, now, source)
 
         # Twenty-five megabytes of attachments take their time, in which others shall not wait.
         built = await asyncio.to_thread(build)
-        guard = outbound.SendGuard(message.subject.sender, message.subject.labels)
+        guard = outbound.SendGuard(message.facts.sender, message.facts.labels)
         return outbound.admit_delivery(run.job, _new(id, action, built, source), guard, now)
 
     async def _reply(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
         """To whom the message wants its answers; he must be one who may be answered, as its sender must."""
-        found, now, id = message.subject, self._clock(), new_id()
+        found, now, id = message.facts, self._clock(), new_id()
         original = Original(found.sender, found.subject, found.headers)
         for address in dict.fromkeys((found.sender, answer_address(original))):
             if (reason := why_not_answered(address, found.headers, message.own_addresses)) is not None:

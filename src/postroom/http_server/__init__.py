@@ -1,1 +1,1 @@
-"""What every HTTP listener of Postroom shares: limits on connections and requests, and a bind that is judged first."""
+"""Shared by all HTTP listeners of Postroom: limits on connections and requests, and a check of the bind address."""

@@ -1,11 +1,11 @@
-"""All connections of one listener: how many there are, from where, and which of them have waited too long.
+"""The connections of one listener: admits, counts and evicts them, and enforces their deadlines.
 
-When there is no room for a new connection, the one that has waited longest without a whole request makes way for it.
-So a crowd of slow clients costs a ready client nothing: it is served, and one of the crowd is not. Only when every
-connection has a request that is being answered is a new one refused.
+When there is no room for a new connection, the one that has waited longest without a complete request is evicted. So
+any number of slow clients cannot keep out a client that sends its request at once. A new connection is refused only
+when every open one has a request that is being answered.
 
-Deadlines are checked for all connections at once, a few times within the shortest of them. While the event loop itself
-stands still nobody's time runs: what has arrived by then is read before it is judged.
+One timer checks the deadlines of all connections, several times within the shortest deadline. Time in which the event
+loop was blocked does not count: data that has arrived by then is read first.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from postroom.http_server.limits import ConnectionLimits, Refusal
 
 log = structlog.stdlib.get_logger(__name__)
 
-TELL_EVERY_S = 60.0
-# A refused connection is read from for this long, so that its client gets to see the answer.
+LOG_EVERY_S = 60.0
+# Keep reading from a refused connection for this long, so that its client can read the answer.
 LINGER_S = 2.0
 MOST_LINGERING = 128
 
@@ -31,8 +31,8 @@ class Guarded(Protocol):
 
     address: str
 
-    def makes_way(self) -> tuple[int, float] | None:
-        """How readily it makes way for another, the smallest first; None while its request is being answered."""
+    def eviction_rank(self) -> tuple[int, float] | None:
+        """The rank for eviction, the smallest first; None while its request is being answered."""
         ...
 
     def check_deadlines(self, now: float) -> None: ...
@@ -51,20 +51,20 @@ class ConnectionGuard:
         self._open: set[Guarded] = set()
         self._by_address: dict[str, set[Guarded]] = {}
         self._lingering: dict[Guarded, float] = {}
-        self._stood_still = 0.0
+        self._blocked_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._refused: Counter[str] = Counter()
-        self._told_at: float | None = None
+        self._logged_at: float | None = None
 
     def __len__(self) -> int:
         return len(self._open)
 
     def now(self) -> float:
-        """Monotonic seconds in which the event loop was running."""
-        return asyncio.get_running_loop().time() - self._stood_still
+        """Monotonic seconds, without the time in which the event loop was blocked."""
+        return asyncio.get_running_loop().time() - self._blocked_s
 
     def admit(self, connection: Guarded) -> Refusal | None:
-        """Counts the connection in, after another made way where that is needed; or says why it cannot come in."""
+        """Admit the connection, evicting another if needed; or return why it is refused."""
         same = self._by_address.get(connection.address, set())
         is_full = len(self._open) >= self.limits.max_connections
         if connection.address and len(same) >= self.limits.max_per_address and not self._make_room(same):
@@ -86,7 +86,7 @@ class ConnectionGuard:
                 del self._by_address[connection.address]
 
     def linger(self, connection: Guarded) -> None:
-        """The connection was refused and no longer counts; it is aborted if it does not end soon."""
+        """Stop counting a refused connection, and abort it if it does not close soon."""
         self.remove(connection)
         self._lingering[connection] = self.now() + LINGER_S
         while len(self._lingering) > MOST_LINGERING:
@@ -96,26 +96,26 @@ class ConnectionGuard:
         self._keep_checking()
 
     def count(self, refusal: Refusal) -> None:
-        """Counts a refusal; the log has them all, in one line a minute."""
+        """Count a refusal. They are logged in one line a minute."""
         self._on_refused(refusal.reason)
         self._refused[refusal.reason] += 1
         now = self.now()
-        if self._told_at is None or now - self._told_at >= TELL_EVERY_S:
+        if self._logged_at is None or now - self._logged_at >= LOG_EVERY_S:
             log.warning("http.refused", connections=len(self._open), **self._refused)
             self._refused.clear()
-            self._told_at = now
+            self._logged_at = now
 
     def close(self) -> None:
-        """Stops checking. The server ends the connections itself."""
+        """Stop checking. The server closes the connections itself."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _make_room(self, among: set[Guarded]) -> bool:
-        ready = [(rank, id(each), each) for each in among if (rank := each.makes_way()) is not None]
-        if not ready:
+        candidates = [(rank, id(each), each) for each in among if (rank := each.eviction_rank()) is not None]
+        if not candidates:
             return False
-        victim = min(ready)[2]
+        victim = min(candidates)[2]
         self.remove(victim)
         victim.evict()
         return True
@@ -130,7 +130,7 @@ class ConnectionGuard:
         self._timer = None
         late = asyncio.get_running_loop().time() - due
         if late > self.limits.check_every_s:
-            self._stood_still += late
+            self._blocked_s += late
         now = self.now()
         for each in tuple(self._open):
             each.check_deadlines(now)
@@ -143,7 +143,7 @@ class ConnectionGuard:
 
 
 def address_key(client: tuple[str, int] | None) -> str:
-    """What counts as one address: an IPv4 address, however it is spelled, or the /64 of an IPv6 one; empty for none."""
+    """The key under which connections are counted: the IPv4 address or the IPv6 /64; empty if unknown."""
     if client is None or not client[0]:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""The limits that a connection and its requests are held to, and how one that breaks them is answered."""
+"""Limits on connections and requests, and the answers to those that exceed them."""
 
 import resource
 from dataclasses import dataclass, replace
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 KIB = 1024
 MIB = 1024 * 1024
-# Files that the rest of the process needs: the database, mailboxes, logs.
+# File descriptors for the rest of the process: the database, mailboxes, logs.
 OTHER_FILES = 256
 FEWEST_CONNECTIONS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Durations in seconds, sizes in bytes. The defaults are those of the settings of `web`."""
+    """Durations in seconds, sizes in bytes. The defaults are those of the settings in `web`."""
 
     first_byte_s: float = 10.0
     headers_s: float = 10.0
@@ -34,13 +34,13 @@ class ConnectionLimits:
 
     @property
     def check_every_s(self) -> float:
-        """How often deadlines are looked at: often enough for the shortest of them."""
+        """The interval between checks of the deadlines, short enough for the shortest of them."""
         shortest = min(self.first_byte_s, self.headers_s, self.body_s, self.answer_s)
         return min(1.0, max(0.01, shortest / 4))
 
 
 def limits_of(web: "WebSettings") -> ConnectionLimits:
-    """The limits that the settings ask for."""
+    """The limits in the settings."""
     return ConnectionLimits(
         first_byte_s=web.first_byte_s,
         headers_s=web.headers_s,
@@ -55,7 +55,7 @@ def limits_of(web: "WebSettings") -> ConnectionLimits:
 
 
 def within_open_files(limits: ConnectionLimits) -> ConnectionLimits:
-    """The limits, with no more connections than the files that this process may open leave room for."""
+    """The limits, with the number of connections reduced to what the open file limit of the process allows."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return limits
@@ -65,7 +65,7 @@ def within_open_files(limits: ConnectionLimits) -> ConnectionLimits:
 
 
 class Refusal(Enum):
-    """Why a connection or a request is not served: the reason as counted, the status, and the words for the client."""
+    """Why a connection or request is refused: the reason as counted, the status, and the text for the client."""
 
     BAD_REQUEST = ("bad_request", 400, "This is no HTTP request.")
     HEADERS_TOO_LATE = ("headers_too_late", 408, "The headers of the request did not arrive in time.")
@@ -75,7 +75,7 @@ class Refusal(Enum):
     ADDRESS_CROWDED = ("address_crowded", 429, "There are too many connections from this address.")
     HEADERS_TOO_LARGE = ("headers_too_large", 431, "The headers of the request are too large, or too many.")
     CROWDED = ("crowded", 503, "There are too many connections.")
-    # These are not answered: nothing was asked, or an answer is under way.
+    # These get no answer: there was no request, or an answer is being sent.
     SILENT = ("silent", 0, "")
     SLOW_READER = ("slow_reader", 0, "")
     PIPELINED = ("pipelined", 0, "")
@@ -87,7 +87,7 @@ class Refusal(Enum):
 
     @property
     def answer(self) -> bytes:
-        """The whole answer as it goes over the wire; empty when there is none."""
+        """The whole HTTP answer; empty when none is sent."""
         if not self.status:
             return b""
         again = "retry-after: 5\r\n" if self.status in (429, 503) else ""

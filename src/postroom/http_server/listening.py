@@ -1,8 +1,8 @@
-"""Where a listener binds: every address that its host name stands for is looked at before the first is used.
+"""Binds listening sockets. Every address that the host name resolves to is checked before the first is bound.
 
-The pages and the doors beside them have no sign-in yet: whoever reaches them reads mail. So a bind beyond loopback is
-refused unless a setting allows it by name. The address that was judged is the one that is bound; the name is not
-looked up a second time.
+The pages and endpoints have no sign-in yet: everyone who can reach them can read mail. So an address beyond loopback
+is refused unless a setting allows it. The address that was checked is the one that is bound; the name is not resolved
+a second time.
 """
 
 import ipaddress
@@ -19,7 +19,7 @@ BACKLOG = 128
 
 
 def addresses_of(host: str, setting: str = "web.host") -> list[str]:
-    """Every address that the host stands for, IPv4 first. Raises SettingsError when it stands for none."""
+    """Every address that the host resolves to, IPv4 first. Raises SettingsError if there is none."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
@@ -29,7 +29,7 @@ def addresses_of(host: str, setting: str = "web.host") -> list[str]:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches the address. IPv4 inside IPv6 counts as the IPv4 it is."""
+    """Whether only this machine can reach the address. IPv4-mapped IPv6 counts as IPv4."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
         parsed = parsed.ipv4_mapped
@@ -37,12 +37,12 @@ def is_loopback(address: str) -> bool:
 
 
 def exposed_addresses(addresses: Sequence[str]) -> list[str]:
-    """Those of the addresses that other machines may reach."""
+    """The addresses that other machines may reach."""
     return [address for address in addresses if not is_loopback(address)]
 
 
 def is_own_machine(host: str) -> bool:
-    """Whether everything the host stands for is reached from this machine alone."""
+    """Whether only this machine can reach the addresses of the host."""
     return not exposed_addresses(addresses_of(host))
 
 
@@ -56,7 +56,7 @@ def open_listener(
     allowed_by: str = "web.allow_unprotected_bind",
     shows: str = "your mail",
 ) -> socket.socket:
-    """A listening socket at the first address of the host. Raises SettingsError, which says what to do."""
+    """Open a listening socket on the first address of the host. Raises SettingsError, which says what to do."""
     addresses = addresses_of(host, setting)
     exposed = exposed_addresses(addresses)
     if exposed and not allow_exposed:
@@ -71,7 +71,7 @@ def open_listener(
         raise SettingsError(
             f"{what} cannot listen on {host}:{port} ({error.strerror}); choose a free port, or 0 for any"
         ) from error
-    # Small answers go out at once, also where the event loop does not see to it.
+    # Send small answers at once, even where the event loop does not set this.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 

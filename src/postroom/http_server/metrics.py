@@ -1,7 +1,7 @@
-"""`/metrics` of a process that has no pages: a worker, or a connector that runs by itself.
+"""Serves `/metrics` in processes without pages: workers, and connectors that run as processes of their own.
 
-A few lines of HTTP are all that a scraper needs, so there is no application server in these processes. A request has to
-be small and quick, and to name an address of this machine, or one of `web.allowed_hosts`.
+A few lines of HTTP are enough for a scraper, so these processes have no application server. A request must be small and
+quick, and its Host must be a loopback name or one of `web.allowed_hosts`.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from postroom.http_server.listening import open_listener
 log = structlog.get_logger()
 
 LARGEST_REQUEST = 8 * 1024
-WITHIN_S = 5.0
-MOST_AT_ONCE = 16
+TIMEOUT_S = 5.0
+MOST_WAITING = 16
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -26,15 +26,15 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 async def serving_metrics(
     listen: str | None, text: Callable[[], bytes], allowed_hosts: Collection[str] = (), *, allow_exposed: bool = False
 ) -> AsyncGenerator[str | None]:
-    """Serves what `text` gives at `http://LISTEN/metrics` while the block runs. Yields the address, if there is one.
+    """Serve the result of `text` at `http://LISTEN/metrics` while the block runs; yield the address, if there is one.
 
-    Metrics name mailboxes, so an address that other machines reach is refused unless `allow_exposed`.
+    Metrics name mailboxes, so an address that other machines can reach is refused unless `allow_exposed`.
     """
     if listen is None:
         yield None
         return
     host, _, port = listen.rpartition(":")
-    door = _Door(text, frozenset(each.lower() for each in allowed_hosts) | LOOPBACK)
+    metrics = _MetricsServer(text, frozenset(each.lower() for each in allowed_hosts) | LOOPBACK)
     listener = open_listener(
         host,
         int(port),
@@ -43,7 +43,7 @@ async def serving_metrics(
         setting="telemetry.listen",
         shows="the addresses of your mailboxes",
     )
-    server = await asyncio.start_server(door.answer, sock=listener, limit=LARGEST_REQUEST)
+    server = await asyncio.start_server(metrics.answer, sock=listener, limit=LARGEST_REQUEST)
     async with server:
         address = f"http://{host}:{server.sockets[0].getsockname()[1]}/metrics"
         log.info("telemetry.metrics_served", address=address)
@@ -51,24 +51,24 @@ async def serving_metrics(
             yield address
         finally:
             server.close()
-            await door.close()
+            await metrics.close()
 
 
-class _Door:
+class _MetricsServer:
     def __init__(self, text: Callable[[], bytes], hosts: frozenset[str]) -> None:
         self._text = text
         self._hosts = hosts
         self._silent: dict[asyncio.StreamWriter, None] = {}
-        self._visits: set[asyncio.Task[object]] = set()
+        self._answering: set[asyncio.Task[object]] = set()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request, one answer, and the end of the connection."""
-        visit = cast("asyncio.Task[object]", asyncio.current_task())
-        self._visits.add(visit)
+        """Answer one request and close the connection."""
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._answering.add(task)
         self._make_room()
         self._silent[writer] = None
         try:
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
                 self._silent.pop(writer, None)
                 writer.write(self._answer(head.decode("latin-1")))
@@ -78,18 +78,18 @@ class _Door:
             writer.transport.abort()
         finally:
             self._silent.pop(writer, None)
-            self._visits.discard(visit)
+            self._answering.discard(task)
 
     async def close(self) -> None:
-        """Shows out who has not asked yet, and lets the others have their answers."""
+        """Abort connections without a complete request, and finish answering the others."""
         for writer in self._silent:
             writer.transport.abort()
-        if self._visits:
-            await asyncio.wait(self._visits)
+        if self._answering:
+            await asyncio.wait(self._answering)
 
     def _make_room(self) -> None:
-        """Of too many clients without a whole request, the one that has waited longest is shown out."""
-        while len(self._silent) >= MOST_AT_ONCE:
+        """Abort the connections that have waited longest without a complete request, if there are too many."""
+        while len(self._silent) >= MOST_WAITING:
             longest = next(iter(self._silent))
             del self._silent[longest]
             longest.transport.abort()

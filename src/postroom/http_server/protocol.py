@@ -4,12 +4,12 @@
                         ▲                                             │
                         └───────────── next request ──────────────────┘
 
-Each stage has its time (START `first_byte_s`, HEAD `headers_s`, BODY `body_s`; uvicorn itself ends idle connections
-after `keep_alive_s`). The clock stands while we do not read: then it is not the client that is slow. An answer that the
-client does not take holds the connection for `answer_s` at most, an endless one (server-sent events) too.
+Each stage has a time limit (START `first_byte_s`, HEAD `headers_s`, BODY `body_s`; uvicorn itself closes idle
+connections after `keep_alive_s`). Time in which we do not read does not count against the client. A client that does
+not read its answer holds the connection for `answer_s` at most, even if the answer is endless (server-sent events).
 
-Bytes are counted as the parser reports them. What it has taken and not yet reported (half a header, the trailer of a
-body, chunk extensions) counts by what arrived since its last report, so nothing grows without being seen.
+Bytes are counted as the parser reports them. Bytes that it has consumed and not yet reported (half a header, the
+trailer of a body, chunk extensions) are counted by what arrived since its last report, so nothing grows unseen.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from uvicorn.server import ServerState
 from postroom.http_server.guard import ConnectionGuard, address_key
 from postroom.http_server.limits import MIB, ConnectionLimits, Refusal
 
-# After a refusal, or an early answer, this much of what the client still sends is read and thrown away.
+# After a refusal, or an early answer, up to this much of what the client still sends is read and discarded.
 MOST_DISCARDED = MIB
 HEADER_OVERHEAD = 4
 
 
 class Stage(Enum):
-    """How far the request that is being received has come."""
+    """How much of the current request has been received."""
 
     START = 1
     HEAD = 2
@@ -39,7 +39,7 @@ class Stage(Enum):
 
 
 class GuardedConfig(uvicorn.Config):
-    """A configuration whose connections share one guard. Upgrades would leave the guard behind: there are none."""
+    """A configuration whose connections share one guard. Protocol upgrades would bypass it, so they are off."""
 
     def __init__(self, app: Any, guard: ConnectionGuard, protocol: type[asyncio.Protocol], **more: Any) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class GuardedConfig(uvicorn.Config):
 
 
 class _TooMuch(Exception):
-    """Raised through the parser, to stop it."""
+    """Raised inside a callback of the parser, to stop it."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -117,7 +117,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.refuse(Refusal.HEADERS_TOO_LARGE)
 
     def _feed(self, data: bytes) -> None:
-        """As uvicorn does, but without a line in the log for every request that is none: anybody could fill it."""
+        """Feed the parser as uvicorn does, but do not log malformed requests: anyone could fill the log with them."""
         try:
             cast("httptools.HttpRequestParser", self.parser).feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -184,7 +184,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # Refusing
 
     def refuse(self, refusal: Refusal) -> None:
-        """Answers where an answer can still be given, and ends the connection."""
+        """Answer if that is still possible, and close the connection."""
         if self._refused:
             return
         self.guard.count(refusal)
@@ -198,9 +198,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         self.guard.linger(self)
 
-    def makes_way(self) -> tuple[int, float] | None:
-        """Idle and answered connections go first, then whoever has waited longest with an unfinished request. Age alone
-        decides among these: if half-sent headers went before half-sent bodies, bodies would soon hold every place."""
+    def eviction_rank(self) -> tuple[int, float] | None:
+        """Idle and answered connections go first, then the oldest unfinished request. Among those only age counts: if
+        unfinished headers went before unfinished bodies, slow bodies would soon hold every connection."""
         if self.transport.is_closing():
             return (0, self._since)
         if self._is_answering() and (self.stage is not Stage.BODY or self.cycle.response_started or self.pipeline):
@@ -265,7 +265,7 @@ class GuardedProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
 
     def _can_answer(self) -> bool:
-        """An answer must not be written into another one, nor behind one that the client takes for its own."""
+        """Whether an answer would neither interrupt another nor be taken for the answer to an earlier request."""
         if self.transport.is_closing():
             return False
         if self.stage is Stage.BODY:
@@ -273,7 +273,7 @@ class GuardedProtocol(HttpToolsProtocol):
         return not self._is_answering()
 
     def _end_request(self) -> None:
-        """Whoever answers the request learns that nobody waits for it any more."""
+        """Tell the application that the client is gone."""
         self._refused = True
         self._unset_keepalive_if_required()
         self.pipeline.clear()

@@ -1,4 +1,4 @@
-"""Serves an application on a listening socket, under a guard, inside an event loop that others run and stop."""
+"""Serves an application on a listening socket with a connection guard, inside the caller's event loop."""
 
 import asyncio
 import contextlib
@@ -27,10 +27,10 @@ async def serving_on(
     what: str = "the dashboard",
     host: str | None = None,
 ) -> AsyncGenerator[str]:
-    """Serve until the block ends; yields the address, `http://host:port`, with the host as it was named.
+    """Serve until the block ends; yield the address, `http://host:port`, with the host as it was given.
 
-    `before_stop` ends what would keep a request open, before the server waits for its requests. `on_refused` is called
-    with the reason whenever the guard refuses a connection or a request.
+    `before_stop` ends long requests before the server waits for all requests. `on_refused` is called with the reason
+    whenever the guard refuses a connection or a request.
     """
     place = _place(listener, host)
     guard = ConnectionGuard(within_open_files(limits or ConnectionLimits()), on_refused)
@@ -58,7 +58,7 @@ def _place(listener: socket.socket, named: str | None) -> str:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it is ready, leaves signals to its owner, and ends long answers before it waits."""
+    """A server that signals when it is ready, does not handle process signals, and ends long answers on shutdown."""
 
     def __init__(self, app: ASGIApp, guard: ConnectionGuard, before_stop: Callable[[], None]) -> None:
         super().__init__(

@@ -1,1 +1,1 @@
-"""The job engine: it knows how jobs are queued, run, rescued and pruned, and knows no job type."""
+"""The job engine: runs, rescues, schedules and prunes jobs. It knows no job type."""

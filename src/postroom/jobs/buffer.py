@@ -1,8 +1,8 @@
-"""What a worker has claimed and not begun: a small heap, the most urgent first, sized by time.
+"""Jobs that a worker has claimed but not started: a small heap, the most urgent first, sized by time.
 
-Claims in batches are many times cheaper than one by one. But what waits here is out of everyone else's reach, so the
-buffer holds one job for each free place and, beyond that, only what the worker does in about `horizon_s`, judged by
-how fast it has been lately. Slow jobs are therefore hardly claimed ahead, and after a pause the judgement fades.
+Claiming in batches is many times cheaper than one by one. But no other worker can take what waits here, so the buffer
+holds one job for each free slot and, beyond that, only what the worker gets done in about `horizon_s`, estimated from
+its recent speed. So slow jobs are hardly claimed ahead, and after a pause the estimate fades.
 """
 
 import heapq
@@ -16,7 +16,7 @@ FADES_AFTER_S = 0.1
 
 
 class Buffer:
-    """Claimed jobs in the order in which they will be run."""
+    """Claimed jobs in the order in which they will run."""
 
     def __init__(self, most: int, horizon_s: float) -> None:
         self._heap: list[tuple[int, int, Job]] = []
@@ -34,9 +34,9 @@ class Buffer:
     def highest_priority(self) -> int | None:
         return -self._heap[0][0] if self._heap else None
 
-    def wants(self, free_places: int, now: float) -> int:
-        """How many more to claim; none until half of what it should hold is used, so that claims stay large."""
-        size = free_places + min(self._most, int(self._current_rate(now) * self._horizon_s))
+    def wanted(self, free_slots: int, now: float) -> int:
+        """How many more jobs to claim. Zero until the buffer is half empty, so that claims stay large."""
+        size = free_slots + min(self._most, int(self._current_rate(now) * self._horizon_s))
         return size - len(self._heap) if len(self._heap) * 2 <= size else 0
 
     def add(self, jobs: Iterable[Job], now: float) -> None:
@@ -53,13 +53,13 @@ class Buffer:
         return [job.seq for _, _, job in self._heap]
 
     def drain(self) -> list[Claim]:
-        """Empties the buffer, for giving everything back."""
+        """Empty the buffer; return the claims to give back."""
         claims = [job.claim for _, _, job in self._heap]
         self._heap.clear()
         return claims
 
     def observe(self, done: int, now: float) -> None:
-        """Learns how fast the worker is from what it has done since it was last told."""
+        """Update the estimated speed from the number of jobs done since the last call."""
         self._done += done
         if self._sampled_at is None:
             self._sampled_at, self._done = now, 0
@@ -69,7 +69,7 @@ class Buffer:
             self._sampled_at, self._done = now, 0
 
     def _current_rate(self, now: float) -> float:
-        """Jobs a second, less and less believed the longer nothing has ended."""
+        """Jobs per second; decays while nothing finishes."""
         if self._sampled_at is None:
             return 0.0
         silent = max(0.0, now - self._sampled_at - FADES_AFTER_S)

@@ -1,4 +1,4 @@
-"""What becomes of a job whose handler raised: canceled, parked, tried again later, or failed."""
+"""How a job whose handler raised ends: canceled, parked, retried later, or failed."""
 
 from datetime import datetime
 from random import Random
@@ -14,14 +14,14 @@ LONGEST_ERROR = 2000
 
 
 class Ending(NamedTuple):
-    """How it is counted, and the transaction that records it."""
+    """The outcome as it is counted, and the transaction that records it."""
 
     outcome: Literal["canceled", "parked", "failed", "retried"]
     transaction: Transaction[bool]
 
 
 def ending_of(job: Job, error: Exception, policy: RetryPolicy, rng: Random, now: datetime) -> Ending:
-    """An error that no handler meant is treated like one that may pass."""
+    """Choose how the job ends. An unexpected error is retried like a Retryable one."""
     text = error_text(error)
     match error:
         case Canceled():
@@ -39,7 +39,7 @@ def ending_of(job: Job, error: Exception, policy: RetryPolicy, rng: Random, now:
 
 
 def error_text(error: Exception) -> str:
-    """The reason as it is kept with the job: bounded, and such that both databases can hold it."""
+    """The error as it is stored with the job: of bounded length, and storable in both databases."""
     text = str(error) or type(error).__name__
     if not isinstance(error, JobError):
         text = f"{type(error).__name__}: {text}"

@@ -1,11 +1,11 @@
-"""One process among all leads: it runs the scheduler, the rescuer and the pruner.
+"""Leader election: one process at a time runs the scheduler, the rescuer and the pruner.
 
-Leadership is a lease. A leader that dies is replaced when its lease has run out; one that stops resigns, so that the
-next begins at once. Should two believe they lead for a moment, nothing happens twice: every pass is safe beside
-another of its kind.
+Leadership is a lease. A leader that dies is replaced when its lease expires; one that stops resigns, so that the next
+can begin at once. If two processes believe for a moment that they lead, nothing happens twice: every pass may run
+concurrently with another.
 
-What it does every few seconds it does by a clock that never jumps. The wall clock may: when the leader sees it go back,
-and when a term begins, it undoes what the clock that was ahead has stored.
+Intervals are measured by a clock that never jumps. The wall clock may jump: when the leader sees it set back, and when
+a term begins, it corrects the times that were stored while the clock was ahead.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ SHORTEST_PAUSE_S = 0.001
 
 
 class Leadership:
-    """Tries to lead, and leads."""
+    """Compete for the lease, and run the leader's services while holding it."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Leadership:
         self._wake.set()
 
     async def run(self) -> None:
-        """Until stopped. The database may go away and come back."""
+        """Run until stopped. Survives the database going away."""
         subscription = self._database.subscribe("scheduler", lambda _message: self._wake.set())
         try:
             while not self._stopping.is_set():
@@ -89,12 +89,12 @@ class Leadership:
             await self._resign()
 
     async def _term(self) -> None:
-        """Leads for as long as the lease can be renewed."""
+        """Lead for as long as the lease can be renewed."""
         renew_at = rescue_at = prune_at = self._boot()
         was_set_back = True
         while not self._stopping.is_set():
             now = self._boot()
-            was_set_back = self._has_gone_back() or was_set_back
+            was_set_back = self._clock_was_set_back() or was_set_back
             if now >= renew_at:
                 if not await self._renew(self._clock()):
                     return
@@ -107,7 +107,7 @@ class Leadership:
                 await self._database.run(clock_jumps.shorten_other_leases(self._longest, self._clock()))
                 prune_at = now + PRUNE_EVERY.total_seconds()
             if was_set_back:
-                await self._undo_the_future()
+                await self._correct_future_times()
                 was_set_back = False
             due = await self._scheduler.tick()
             await self._pause(self._until(due, renew_at, rescue_at))
@@ -115,13 +115,13 @@ class Leadership:
     def _offset(self) -> float:
         return self._clock().timestamp() - self._boot()
 
-    def _has_gone_back(self) -> bool:
-        """Whether the wall clock was set back since the last look. What it loses by running slow is not counted."""
+    def _clock_was_set_back(self) -> bool:
+        """Whether the wall clock was set back since the last check; running slow does not count."""
         before, self._ahead_of_boot = self._ahead_of_boot, self._offset()
         return self._ahead_of_boot < before - clock_jumps.SLACK.total_seconds()
 
-    async def _undo_the_future(self) -> None:
-        """What was stored by a clock that was ahead, here or, before this term, anywhere."""
+    async def _correct_future_times(self) -> None:
+        """Correct leases and waits that were stored while a clock was ahead, on this machine or another."""
         now = self._clock()
         cut = await self._database.run(clock_jumps.shorten_other_leases(self._longest, now))
         ended = await self._database.run(clock_jumps.end_waits_ahead(now))
@@ -137,7 +137,7 @@ class Leadership:
         return leads
 
     def _until(self, due: datetime | None, *others: float) -> float:
-        """Seconds until something is to be done; never longer than the poll, which finds what no signal told."""
+        """Seconds until there is something to do; at most the poll interval, in case a signal was missed."""
         now = self._boot()
         waits = [self._poll.total_seconds(), *(other - now for other in others)]
         if due is not None:

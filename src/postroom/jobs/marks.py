@@ -1,4 +1,4 @@
-"""Keeps the low-water marks of the queue moving while jobs are claimed (PostgreSQL only; see store.job_marks)."""
+"""Advances the low-water marks of the queue while jobs are claimed (PostgreSQL only; see store.job_marks)."""
 
 from postroom.core.errors import StoreError
 from postroom.store.engine.database import Database
@@ -8,7 +8,7 @@ EVERY = 5000
 
 
 class MarkKeeper:
-    """Moves the marks up after every few thousand claims."""
+    """Advances the marks after every few thousand claims."""
 
     def __init__(self, database: Database, every: int = EVERY) -> None:
         self.claimed = 0
@@ -21,7 +21,7 @@ class MarkKeeper:
         return self.claimed >= self._every and self._database.dialect == "postgres"
 
     async def advance(self) -> None:
-        """Moves the marks up to the last settled seq and watches for the next. A failure only costs speed."""
+        """Move the marks up to the last settled seq, and watch for the next. A failure only costs speed."""
         self.claimed = 0
         try:
             if self._watch is not None and not await self._database.run(still_open(self._watch)):

@@ -1,4 +1,4 @@
-"""Forgets jobs that ended long ago: how long they are kept depends on how they ended."""
+"""Deletes jobs that ended long ago. How long a job is kept depends on how it ended."""
 
 import time
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ KEEP: Mapping[str, timedelta] = {
 
 
 class Pruner:
-    """One pass over what is old, in small transactions that stand in nobody's way."""
+    """Deletes old jobs in small transactions, so that nothing else is blocked."""
 
     def __init__(self, database: Database, keep: Mapping[str, timedelta] = KEEP, clock: Clock = wall_clock) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Returns to the queue what dead workers held."""
+"""Returns the jobs of dead workers to the queue."""
 
 import structlog
 
@@ -11,14 +11,14 @@ log = structlog.get_logger()
 
 
 class Rescuer:
-    """One pass over the leases that have run out."""
+    """Rescues the jobs under expired leases."""
 
     def __init__(self, database: Database, clock: Clock = wall_clock) -> None:
         self._database = database
         self._clock = clock
 
     async def tick(self) -> store.Rescue:
-        """One transaction for each dead worker, so that none grows with the size of a disaster."""
+        """Make one pass, with one transaction for each dead worker, so that none grows without bound."""
         if ahead := await self._database.run(clock_jumps.shorten_worker_leases(self._clock())):
             log.warning("jobs.leases_from_the_future", workers=ahead)
         total = store.Rescue(0, 0, 0)

@@ -31,11 +31,11 @@ class JobRun:
         self._steps: list[StepView] | None = None
 
     def permit(self, account_id: UUID, action_id: UUID | None = None, *, gives_back: bool = False) -> Permit:
-        """What this attempt's changes to a mailbox rest on."""
+        """The permit under which this attempt may change a mailbox."""
         return Permit(account_id, self.lease, self.job.claim, None, action_id, gives_back)
 
     async def step(self, name: str, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Does the work once, however often the job is tried: a step that has finished gives its recorded result.
+        """Do the work once, however often the job is tried: a step that has finished gives its recorded result.
 
         Raises Canceled when the user asked for that, LeaseLost when another worker has taken over.
         """
@@ -54,7 +54,7 @@ class JobRun:
         return any(step.name == name and step.finished_at is None for step in await self._recorded())
 
     async def complete(self, transaction: Transaction[T]) -> T:
-        """Runs the handler's last transaction, which ends the job itself (`completing_one`)."""
+        """Run the handler's last transaction, which also completes the job (`completing_one`)."""
         result = await self._database.run(transaction)
         self.ended = True
         return result

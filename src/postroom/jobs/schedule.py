@@ -1,4 +1,4 @@
-"""Wakes sleeping jobs when they are due and fires recurring ones, once per tick."""
+"""Wakes sleeping jobs when they are due, and enqueues recurring ones, once per tick."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ WAKE_BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Recurring:
-    """A job that comes again: `cron` has five fields, in UTC."""
+    """A job on a schedule: `cron` has five fields, in UTC."""
 
     name: str
     cron: str
@@ -34,7 +34,7 @@ class Recurring:
 
 
 class Scheduler:
-    """One pass over what is due. Whoever leads calls it; two at once do no harm."""
+    """Wakes and enqueues what is due. Called by the leader; two at once do no harm."""
 
     def __init__(
         self, database: Database, catalogue: Catalogue, recurring: Sequence[Recurring] = (), clock: Clock = wall_clock
@@ -45,7 +45,7 @@ class Scheduler:
         self._clock = clock
 
     async def begin(self) -> None:
-        """Writes down the recurring jobs this version knows."""
+        """Store the recurring jobs that this version knows."""
         now = self._clock()
         kept = [
             schedules.Schedule(
@@ -61,7 +61,7 @@ class Scheduler:
         await self._database.run(schedules.keep_schedules(kept))
 
     async def tick(self) -> datetime | None:
-        """Does all that is due now and returns when there is something to do again."""
+        """Do all that is due now; return the time at which something is due next."""
         while await self._database.run(store.wake_due(self._clock(), WAKE_BATCH)) == WAKE_BATCH:
             pass
         for schedule in await self._database.run(schedules.due_schedules(self._clock())):
@@ -70,7 +70,7 @@ class Scheduler:
         return min((time for time in times if time is not None), default=None)
 
     async def _fire(self, schedule: schedules.Schedule) -> None:
-        """Ticks missed while nobody led are made up for by one, not by all of them."""
+        """Enqueue the job once, however many ticks were missed while there was no leader."""
         now = self._clock()
         kind = self._catalogue[schedule.type]
         job = new_job(
@@ -86,7 +86,7 @@ class Scheduler:
 
 
 def next_tick(cron: str, after: datetime) -> datetime:
-    """The next time the expression names, strictly later."""
+    """The next time that matches the expression, strictly after `after`."""
     try:
         return next(CronSim(cron, after))
     except (CronSimError, StopIteration) as error:

@@ -1,13 +1,13 @@
-"""The worker: claims jobs ahead, runs a bounded number at a time, and writes their ends in groups.
+"""The worker: claims jobs ahead, runs a bounded number at a time, and records completions in groups.
 
     claimer ──► buffer ──► runners (at most `concurrency`) ──► finisher
        ▲                                                          │
-       └── a signal, a more urgent arrival, or the poll           └── one transaction for all that ended meanwhile
+       └── a signal, a more urgent job, or the poll               └── one transaction for all that ended meanwhile
 
-One lease covers everything the process holds. It is renewed while the process lives; when it is lost (the process was
-stopped for too long, or the database was away), everything in hand is dropped, for someone else has it by now.
+One lease covers everything the process holds. It is renewed while the process lives. When it is lost (the process was
+stopped for too long, or the database was away), all jobs in hand are dropped, since other workers may have them.
 
-Nothing is logged per job that succeeds: at tens of thousands a second, a line each would be most of the work.
+Successful jobs are not logged: at tens of thousands a second, a line each would be most of the work.
 """
 
 import asyncio
@@ -46,13 +46,13 @@ LARGEST_CLAIM = 1000
 JOBS_PER_TURN = 100
 PAUSE_AFTER_STORE_ERROR_S = 0.5
 LONGEST_WAIT_S = 1.0
-# How much of a lease may pass before requests under it leave no more: they are on their way for a while.
+# The part of a lease during which requests may still be sent under it: they take a while to arrive.
 USABLE_PART = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How one worker process works."""
+    """The settings of one worker process."""
 
     concurrency: int = 32
     prefetch: timedelta = timedelta(milliseconds=50)
@@ -77,8 +77,8 @@ class Counts:
 
 @dataclass(slots=True)
 class _Lease:
-    """`held` is what requests to mailboxes are judged by: it ends a little before the lease does, for their way takes
-    time. `lost_at` is when it is over for sure, in seconds since boot, counted from before the last renewal."""
+    """The lease of this process. `held` is what requests to mailboxes are checked against: it ends a little before the
+    lease, since requests take time. `lost_at`, in seconds since boot, is when the lease is certainly over."""
 
     token: Any
     until: datetime
@@ -87,7 +87,7 @@ class _Lease:
     running: dict[int, JobRun] = field(default_factory=dict[int, JobRun])
 
     def renewed(self, until: datetime, started: float, seconds: float) -> None:
-        """Renewed by a transaction that began then."""
+        """Note a renewal by a transaction that began at `started`."""
         self.until = until
         self.lost_at = started + seconds
         self.held.deadline = started + seconds * USABLE_PART
@@ -128,21 +128,21 @@ class Worker:
         self._boot = boot
 
     def stop(self) -> None:
-        """Claims nothing more and ends when what runs has ended, or after the drain time."""
+        """Claim nothing more, and end when the running jobs have ended, or after the drain time."""
         self._stopping.set()
         self._wake.set()
 
     async def run(self) -> None:
-        """Works until `stop`. Survives the database going away for any length of time."""
-        subscription = self._database.subscribe(store.CHANNEL, self._hear)
-        beating = asyncio.create_task(self._beat_forever(), name="postroom-heartbeat")
+        """Work until `stop`. Survives the database going away for any length of time."""
+        subscription = self._database.subscribe(store.CHANNEL, self._note_announced)
+        beating = asyncio.create_task(self._renew_lease_forever(), name="postroom-heartbeat")
         log.info("worker.started", concurrency=self.options.concurrency, database=self._database.dialect)
         try:
             await self._claim_until_stopped()
             await self._drain()
         finally:
             self._stopping.set()
-            self._buffer.drain()  # what was not given back, closing the lease returns
+            self._buffer.drain()  # closing the lease returns what was not given back
             subscription.close()
             await _end(beating)
             for runner in self._runners:
@@ -150,13 +150,13 @@ class Worker:
             await asyncio.gather(*self._runners, return_exceptions=True)
             if self._finishing is not None:
                 await asyncio.gather(self._finishing, return_exceptions=True)
-            await self._leave()
+            await self._close_lease()
             log.info("worker.stopped", completed=self.counts.completed, failed=self.counts.failed)
 
     # claiming
 
-    def _hear(self, message: str) -> None:
-        """Remembers the most urgent arrival since the last claim began."""
+    def _note_announced(self, message: str) -> None:
+        """Remember the most urgent job announced since the last claim began."""
         if message:
             self._heard = max(int(message), self._heard if self._heard is not None else int(message))
         self._wake.set()
@@ -172,15 +172,15 @@ class Worker:
     async def _try_to_claim(self, wanted: int) -> int:
         try:
             if self._doubtful:
-                await self._disown_unknown()
+                await self._give_back_unknown()
             return await self._claim(wanted)
         except StoreError as error:
             log.warning("worker.claim_failed", error=type(error).__name__)
             self._doubtful = True
             return 0
 
-    async def _disown_unknown(self) -> None:
-        """A claim whose outcome we never learned may have given us jobs we do not know of: they go back."""
+    async def _give_back_unknown(self) -> None:
+        """Give back jobs that we hold without knowing: a claim whose outcome we never learned may have succeeded."""
         if self._lease is not None:
             known = [*self._lease.running, *self._buffer.seqs(), *(job.seq for job in (*self._ended, *self._in_flight))]
             await self._database.run(store.disown(self._lease.token, known, self._clock()))
@@ -188,28 +188,28 @@ class Worker:
 
     def _wanted(self) -> int:
         if len(self._ended) > LARGEST_BUFFER:
-            return 0  # the database cannot keep up with the ends; do not pile up more
+            return 0  # the database cannot keep up with completions; do not pile up more
         highest = self._buffer.highest_priority
         if self._heard is not None and highest is not None and self._heard > highest:
             return max(0, min(self.options.concurrency, LARGEST_BUFFER - len(self._buffer)))
-        return min(self._buffer.wants(self._free_places, self._monotonic()), LARGEST_CLAIM)
+        return min(self._buffer.wanted(self._free_slots, self._monotonic()), LARGEST_CLAIM)
 
     @property
-    def _free_places(self) -> int:
+    def _free_slots(self) -> int:
         return self.options.concurrency - (len(self._lease.running) if self._lease is not None else 0)
 
     async def _give_back_what_waits_too_long(self) -> None:
-        """When every place is taken by slow jobs, what was claimed ahead is better left to other workers."""
+        """When slow jobs take every slot, leave what was claimed ahead to other workers."""
         if self._buffer and self._monotonic() - self._buffer.touched_at > LONGEST_WAIT_S:
             claims = self._buffer.drain()
-            await self._insist(store.release(claims, self._clock()), "release")
+            await self._record_end(store.release(claims, self._clock()), "release")
 
     async def _claim(self, wanted: int) -> int:
         lease = await self._hold_lease()
         self._heard = None
         jobs = await self._database.run(store.claim(lease.token, wanted, self._clock()))
         if lease is not self._lease:
-            return 0  # lost while we asked; the rescuer has them
+            return 0  # the lease was lost meanwhile; the rescuer returns the jobs
         self.counts.claimed += len(jobs)
         self._marks.claimed += len(jobs)
         self._buffer.add(jobs, self._monotonic())
@@ -228,13 +228,13 @@ class Worker:
             runner.add_done_callback(self._runner_ended)
 
     def _runner_ended(self, runner: "asyncio.Task[None]") -> None:
-        """Its place is free. What was claimed while it was still on its way out must not wait for the next claim."""
+        """Free the slot. Jobs that were claimed while the runner was ending must not wait for the next claim."""
         self._runners.discard(runner)
         if self._buffer and not self._stopping.is_set():
             self._start_runners()
 
     async def _run_buffered(self) -> None:
-        """Runs buffered jobs until there are none. Handlers that never wait must not keep the loop to themselves."""
+        """Run buffered jobs until there are none. Yields now and then, since some handlers never wait."""
         turn = 0
         while self._buffer and self._lease is not None:
             job = self._buffer.pop(self._monotonic())
@@ -257,9 +257,9 @@ class Worker:
             await self._record_failure(job, Retryable("something that the handler waited for was canceled"))
         except LeaseLost:
             self.counts.stale += 1
-            if not self._lose_if_over(lease) and lease is self._lease:
-                # Too near to the lease's end to send anything. If it is ours still, it must not wait for us for ever.
-                await self._insist(store.release([job.claim], self._clock()), "release")
+            if not self._drop_if_expired(lease) and lease is self._lease:
+                # The lease is too near its end to send anything. If the job is still ours, do not hold it for ever.
+                await self._record_end(store.release([job.claim], self._clock()), "release")
         except Exception as error:
             if lease is self._lease:
                 await self._record_failure(job, error)
@@ -291,14 +291,14 @@ class Worker:
     # ending
 
     async def _finish_ended(self) -> None:
-        """Writes all that has completed, again and again until nothing is left to write."""
+        """Record completions in groups until none are left."""
         try:
             while self._ended:
                 ended, self._ended = self._ended, []
                 self._in_flight = ended
                 claims = [Claim(job.seq, job.attempts, job.token) for job in ended]
                 releasing = [job.seq for job in ended if job.releases_key]
-                done = await self._insist(store.finish(claims, releasing, self._clock()), "finish")
+                done = await self._record_end(store.finish(claims, releasing, self._clock()), "finish")
                 if done is not None:
                     self.counts.completed += len(done)
                     self.counts.stale += len(claims) - len(done)
@@ -310,16 +310,16 @@ class Worker:
 
     async def _record_failure(self, job: Job, error: Exception) -> None:
         ending = ending_of(job, error, self._catalogue.retry_policy(job.type), self._rng, self._clock())
-        if not await self._insist(ending.transaction, ending.outcome):
+        if not await self._record_end(ending.transaction, ending.outcome):
             self.counts.stale += 1
             return
         setattr(self.counts, ending.outcome, getattr(self.counts, ending.outcome) + 1)
         if ending.outcome == "failed":
-            # The text is kept with the job; here only its kind, since it may quote what the job was about.
+            # The text is stored with the job. Only the type is logged, since the text may quote mail.
             log.warning("job.failed", job=str(job.id), type=job.type, attempts=job.attempts, error=type(error).__name__)
 
-    async def _insist(self, transaction: Any, what: str) -> Any:
-        """Writes an end for as long as the lease holds. Giving that up gives up the lease: the rescuer has the rest."""
+    async def _record_end(self, transaction: Any, what: str) -> Any:
+        """Retry recording an end while the lease holds. If that fails, give up the lease: the rescuer does the rest."""
         lease = self._lease
         while True:
             try:
@@ -328,7 +328,7 @@ class Worker:
                 log.warning("worker.end_not_written", end=what, error=type(error).__name__)
                 if lease is None or lease is not self._lease:
                     return None
-                if self._lose_if_over(lease):
+                if self._drop_if_expired(lease):
                     return None
                 await asyncio.sleep(PAUSE_AFTER_STORE_ERROR_S)
 
@@ -343,14 +343,14 @@ class Worker:
             self._lease = lease
         return self._lease
 
-    async def _beat_forever(self) -> None:
+    async def _renew_lease_forever(self) -> None:
         while True:
             await asyncio.sleep(self.options.heartbeat.total_seconds())
-            await self._beat()
+            await self._renew_lease()
 
-    async def _beat(self) -> None:
+    async def _renew_lease(self) -> None:
         lease = self._lease
-        if lease is None or self._lose_if_over(lease):
+        if lease is None or self._drop_if_expired(lease):
             return
         now, started = self._clock(), self._boot()
         until = now + self.options.lease
@@ -358,25 +358,25 @@ class Worker:
             pulse = await self._database.run(store.heartbeat(lease.token, now, until, list(lease.running)))
         except Exception as error:
             log.warning("worker.heartbeat_failed", error=type(error).__name__)
-            self._lose_if_over(lease)
+            self._drop_if_expired(lease)
             return
         if not pulse.alive:
-            self._lose(lease)
+            self._drop_lease(lease)
             return
         lease.renewed(until, started, self.options.lease.total_seconds())
         for seq in pulse.canceled:
             if seq in lease.running:
                 lease.running[seq].cancel_requested = True
 
-    def _lose_if_over(self, lease: _Lease) -> bool:
-        """Whether the lease ran out before it could be renewed: the process or the machine slept for too long."""
+    def _drop_if_expired(self, lease: _Lease) -> bool:
+        """Drop the lease if it expired before it was renewed: the process or the machine slept for too long."""
         is_over = self._boot() >= lease.lost_at
         if is_over and lease is self._lease:
-            self._lose(lease)
+            self._drop_lease(lease)
         return is_over
 
-    def _lose(self, lease: _Lease) -> None:
-        """What we hold is someone else's by now: drop it, change nothing, begin anew."""
+    def _drop_lease(self, lease: _Lease) -> None:
+        """Drop all jobs in hand without changing them, since other workers may have them; then start over."""
         log.error("worker.lease_lost", running=len(lease.running), buffered=len(self._buffer))
         if self._lease is lease:
             self._lease = None
@@ -389,17 +389,17 @@ class Worker:
     # leaving
 
     async def _drain(self) -> None:
-        """Gives back what was not begun, then waits for what was."""
+        """Give back jobs that were not started, then wait for those that were."""
         claims = self._buffer.drain()
         if claims:
-            await self._insist(store.release(claims, self._clock()), "release")
+            await self._record_end(store.release(claims, self._clock()), "release")
         pending: set[asyncio.Task[None]] = set(self._runners)
         if pending:
             await asyncio.wait(pending, timeout=self.options.drain.total_seconds())
         if self._finishing is not None:
             await self._finishing
 
-    async def _leave(self) -> None:
+    async def _close_lease(self) -> None:
         if self._lease is not None:
             with contextlib.suppress(StoreError):
                 await self._database.run(store.close_lease(self._lease.token, self._clock()))
@@ -407,12 +407,12 @@ class Worker:
 
 
 def holder_name() -> str:
-    """Who holds a lease, for people who look at one."""
+    """The holder of a lease as people see it: host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def _is_being_canceled() -> bool:
-    """Whether it is us who are to stop, and not something that we waited for."""
+    """Whether this task itself is being canceled, and not something that it awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -1,26 +1,47 @@
-"""Connects accounts, finds and removes them."""
+"""Finds accounts, pauses and resumes them, and has their mailboxes looked at."""
 
-from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
-from postroom.accounts.sealing import with_newest_key
-from postroom.core.errors import BadInput, Conflict, NotFound, VaultError
-from postroom.core.mail.accounts import one_spelling
-from postroom.gmail.errors import GmailError
-from postroom.gmail.oauth import ConsentRefused, GoogleOAuth, Grant
-from postroom.gmail.scopes import Level, granted_level
+from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.core.mail.account_repair import consent_command, reactivate_command, repair_in, resume_command
+from postroom.core.mail.accounts import normalised_address
 from postroom.manage.pausing import forbid
-from postroom.store import accounts, secret_keys
-from postroom.store.accounts import REFRESH_TOKEN, AccountView, Consent
+from postroom.store import accounts
+from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature
-from postroom.store.engine.database import Database, Transaction
-from postroom.store.engine.ids import new_id
-from postroom.vault.sealing import Vault
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.job_builders import labels_job, sync_job
+from postroom.store.jobs import enqueue_many
+
+__all__ = [
+    "AccountSync",
+    "AccountView",
+    "find_account",
+    "gmail_account",
+    "list_accounts",
+    "pause_account",
+    "resume_account",
+    "sync_account",
+]
+
+
+class AccountSync(NamedTuple):
+    """The job that looks at the mailbox of an account."""
+
+    account: AccountView
+    job_id: UUID
+
+
+async def list_accounts(database: Database) -> list[AccountView]:
+    """Every account there ever was."""
+    return await database.run(accounts.list_accounts())
 
 
 async def gmail_account(database: Database, email: str) -> AccountView | None:
     """The Gmail account of an address, in whatever spelling, if there ever was one."""
-    found = await database.run(accounts.accounts_with_address(one_spelling(email)))
+    found = await database.run(accounts.accounts_with_address(normalised_address(email)))
     return next((account for account in found if account.provider == "gmail"), None)
 
 
@@ -31,7 +52,7 @@ async def find_account(database: Database, name: str) -> AccountView:
     except ValueError:
         pass
     try:
-        found = await database.run(accounts.accounts_with_address(one_spelling(name)))
+        found = await database.run(accounts.accounts_with_address(normalised_address(name)))
     except BadInput:
         found = []
     if not found:
@@ -42,55 +63,45 @@ async def find_account(database: Database, name: str) -> AccountView:
     return found[0]
 
 
-async def connect(
-    database: Database,
-    vault: Vault,
-    grant: Grant,
-    email: str,
-    client_id: str,
-    signed: Signature,
-    now: datetime,
-) -> AccountView:
-    """Keeps what Google granted, for the account that the mailbox has, or for a new one.
-
-    A consent that does not even allow reading is refused.
-    """
-    level: Level | None = granted_level(grant.scopes)
-    if grant.refresh_token is None:
-        raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com, and start again")
-    if level is None:
-        raise ConsentRefused("reading was not granted; start again, and leave every box on Google's page ticked")
-    found = await gmail_account(database, email)
-    account_id = new_id() if found is None else found.id
-    uses = await database.run(secret_keys.list_key_uses())
-    vault.prepare([use.id for use in uses if use.secrets], now)
-    dies_at = None if grant.dies_in is None else now + grant.dies_in
-    consent = Consent(client_id, level, grant.scopes, now, dies_at=dies_at)
-    secret, address = grant.refresh_token, one_spelling(email)
-
-    def storing() -> Transaction[AccountView]:
-        sealed = vault.seal(account_id, REFRESH_TOKEN, secret)
-        return accounts.connect_account(account_id, address, consent, sealed, signed, now)
-
-    return await with_newest_key(database, storing)
+async def pause_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
+    """Leaves an account alone, with the reason of the signature. Once this answers, nothing is changed in it."""
+    account = await find_account(database, name)
+    return await forbid(database, accounts.pause_account(account.id, signed, clock()))
 
 
-async def remove(
-    database: Database, vault: Vault, oauth: GoogleOAuth | None, account: AccountView, signed: Signature, now: datetime
-) -> bool:
-    """Wipes the account's secrets, then ends its consent at Google. False when that last part did not succeed."""
-    sealed = (await database.run(accounts.held_by(account.id))).sealed
-    try:
-        secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)
-    except VaultError:
-        secret = None
-    await forbid(database, accounts.remove_account(account.id, signed, now))
-    if sealed is None:
-        return True
-    if oauth is None or secret is None:
-        return False
-    try:
-        await oauth.revoke(secret)
-    except GmailError:
-        return False
-    return True
+async def resume_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
+    """Uses an account again: its jobs go on."""
+    account = await find_account(database, name)
+    if account.state == "removed":
+        remedy = f"connect it again with `{consent_command(account.email, None)}`"
+        raise BadInput("account", f"{account.email} was removed", remedy)
+    return await forbid(database, accounts.resume_account(account.id, signed, clock()))
+
+
+async def sync_account(database: Database, name: str, clock: Clock = wall_clock) -> AccountSync:
+    """Has the mailbox and its labels looked at now."""
+    account = await find_account(database, name)
+    if account.state != "active":
+        raise BadInput("account", f"{account.email} {_not_in_use(account)}", _use_again(account))
+    jobs = [sync_job(account.id), labels_job(account.id)]
+    looking, _ = await database.run(enqueue_many(jobs, clock()))
+    return AccountSync(account, looking.id)
+
+
+def _not_in_use(account: AccountView) -> str:
+    repair = repair_in(account.state_reason, account.email)
+    match account.state:
+        case "paused":
+            return "is paused"
+        case "removed":
+            return "was removed"
+        case _:
+            return "has lost its consent" if repair is None else f"cannot be used: {repair.problem}"
+
+
+def _use_again(account: AccountView) -> str:
+    """What has to be done before anything can be asked of the mailbox."""
+    if repair := repair_in(account.state_reason, account.email):
+        return f"{repair.remedy}, then run `{resume_command(account.email)}`"
+    level = account.consent.level if account.consent else None
+    return f"run `{reactivate_command(account.state, account.email, level)}` first"

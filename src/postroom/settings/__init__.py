@@ -1,1 +1,1 @@
-"""Settings: how they are read, and what each section holds."""
+"""Settings: how they are read, and what each section contains."""

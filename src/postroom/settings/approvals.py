@@ -1,4 +1,4 @@
-"""The settings of approvals: the signed webhook, and the Discord bot."""
+"""Settings for approvals: the signed webhook and the Discord bot."""
 
 import re
 
@@ -9,16 +9,16 @@ from postroom.settings.sections import Names, Section
 
 class ApprovalsSettings(Section):
     webhook_url: str | None = Field(
-        None, description="Where what waits for your approval is told, signed with `approvals.webhook_secret`."
+        None, description="Webhook for requests for your approval, signed with `approvals.webhook_secret`."
     )
     webhook_secret: SecretStr | None = Field(
-        None, description="The secret that signs what goes to the webhook, and the answers from there."
+        None, description="The secret that signs the requests to the webhook and the answers from it."
     )
     webhook_answers: bool = Field(
-        False, description="Take answers at `/hooks/approvals` that are signed with `approvals.webhook_secret`."
+        False, description="Accept answers at `/hooks/approvals` that are signed with `approvals.webhook_secret`."
     )
     public_url: str | None = Field(
-        None, description="Where your browser finds the pages, such as `https://mail.example.com`; for links to them."
+        None, description="The address of the pages in your browser, such as `https://mail.example.com`, for links."
     )
 
     @field_validator("webhook_url", "public_url")
@@ -47,12 +47,14 @@ class ApprovalsSettings(Section):
 
 class DiscordSettings(Section):
     token: SecretStr | None = Field(
-        None, description="The token of your own Discord bot, which asks for your approvals; without it, none does."
+        None, description="The token of your own Discord bot, which asks for your approvals; without it, no bot runs."
     )
     channel: str | None = Field(
         None, pattern=r"^\d{5,25}$", description="The id of the Discord channel in which the bot asks."
     )
-    approvers: Names = Field((), description="The ids of the Discord users whose answers count; of others, none does.")
+    approvers: Names = Field(
+        (), description="The ids of the Discord users whose answers count; all others are ignored."
+    )
     base_url: str = Field("https://discord.com/api/v10", description="Where Discord's API answers.")
     gateway_url: str = Field("wss://gateway.discord.gg", description="Where Discord's gateway answers.")
 

@@ -1,4 +1,4 @@
-"""The named queues as users write them: changes to `email` and `gateway`, queues of their own, and who goes where.
+"""Settings for queues: changes to `email` and `gateway`, queues of your own, and routes to them.
 
 [queues.gateway]
 auto_ack_after_s = {}                       # nothing of P3 is dropped unread
@@ -40,7 +40,7 @@ RawPath = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$", max_length=256)]
 
 
 class ClassSettings(Section):
-    """Which events belong into a tier; all that is given must fit."""
+    """A rule that puts events into a tier; all conditions must match."""
 
     tier: Tier
     channels: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class ClassSettings(Section):
 
 
 class QueueSettings(Section):
-    """One queue; what is left out stays as it comes, or has the default of a new queue."""
+    """One queue. Settings left out keep the built-in values, or the defaults of a new queue."""
 
     tiers: tuple[Tier, ...] | None = Field(None, min_length=1)
     max_consecutive_same_tier: Guard | None = None
@@ -74,7 +74,7 @@ class QueueSettings(Section):
 
 
 class RouteSettings(Section):
-    """Sources that go to another queue than the usual one."""
+    """A rule that sends events of some sources to another queue."""
 
     queue: str
     channel: Literal["email", "api", "mcp", "telegram", "slack", "discord", "webhook", "redis"] | None = None
@@ -86,7 +86,7 @@ RouteTables = Annotated[tuple[RouteSettings, ...], BeforeValidator(from_json)]
 
 
 def queues_of(queues: Mapping[str, QueueSettings], routes: Sequence[RouteSettings]) -> Queues:
-    """The queues there are, with what the settings change. What contradicts itself is refused by name."""
+    """All queues, with the changes from the settings. Raises SettingsError, which names the contradictory setting."""
     policies = dict(BUILT_IN)
     for name, given in queues.items():
         if not NAME.fullmatch(name):

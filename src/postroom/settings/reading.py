@@ -1,8 +1,8 @@
-"""Every setting of Postroom, as one frozen object, and the reading of it from where users write settings.
+"""All settings of Postroom as one frozen object, and how they are read.
 
 Highest first: explicit overrides (command line), environment `POSTROOM_*`, the file `postroom.toml`, defaults.
 A section of the file is a part of the name: `[worker] concurrency = 32` is `POSTROOM_WORKER_CONCURRENCY=32`.
-Nothing is guessed: an unknown name is refused with the nearest known one, a wrong value with what is allowed.
+Nothing is guessed: the error for an unknown name suggests the nearest known one; for a wrong value, what is allowed.
 """
 
 import os
@@ -47,33 +47,33 @@ CONFIG = "POSTROOM_CONFIG"
 FILE_NAME = "postroom.toml"
 DEFAULT_DATA_DIR = Path("postroom-data")
 
-# Names with our prefix that are no settings: the file's own place, and what only the tests read.
+# Names with our prefix that are not settings: the path of the file, and what only the tests read.
 NOT_SETTINGS = re.compile(r"POSTROOM_(CONFIG|SAMPLE_MAIL|TEST_\w+)")
 
 
 class Settings(Section):
     data_dir: Path = Field(
-        DEFAULT_DATA_DIR, description="The folder that holds everything Postroom keeps; created when missing."
+        DEFAULT_DATA_DIR, description="The folder in which Postroom stores everything; created when missing."
     )
     database_url: SecretStr | None = Field(
-        None, description="PostgreSQL to use, `postgresql://…`; without it, one SQLite file in the data folder."
+        None, description="The PostgreSQL database, `postgresql://…`; without it, a SQLite file in the data folder."
     )
     allow_unsafe_durability: bool = Field(
         False, description="Start on a PostgreSQL that may lose what it acknowledged (`fsync` off and the like)."
     )
     secret_key: SecretStr | None = Field(
         None,
-        description="The key that seals the accounts' secrets: 32 random bytes in base64; several with commas between, "
-        "of which the first seals. Without it, a file in the data folder.",
+        description="The key that encrypts the accounts' secrets: 32 random bytes in base64, or several keys separated "
+        "by commas, of which the first encrypts. Without it, keys are kept in a file in the data folder.",
     )
     disk_reserve_mib: Whole = Field(
         512, ge=0, description="Free disk space, in MiB, below which no new mail is accepted; work goes on."
     )
     queues: QueueTables = Field(
-        {}, description="Queues by name: what differs from `email` and `gateway` as they come, and queues of your own."
+        {}, description="Queues by name: changes to the built-in `email` and `gateway`, and queues of your own."
     )
     routes: RouteTables = Field(
-        (), description="Sources that go to another queue than the usual one; the first that fits counts."
+        (), description="Sources whose events go to another queue than the usual one; the first match counts."
     )
     log: LogSettings = LogSettings.model_validate({})
     web: WebSettings = WebSettings.model_validate({})
@@ -110,7 +110,7 @@ class Settings(Section):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting as users know it: its key in the file, its name in the environment, what it is for."""
+    """One setting as users see it: its key in the file, its name in the environment, its description."""
 
     key: str
     field: FieldInfo
@@ -133,7 +133,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """What may be written, in words: for error messages and the reference."""
+        """The allowed values in words, for error messages and the reference."""
         return _allowed(self.field)
 
 
@@ -147,7 +147,7 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Settings:
-    """The effective settings. Overrides are by key (`web.port`); those that are None do not count."""
+    """The effective settings. Overrides are by key (`web.port`); None means not given."""
     return trace_settings(overrides, environ=environ, cwd=cwd)[0]
 
 
@@ -157,7 +157,7 @@ def trace_settings(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> tuple[Settings, dict[str, str]]:
-    """The effective settings, and for each key where its value came from."""
+    """The effective settings, and the origin of each value by key."""
     environ = os.environ if environ is None else environ
     cwd = Path.cwd() if cwd is None else cwd
     given = _from_overrides(overrides or {})
@@ -173,12 +173,12 @@ def trace_settings(
 
 
 def shown(settings: Settings) -> dict[str, object]:
-    """Every setting by key, fit for any eye: secrets hidden, the password of the database masked."""
+    """Every setting by key, for display: secrets hidden, the password of the database masked."""
     return {setting.key: _shown(setting.key, _value(settings, setting.key)) for setting in known_settings()}
 
 
 def secrets_of(settings: Settings) -> list[str]:
-    """The secret texts themselves, for those who must recognise them in order to hide them."""
+    """The secret values, so that they can be masked in logs."""
     values = (_value(settings, setting.key) for setting in known_settings())
     texts = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
     passwords = [password for text in texts for password in passwords_in(text)]
@@ -203,7 +203,7 @@ def _from_overrides(overrides: Mapping[str, object]) -> dict[str, _Given]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
-    """An empty variable counts as not set: that is how compose files leave one out."""
+    """Read `POSTROOM_*` variables. An empty one counts as not set: that is how compose files leave one out."""
     keys = {setting.env: setting.key for setting in known_settings()}
     given: dict[str, _Given] = {}
     for name in sorted(environ):

@@ -1,4 +1,4 @@
-"""The parts of the settings: what each holds, its default, and what it allows. `settings.py` reads them."""
+"""The sections of the settings: fields, defaults and allowed values. `reading.py` reads them."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def _no_bool(value: object) -> object:
 
 
 def from_json(value: object) -> object:
-    """In the environment, a table is written as JSON."""
+    """Parse a table that was written as JSON, as in the environment."""
     if not isinstance(value, str):
         return value
     try:
@@ -47,7 +47,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 
 
 class Section(BaseModel):
-    """What all parts of the settings share: frozen, nothing unknown, defaults checked like everything else."""
+    """The base of all sections: frozen, no unknown fields, defaults validated too."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
 
@@ -65,29 +65,29 @@ class WebSettings(Section):
     allowed_hosts: Names = Field(
         ("127.0.0.1", "localhost", "[::1]"),
         min_length=1,
-        description="Host names the pages answer to; a request for any other name is refused.",
+        description="Host names that the pages answer to; requests for other names are refused.",
     )
     allow_unprotected_bind: bool = Field(
         False,
-        description="Serve on an address that other machines reach, without a sign-in: they can read your mail.",
+        description="Serve on an address that other machines can reach, without a sign-in: they can read your mail.",
     )
     max_connections: Whole = Field(
-        512, ge=4, le=65_536, description="Connections at the same time; fewer where the process may open few files."
+        512, ge=4, le=65_536, description="Connections at the same time; fewer if the open file limit is low."
     )
     max_connections_per_address: Whole = Field(
-        256, ge=2, le=65_536, description="Of these, connections from one address (of IPv6, one /64)."
+        256, ge=2, le=65_536, description="Connections at the same time from one address (for IPv6, one /64)."
     )
-    max_headers: Whole = Field(100, ge=10, le=1000, description="Headers one request may have.")
+    max_headers: Whole = Field(100, ge=10, le=1000, description="Headers in one request.")
     max_header_kib: Whole = Field(
         32, ge=4, le=1024, description="Size of a request's address and headers together, in KiB."
     )
     first_byte_s: Seconds = Field(
-        10.0, gt=0, le=3600, description="Seconds until a new connection has sent its first byte."
+        10.0, gt=0, le=3600, description="Seconds in which a new connection must send its first byte."
     )
     headers_s: Seconds = Field(
         10.0, gt=0, le=3600, description="Seconds from the first byte of a request to the end of its headers."
     )
-    body_s: Seconds = Field(60.0, gt=0, le=3600, description="Seconds from there to the end of the request's body.")
+    body_s: Seconds = Field(60.0, gt=0, le=3600, description="Seconds from the end of the headers to that of the body.")
     keep_alive_s: Seconds = Field(
         15.0, gt=0, le=3600, description="Seconds a connection may be idle between two requests."
     )
@@ -95,24 +95,24 @@ class WebSettings(Section):
         60.0,
         gt=0,
         le=3600,
-        description="Seconds a client may leave what was sent to it unread, event streams included.",
+        description="Seconds for which a client may stop reading its answer, event streams included.",
     )
 
 
 class WorkerSettings(Section):
     concurrency: Whole = Field(32, ge=1, le=1000, description="Jobs one worker process runs at the same time.")
     prefetch_ms: Whole = Field(
-        50, ge=0, le=1000, description="Claim ahead at most this many milliseconds of work; 0 claims nothing ahead."
+        50, ge=0, le=1000, description="Milliseconds of work to claim ahead at most; 0 claims nothing ahead."
     )
 
 
 class JobsSettings(Section):
-    lease_s: Seconds = Field(60.0, gt=0, description="Seconds a claimed job is its worker's own without a heartbeat.")
+    lease_s: Seconds = Field(60.0, gt=0, description="Seconds a worker keeps its claimed jobs without a heartbeat.")
     heartbeat_s: Seconds = Field(
-        20.0, gt=0, description="Seconds between two heartbeats of a running job; at most half of `jobs.lease_s`."
+        20.0, gt=0, description="Seconds between two heartbeats of a worker; at most half of `jobs.lease_s`."
     )
-    drain_s: Seconds = Field(30.0, ge=0, description="Seconds a stopping worker lets its running jobs finish.")
-    poll_s: Seconds = Field(1.0, gt=0, description="Seconds between two looks for work when no signal came.")
+    drain_s: Seconds = Field(30.0, ge=0, description="Seconds a stopping worker waits for its running jobs.")
+    poll_s: Seconds = Field(1.0, gt=0, description="Seconds between two polls for work when no signal came.")
     keep_completed_days: Whole = Field(7, ge=0, description="Days a completed job is kept.")
     keep_failed_days: Whole = Field(90, ge=0, description="Days a failed job is kept.")
     keep_canceled_days: Whole = Field(30, ge=0, description="Days a canceled job is kept.")
@@ -127,46 +127,46 @@ class JobsSettings(Section):
 
 
 class GmailSettings(Section):
-    base_url: str = Field("https://gmail.googleapis.com", description="Where Gmail's API answers.")
+    base_url: str = Field("https://gmail.googleapis.com", description="The address of Gmail's API.")
     token: SecretStr | None = Field(None, description="Access token for the sandbox mailbox.")
-    poll_s: Seconds = Field(5.0, gt=0, description="Seconds between two looks at the mailbox.")
+    poll_s: Seconds = Field(5.0, gt=0, description="Seconds between two polls of the mailbox.")
     snooze_label: str = Field(
         "Postroom/Snoozed", min_length=1, max_length=225, description="The label of snoozed mail, created on demand."
     )
     units_per_minute: Whole = Field(
-        6_000, ge=1, description="Google's quota units a minute for one user; 15,000 for projects from before May 2026."
+        6_000, ge=1, description="Google's quota units per minute and user; 15,000 for projects from before May 2026."
     )
     reserve_units: Whole = Field(
-        1_200, ge=0, description="Of these, the units a minute that reading old mail leaves untouched for live mail."
+        1_200, ge=0, description="Units per minute that are reserved for live mail while old mail is read."
     )
     prices: Annotated[dict[str, Whole], BeforeValidator(from_json)] = Field(
-        {}, description='Units of single methods that differ from Google\'s table, such as `{"messages.get": 5}`.'
+        {}, description='Units per call of methods that differ from Google\'s table, such as `{"messages.get": 5}`.'
     )
     pubsub_topic: str | None = Field(
         None,
         pattern=r"^projects/[^/\s]+/topics/[^/\s]+$",
-        description="The Pub/Sub topic through which Gmail tells of new mail, `projects/…/topics/…`; renewed daily.",
+        description="The Pub/Sub topic to which Gmail reports new mail, `projects/…/topics/…`; renewed daily.",
     )
     pubsub_subscription: str | None = Field(
         None,
         pattern=r"^projects/[^/\s]+/subscriptions/[^/\s]+$",
-        description="The subscription that the connector pulls for hints, `projects/…/subscriptions/…`.",
+        description="The Pub/Sub subscription that the connector pulls, `projects/…/subscriptions/…`.",
     )
     pubsub_key_file: Path | None = Field(
         None,
-        description="The key file of a service account that may pull the subscription; without it, the account's own "
-        "consent has to include Pub/Sub.",
+        description="The key file of a service account that may pull the subscription; without it, the account's "
+        "consent must include Pub/Sub.",
     )
     push_audience: str | None = Field(
-        None, description="Take Pub/Sub pushes at `/hooks/gmail` whose token is for this audience; without it, none."
+        None, description="Accept Pub/Sub pushes at `/hooks/gmail` with a token for this audience; without it, none."
     )
     push_account: str | None = Field(
-        None, description="The service account that signs the pushes; without it, any of Google's for the audience."
+        None, description="The service account that must sign the pushes; without it, any signed by Google."
     )
     push_keys_url: str = Field(
-        "https://www.googleapis.com/oauth2/v3/certs", description="Where Google publishes the keys of its signatures."
+        "https://www.googleapis.com/oauth2/v3/certs", description="Where Google publishes its public signing keys."
     )
-    pubsub_url: str = Field("https://pubsub.googleapis.com", description="Where Google's Pub/Sub answers.")
+    pubsub_url: str = Field("https://pubsub.googleapis.com", description="The address of Google's Pub/Sub API.")
 
     @field_validator("snooze_label")
     @classmethod
@@ -185,14 +185,14 @@ class GmailSettings(Section):
 
 class GoogleSettings(Section):
     client_id: str | None = Field(
-        None, min_length=1, description="The client id of your own app at Google, `….apps.googleusercontent.com`."
+        None, min_length=1, description="The client id of your own Google app, `….apps.googleusercontent.com`."
     )
     client_secret: SecretStr | None = Field(None, description="The client secret of that app.")
     auth_url: str = Field(
         "https://accounts.google.com/o/oauth2/v2/auth", description="Where Google asks the user for consent."
     )
-    token_url: str = Field("https://oauth2.googleapis.com/token", description="Where Google hands out tokens.")
-    revoke_url: str = Field("https://oauth2.googleapis.com/revoke", description="Where Google ends a consent.")
+    token_url: str = Field("https://oauth2.googleapis.com/token", description="Where Google issues tokens.")
+    revoke_url: str = Field("https://oauth2.googleapis.com/revoke", description="Where Google revokes a consent.")
 
     @field_validator("auth_url", "token_url", "revoke_url")
     @classmethod
@@ -205,33 +205,33 @@ class GoogleSettings(Section):
 class ModelSettings(Section):
     provider: Literal["none", "openai", "anthropic"] = Field(
         "none",
-        description="Whose interface the language model speaks: `openai` also for servers of your own; with `none`, "
-        "rules alone decide.",
+        description="The API of the language model: `openai` also for servers of your own; with `none`, only rules "
+        "decide.",
     )
-    name: str | None = Field(None, min_length=1, max_length=200, description="The model's name at its provider.")
+    name: str | None = Field(None, min_length=1, max_length=200, description="The provider's name for the model.")
     base_url: str | None = Field(
         None,
-        description="Where the model answers, if not at the provider itself, such as `http://127.0.0.1:11434/v1`.",
+        description="The address of the model, if not the provider's own, such as `http://127.0.0.1:11434/v1`.",
     )
     api_key: SecretStr | None = Field(
-        None, description="The key for the provider; a server of your own at `model.base_url` may need none."
+        None, description="The provider's API key; a server of your own at `model.base_url` may need none."
     )
     mode: Literal["full", "headers", "redacted"] = Field(
         "full",
-        description="What the model is shown of a mail: `full`, its `headers` without the text, or all of it "
-        "`redacted`: without addresses, numbers that identify, and what follows the path in links.",
+        description="What the model sees of a mail: all of it (`full`), its `headers` without the text, or all of it "
+        "`redacted`: without addresses, identifying numbers, and what follows the path in links.",
     )
-    temperature: Share = Field(0.2, description="How freely the model chooses its words; some models ignore it.")
+    temperature: Share = Field(0.2, description="How much the model's answers vary; some models ignore it.")
     max_output_tokens: Whole = Field(
-        1_000, ge=100, le=32_000, description="Tokens the model may answer with, its thinking included."
+        1_000, ge=100, le=32_000, description="Tokens in an answer of the model, its thinking included."
     )
     timeout_s: Seconds = Field(
-        60.0, gt=0, le=600, description="Seconds until a call without a whole answer is given up."
+        60.0, gt=0, le=600, description="Seconds after which a call without a complete answer is given up."
     )
     max_cents_per_day: Cents = Field(
         100.0,
         ge=0,
-        description="US cents that all calls of a day (UTC) may cost; then the model waits for the next.",
+        description="US cents that all calls of a day (UTC) may cost; then the model is not asked until the next day.",
     )
     max_cents_per_message: Cents = Field(5.0, ge=0, description="US cents that all calls about one message may cost.")
     input_cents_per_million: float | None = Field(
@@ -239,14 +239,14 @@ class ModelSettings(Section):
         ge=0,
         le=10_000_000,
         allow_inf_nan=False,
-        description="Price of a million tokens sent, in US cents; needed where it is not known.",
+        description="Price of a million tokens sent, in US cents; needed if Postroom does not know it.",
     )
     output_cents_per_million: float | None = Field(
         None,
         ge=0,
         le=10_000_000,
         allow_inf_nan=False,
-        description="Price of a million tokens answered, in US cents; 0 for a model of your own.",
+        description="Price of a million tokens received, in US cents; 0 for a model of your own.",
     )
 
     @field_validator("input_cents_per_million", "output_cents_per_million", mode="before")
@@ -280,30 +280,32 @@ class ModelSettings(Section):
 
 
 class SafetySettings(Section):
-    confidence: Share = Field(0.7, description="A model that is less sure than this needs your approval.")
+    confidence: Share = Field(0.7, description="Decisions of a model that is less sure than this need your approval.")
     trash_confidence: Share = Field(0.9, description="The same for moving a message to the trash.")
     always_approve: Names = Field((), description="Actions that always need your approval, such as `trash,snooze`.")
     trust_rules: bool = Field(
-        False, description="Let your own rules forward mail and answer it without asking you each time."
+        False, description="Let your own rules forward mail and reply to it without asking you each time."
     )
     trust_agents: bool = Field(
         False, description="Let agents do what can be undone without asking you; anything else they only propose."
     )
     hourly_cap: Whole = Field(
-        20, ge=0, description="Messages an hour, for each account, that are deleted, forwarded or answered at most."
+        20, ge=0, description="Messages per hour and account that may be deleted, forwarded or replied to."
     )
     agent_hourly_cap: Whole = Field(
         20,
         ge=0,
-        description="Actions an hour that one agent may do, and as many that it may undo, without your yes where "
-        "`safety.trust_agents` is set; what is beyond waits for it.",
+        description="Actions per hour that one agent may do, and as many that it may undo, without your approval where "
+        "`safety.trust_agents` is set; the rest need your approval.",
     )
     approval_notices_per_hour: Whole = Field(
         20,
         ge=0,
-        description="Notices an hour that ask you about single actions; what is beyond is told in one digest.",
+        description="Notices per hour that ask you about single actions; the rest are collected in one digest.",
     )
-    approval_hours: Whole = Field(24, ge=1, le=720, description="Hours after which what nobody approved is rejected.")
+    approval_hours: Whole = Field(
+        24, ge=1, le=720, description="Hours after which an action without approval is rejected."
+    )
 
     @field_validator("always_approve")
     @classmethod
@@ -315,24 +317,24 @@ class SafetySettings(Section):
 
 class OutboundSettings(Section):
     auto_reply_days: Whole = Field(
-        7, ge=1, le=365, description="Days in which one sender is answered automatically only once."
+        7, ge=1, le=365, description="Days in which one sender gets at most one automatic reply."
     )
     expire_days: Whole = Field(
-        5, ge=1, le=30, description="Days after which mail that could not be sent is given up, and its action fails."
+        5, ge=1, le=30, description="Days after which sending a mail is given up and its action fails."
     )
     concurrency: Whole = Field(4, ge=1, le=100, description="Mails one process sends at the same time.")
     restore_settle_s: Whole = Field(
         30,
         ge=0,
         le=3600,
-        description="Seconds after a restore before sent mail is compared with the database: as long as a request of a "
-        "process that has ended may still have its effect.",
+        description="Seconds to wait after a restore before sent mail is compared with the database, since requests of "
+        "a process that has ended may still take effect.",
     )
 
 
 class InboxSettings(Section):
     keep_days: Whole = Field(
-        30, ge=1, description="Days an ended message is kept, to be looked at and replayed; its key is kept for good."
+        30, ge=1, description="Days an ended message is kept, for inspection and replay; its key is kept for good."
     )
     rollup_days: Whole = Field(400, ge=1, description="Days the hourly counts are kept.")
 
@@ -350,23 +352,24 @@ class AccountSettings(Section):
 
 class ConnectorSettings(Section):
     token: SecretStr | None = Field(
-        None, description="The token a connector shows the switchboard, from `postroom token create --role connector`."
+        None, description="The token of a connector for the switchboard, from `postroom token create --role connector`."
     )
     switchboard_url: str = Field(
-        "http://127.0.0.1:8025/mcp", description="Where a connector that runs by itself finds the switchboard."
+        "http://127.0.0.1:8025/mcp",
+        description="The address of the switchboard, for connectors that run by themselves.",
     )
     contacts_refresh_s: float = Field(
-        900.0, ge=1, le=86_400, description="Seconds after which a connector fetches the contacts again."
+        900.0, ge=1, le=86_400, description="Seconds between two fetches of the contacts by a connector."
     )
     contacts_stale_s: float = Field(
         3600.0,
         ge=1,
         le=604_800,
-        description="Seconds after which contacts that could not be fetched again are no longer used; "
+        description="Seconds after which contacts that could not be refreshed are no longer used; "
         "more than `contacts_refresh_s`.",
     )
     heartbeat_s: float = Field(
-        110.0, ge=1, le=119, description="Seconds between two reports of a connector; after 120 it counts as stale."
+        110.0, ge=1, le=119, description="Seconds between two heartbeats of a connector; after 120 it counts as stale."
     )
 
     @field_validator("contacts_stale_s")
@@ -398,7 +401,7 @@ class RedisSettings(Section):
 
 
 class TelemetrySettings(Section):
-    metrics: bool = Field(True, description="Serve the metrics at `/metrics`, as Prometheus reads them.")
+    metrics: bool = Field(True, description="Serve metrics for Prometheus at `/metrics`.")
     otlp_endpoint: str | None = Field(
         None, description="Send metrics and traces to this OTLP/HTTP collector, such as `http://127.0.0.1:4318`."
     )
@@ -406,16 +409,16 @@ class TelemetrySettings(Section):
         None, description="Headers for the collector, `name=value,name=value`; a comma in a value is `%2C`."
     )
     traces_sample_ratio: Share = Field(
-        1.0, description="Share of the traces begun here that are sent; one that came with a message keeps its own."
+        1.0, description="Share of new traces that are sent; a trace that came with a message keeps its own decision."
     )
     service_name: str = Field(
-        "postroom", min_length=1, max_length=255, description="The name of this installation in what is sent."
+        "postroom", min_length=1, max_length=255, description="The name of this installation in metrics and traces."
     )
 
     listen: str | None = Field(
         None,
-        description="Where a worker, or a connector that runs by itself, serves its own `/metrics`, such as "
-        "`127.0.0.1:9464`; each such process needs a port of its own.",
+        description="Where a worker, or a connector that runs by itself, serves its `/metrics`, such as "
+        "`127.0.0.1:9464`; each such process needs its own port.",
     )
 
     @field_validator("listen")
@@ -444,7 +447,7 @@ class TelemetrySettings(Section):
 
 
 def read_headers(text: str) -> dict[str, str]:
-    """The headers in `name=value,name=value`. Raises ValueError, which quotes nothing: a value may be a secret."""
+    """Parse headers from `name=value,name=value`. Raises ValueError, which quotes nothing: a value may be secret."""
     headers: dict[str, str] = {}
     for pair in filter(None, map(str.strip, text.split(","))):
         name, equals, value = pair.partition("=")

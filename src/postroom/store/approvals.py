@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from postroom.core.actions.action import ActionType, Actor, action_hash
-from postroom.core.actions.safety import Policy, Proposed, Source, rule_on
+from postroom.core.actions.safety import Policy, Proposed, Source, safety_ruling
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.job import NewJob
 from postroom.core.lifecycle import ActionState
@@ -243,7 +243,7 @@ def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
         return "the message was deleted"
     found = yield from restraints.script(action.account_id, now)
     proposed = Proposed(action.action_type, action.parameters, 1.0, cast("Source", action.actor))
-    ruling = rule_on(proposed, surroundings(message, found), Policy())
+    ruling = safety_ruling(proposed, surroundings(message, found), Policy())
     return "; ".join(ruling.reasons) if ruling.verdict == "refuse" else None
 
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import BadInput, LeaseLost, NotFound, RequestsPileUp
+from postroom.core.errors import BadInput, LeaseLost, NotFound, TooManyRequests
 from postroom.core.lifecycle import RequestState
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
@@ -90,7 +90,9 @@ def ask_connector(request: NewRequest, now: datetime) -> Script[UUID]:
         if state == "queued" and kind == request.kind and from_json(given) == from_json(arguments):
             return as_uuid(id)
     if len(live) >= MOST_LIVE:
-        raise RequestsPileUp("endpoint_identity", f"has {len(live)} requests waiting already", "wait for their answers")
+        raise TooManyRequests(
+            "endpoint_identity", f"has {len(live)} requests waiting already", "wait for their answers"
+        )
     yield sql("insert_request", request.id, request.endpoint_identity, request.kind, arguments, now, request.expires_at)
     yield Notify(ASKED, signal_of(request.endpoint_identity))
     return request.id

@@ -19,7 +19,7 @@ from postroom.core.queue.envelope import Envelope, IngestionTier, PolicyTier, en
 from postroom.core.queue.picker import Head, Pick, is_coalesced, pick_many, stale
 from postroom.core.queue.queues import Policy
 from postroom.core.queue.summary import summarise
-from postroom.core.queue.turns import Ledger, Turn, recorded, taken_back, turn_of
+from postroom.core.queue.turns import Ledger, Turn, record_picks, turn_of, undo_picks
 from postroom.store.acceptance import CHANNEL
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text, rows_text
 from postroom.store.engine.database import Notify, Rows, Script, sql, transaction
@@ -96,7 +96,7 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
         passed += coalesced
     waits = summed(waited(policy.queue, each.tier, now - each.head.accepted_at) for each in picks)
     seqs, until = [each.head.seq for each in picks], now + policy.lease
-    ledger, turns = recorded(policy, ledger, picks)
+    ledger, turns = record_picks(policy, ledger, picks)
     kept = json_text({str(seq): json_text(turn.form) for seq, turn in zip(seqs, turns, strict=True)})
     rows = yield sql("lease_inbox", seqs, token, until, kept, policy.queue, *_ledger_texts(ledger), rows_text(waits),
         hour_of(now), token.int % SHARDS)  # fmt: skip
@@ -284,7 +284,7 @@ def _take_back(ledgers: Mapping[str, Ledger], back: Sequence[tuple[int, str]]) -
             turns[seq] = turn_of(from_json(text))
         returned = [turn for seq, turn in turns.items() if seq in seqs]
         held = {turn.number: seq for seq, turn in turns.items() if seq not in seqs}
-        after, changed = taken_back(ledger, returned, [turns[seq] for seq in held.values()])
+        after, changed = undo_picks(ledger, returned, [turns[seq] for seq in held.values()])
         yield sql("keep_ledger", queue, *_ledger_texts(after))
         for turn in changed:
             yield sql("keep_turn", held[turn.number], json_text(turn.form))

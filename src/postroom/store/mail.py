@@ -12,7 +12,7 @@ from postroom.core.lifecycle import AccountState
 from postroom.core.mail.accounts import Provider
 from postroom.core.mail.message import MailContent
 from postroom.core.queue.envelope import IngestionTier
-from postroom.core.rules.conditions import Subject, recipients
+from postroom.core.rules.conditions import MessageFacts, recipients
 from postroom.core.rules.learning import list_of
 from postroom.core.rules.rule import DecisionSource
 from postroom.store import inbox
@@ -132,7 +132,7 @@ class StoredMessage:
     id: UUID
     account_id: UUID
     provider_message_id: str
-    subject: Subject
+    facts: MessageFacts
     ingestion_tier: IngestionTier
     """`metadata` is without its text: only rules decide about it, and no model is asked."""
     account_email: str = ""
@@ -186,6 +186,6 @@ def last_decision(message_id: UUID) -> Script[LastDecision | None]:
 
 
 def _message(row: Mapping[str, Any], labels_known: Rows) -> StoredMessage:
-    held = read_row(Subject, row)
+    held = read_row(MessageFacts, row)
     labels = _with_names(held.labels, labels_known)
-    return read_row(StoredMessage, row, subject=replace(held, labels=labels, to=recipients(held.headers)))
+    return read_row(StoredMessage, row, facts=replace(held, labels=labels, to=recipients(held.headers)))

@@ -15,7 +15,7 @@ from postroom.core.actions.action import action_hash
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Protected
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, PostroomError, ProtectedMail
-from postroom.core.mail.account_repair import usable_again
+from postroom.core.mail.account_repair import reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.store.engine.codecs import as_uuid, from_json, json_text, rows_text
 from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
@@ -178,7 +178,7 @@ def _refusal(permit: Permit, row: Mapping[str, Any], pauses: Mapping[str, str]) 
             return Parked(f"{PAUSE}{scope}", f"Postroom is paused: {pauses[scope]}; `postroom resume` lets it go on")
     state, email = row["account_state"], row["email"]
     if state in ("paused", "needs_consent"):
-        why = row["state_reason"] or f"run `{usable_again(state, email, None)}`"
+        why = row["state_reason"] or f"run `{reactivate_command(state, email, None)}`"
         return Parked(parking_key(permit.account_id), f"{email} is {state.replace('_', ' ')}: {why}")
     if state != "active":
         return Fatal("the account was removed; connect it with `postroom account add gmail`")

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.permits import Hold
+from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import Fatal, LeaseLost, NotFound
 from postroom.core.jobs.job import Job
 from postroom.core.lifecycle import AccountState, DeliveryState
@@ -79,8 +79,8 @@ class LeasedDelivery:
     account_state: AccountState
 
     @property
-    def hold(self) -> Hold:
-        return Hold(self.id, self.lease_token)
+    def hold(self) -> DeliveryLease:
+        return DeliveryLease(self.id, self.lease_token)
 
 
 @transaction
@@ -161,7 +161,7 @@ def load_mime(id: UUID) -> Script[str]:
 
 @transaction
 def hold_delivery(
-    hold: Hold, draft: DraftIds | None, now: datetime, until: datetime
+    hold: DeliveryLease, draft: DraftIds | None, now: datetime, until: datetime
 ) -> Script[Literal["executing", "ended"]]:
     """Right before sending: keeps the draft's ids, renews the lease, and tells whether the action still wants it.
 
@@ -176,14 +176,14 @@ def hold_delivery(
 
 
 @transaction
-def renew_delivery(hold: Hold, draft: DraftIds | None, now: datetime, until: datetime) -> Script[None]:
+def renew_delivery(hold: DeliveryLease, draft: DraftIds | None, now: datetime, until: datetime) -> Script[None]:
     """Between questions that take long: it stays this sender's own, and what is known of its draft is kept."""
     draft_id, message_id = draft or (None, None)
     _ours(hold, (yield sql("hold_delivery", *hold, draft_id, message_id, until, now)))
 
 
 @transaction
-def give_back_delivery(hold: Hold, draft: DraftIds | None, now: datetime) -> Script[None]:
+def give_back_delivery(hold: DeliveryLease, draft: DraftIds | None, now: datetime) -> Script[None]:
     """Back to those that wait, as if nobody had tried; what is known of its draft is kept."""
     if draft is not None:
         _ours(hold, (yield sql("hold_delivery", *hold, *draft, now, now)))
@@ -192,7 +192,7 @@ def give_back_delivery(hold: Hold, draft: DraftIds | None, now: datetime) -> Scr
 
 
 @transaction
-def deliver(hold: Hold, sent_message_id: str, now: datetime) -> Script[None]:
+def deliver(hold: DeliveryLease, sent_message_id: str, now: datetime) -> Script[None]:
     """It was sent: the delivery has ended, and with it the action."""
     rows = yield sql("end_delivery", *hold, "delivered", sent_message_id, None, now)
     (action_id,) = _ours(hold, rows)
@@ -200,7 +200,7 @@ def deliver(hold: Hold, sent_message_id: str, now: datetime) -> Script[None]:
 
 
 @transaction
-def defer(hold: Hold, draft: DraftIds | None, not_before: datetime, error: str, now: datetime) -> Script[None]:
+def defer(hold: DeliveryLease, draft: DraftIds | None, not_before: datetime, error: str, now: datetime) -> Script[None]:
     """Not now: it is tried again then. The reason is shown at the action too, which goes on."""
     if draft is not None:
         _ours(hold, (yield sql("hold_delivery", *hold, *draft, now, now)))
@@ -210,14 +210,14 @@ def defer(hold: Hold, draft: DraftIds | None, not_before: datetime, error: str, 
 
 
 @transaction
-def bounce(hold: Hold, error: str, now: datetime) -> Script[None]:
+def bounce(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
     """It was refused for good, and was not sent."""
     (action_id,) = _ours(hold, (yield sql("end_delivery", *hold, "bounced", None, error, now)))
     yield from _failed(as_uuid(action_id), error, now)
 
 
 @transaction
-def doubt(hold: Hold, error: str, now: datetime) -> Script[None]:
+def doubt(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
     """Nobody can tell whether it was sent. It is not sent again until a person has said that it was not."""
     (action_id,) = _ours(hold, (yield sql("doubt_delivery", *hold, error, now)))
     yield sql("note_on_action", as_uuid(action_id), error, now)
@@ -225,7 +225,7 @@ def doubt(hold: Hold, error: str, now: datetime) -> Script[None]:
 
 
 @transaction
-def withdraw_delivery(hold: Hold, state: Withdrawn, error: str, now: datetime) -> Script[None]:
+def withdraw_delivery(hold: DeliveryLease, state: Withdrawn, error: str, now: datetime) -> Script[None]:
     """It was not sent and will not be: first given back, then ended, as the lifecycle has it."""
     (action_id,) = _ours(hold, (yield sql("return_delivery", *hold, now)))
     yield sql("withdraw_delivery", hold.id, state, error, now)
@@ -236,7 +236,7 @@ def withdraw_delivery(hold: Hold, state: Withdrawn, error: str, now: datetime) -
         yield from _failed(as_uuid(action_id), error, now)
 
 
-def _ours(hold: Hold, rows: Rows) -> Sequence[Any]:
+def _ours(hold: DeliveryLease, rows: Rows) -> Sequence[Any]:
     if not rows:
         raise LeaseLost(f"the mail {hold.id} was taken over by another sender; this one changes nothing")
     return rows[0]

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.actions.undo import no_way_back
+from postroom.core.actions.undo import irreversible_hint
 from postroom.store.actions import locking
 from postroom.store.decisions import CHANNEL as DECISIONS
 from postroom.store.engine.codecs import json_text
@@ -18,7 +18,7 @@ def completing(action_id: UUID, sent_message_id: str | None, now: datetime) -> S
     action = yield from locking(action_id)
     if action is not None:
         yield sql("note_on_action", action_id, None, now)
-        hint = no_way_back(action.action_type, sent_message_id=sent_message_id)
+        hint = irreversible_hint(action.action_type, sent_message_id=sent_message_id)
         yield sql("complete_action", action_id, json_text(hint), now)
     yield Notify(CHANNEL, "delivered")
     yield Notify(DECISIONS, "completed")

@@ -18,15 +18,15 @@ from postroom.core.rules.agreement import (
     OwnerLabelChange,
     PastAction,
     agreement,
+    how_reversed,
     is_ours,
-    taken_back,
 )
 from postroom.core.rules.learning import (
     WITHIN,
     HandledMessage,
     Origin,
-    Reversed,
-    Suggested,
+    ReversedDecision,
+    RuleSuggestion,
     exception_for,
     owner_changes,
     repeated,
@@ -101,10 +101,10 @@ def _judging(
     label_ids: Mapping[str, str],
     own_labels: Mapping[str, str],
     now: datetime,
-) -> Script[list[Reversed]]:
+) -> Script[list[ReversedDecision]]:
     """Keeps what the user's moves say about decisions; returns those that he took back."""
     rows: list[tuple[object, ...]] = []
-    reversals: list[Reversed] = []
+    reversals: list[ReversedDecision] = []
     for each in decided:
         moved = moves[each.message_id]
         if each.shadow:
@@ -122,7 +122,7 @@ def _judging(
 
 def _answer(decided: _Decided, moved: OwnerLabelChange, now: datetime) -> Judgement | None:
     """To what was really done there is one answer that can be told: to take it back."""
-    what = None if decided.done is None else taken_back(decided.done, moved, now)
+    what = None if decided.done is None else how_reversed(decided.done, moved, now)
     return None if what is None else Judgement(False, what)
 
 
@@ -132,7 +132,7 @@ def _repetitions(
     origins: Mapping[UUID, Origin],
     own_labels: Mapping[str, str],
     now: datetime,
-) -> Script[list[Suggested | None]]:
+) -> Script[list[RuleSuggestion | None]]:
     deeds = {id: done for id, moved in moves.items() if (done := owner_changes(moved, own_labels))}
     if not deeds:
         return []
@@ -140,7 +140,7 @@ def _repetitions(
     keys = [sorted({key for each in wanted if (key := each.of(kind))}) for kind in ("sender", "domain", "list")]
     rows = yield sql("select_same_origin", account_id, *keys, now - WITHIN, MOST_RECENT)
     recent = read_rows(HandledMessage, rows)
-    found: dict[Origin, Suggested | None] = {}
+    found: dict[Origin, RuleSuggestion | None] = {}
     # Once for each: of a thousand messages that are archived together, most have the origin of another.
     for origin, deed in dict.fromkeys((origins[id], deed) for id, done in deeds.items() for deed in done):
         # One rule at a time for mail of one origin: of two, the second would never be reached.
@@ -154,8 +154,8 @@ def _named(parameters: Mapping[str, Any], label_ids: Mapping[str, str]) -> str |
     return label_ids.get(label) or label_ids.get(label.casefold())
 
 
-def _reversed(each: _Decided, origin: Origin, moved: OwnerLabelChange, what: str) -> Reversed:
-    return Reversed(
+def _reversed(each: _Decided, origin: Origin, moved: OwnerLabelChange, what: str) -> ReversedDecision:
+    return ReversedDecision(
         each.id,
         each.message_id,
         origin,

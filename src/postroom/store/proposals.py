@@ -9,7 +9,7 @@ from uuid import UUID
 from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ProposalState
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, as_document, read_draft
-from postroom.core.rules.learning import Suggested, merged
+from postroom.core.rules.learning import RuleSuggestion, merged
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import from_json, json_text
 from postroom.store.engine.database import Script, query, sql, transaction
@@ -41,7 +41,7 @@ class ProposalView:
         return read_draft(self.rule)
 
 
-def proposing(suggested: Sequence[Suggested], now: datetime) -> Script[None]:
+def proposing(suggested: Sequence[RuleSuggestion], now: datetime) -> Script[None]:
     """Part of a transaction: asks once for each rule; what is still open gets the new evidence."""
     wanted = {each.fingerprint: each for each in suggested[:MOST_AT_ONCE]}
     if not wanted:

@@ -173,12 +173,12 @@ def protected_now(account_id: UUID) -> Script[Protected]:
 def surroundings(message: StoredMessage, found: Restraints) -> SafetyFacts:
     """What safety looks at, of a stored message."""
     return SafetyFacts(
-        message.subject.sender,
-        message.subject.labels,
+        message.facts.sender,
+        message.facts.labels,
         found.protected,
         found.irreversible_this_hour,
-        why_not_answered(message.subject.sender, message.subject.headers, message.own_addresses),
-        answer_goes_to(message.subject.sender, message.subject.headers) != message.subject.sender,
+        why_not_answered(message.facts.sender, message.facts.headers, message.own_addresses),
+        answer_goes_to(message.facts.sender, message.facts.headers) != message.facts.sender,
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.rules.conditions import Subject, recipients
+from postroom.core.rules.conditions import MessageFacts, recipients
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_first, read_row
@@ -98,7 +98,7 @@ def call_cost() -> Script[CallCost]:
 
 
 def _past(row: Mapping[str, Any], needed: Needed) -> PastMessage:
-    looked_at = read_row(Subject, row)
+    looked_at = read_row(MessageFacts, row)
     if needed.recipients:
         looked_at = replace(looked_at, to=recipients(looked_at.headers))
-    return read_row(PastMessage, row, message=read_row(StoredMessage, row, subject=looked_at))
+    return read_row(PastMessage, row, message=read_row(StoredMessage, row, facts=looked_at))

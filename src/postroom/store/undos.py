@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import ActionType, Actor, known_action
-from postroom.core.actions.undo import INVERSES, why_not
+from postroom.core.actions.undo import INVERSES, why_not_undoable
 from postroom.core.errors import Fatal, IllegalMove, NotFound, SafetyRefused
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
@@ -80,7 +80,7 @@ def begin_undo(job: Job, original_id: UUID, account_id: UUID, undo_id: UUID, now
     if original.account_id != account_id:
         raise Fatal(f"action {original_id} belongs to another account than the job says")
     yield from unless_paused(account_id)
-    if (reason := why_not(original.action_type, original.state, original.undo_hint)) is not None:
+    if (reason := why_not_undoable(original.action_type, original.state, original.undo_hint)) is not None:
         raise Fatal(f"action {original_id} cannot be undone: {reason}")
     for found, state, _ in (yield sql("select_undo_of", original_id)):
         if not (yield sql("take_undo_over", as_uuid(found), job.id, now)):

@@ -1,1 +1,1 @@
-"""The front door: takes everything in, keeps it in tier order, and hands it on."""
+"""The switchboard: accepts events, queues them by tier, and hands them to consumers."""

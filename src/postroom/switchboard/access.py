@@ -1,4 +1,4 @@
-"""Who may pass: roles, bound identities and agents' queues; whoever may not is refused, counted and audited."""
+"""Access control: roles, bound identities, and the queues of agents. Refusals are counted and audited."""
 
 from typing import cast
 
@@ -32,7 +32,7 @@ def require_role(principal: Principal, tool: str) -> None:
 
 
 def bound_identity(principal: Principal) -> str | None:
-    """The only endpoint this principal may hand in for; None when it is bound to none."""
+    """The only endpoint for which this principal may ingest; None if it is not bound to one."""
     if principal.role is Role.CONNECTOR and principal.identity is None:
         raise AccessRefused(
             "token", "this connector's token names no endpoint", "create one with --identity", "identity"
@@ -60,7 +60,7 @@ def not_its_channel(principal: Principal) -> AccessRefused:
 
 
 def may_ingest(principal: Principal, envelope: object) -> bool:
-    """Whether the envelope's channel is one of the caller's; what is no channel at all is the intake's to refuse."""
+    """Whether the caller may use the envelope's channel. The intake refuses what is no channel at all."""
     if not isinstance(envelope, dict):
         return True
     source = cast("dict[str, object]", envelope).get("source")
@@ -69,16 +69,16 @@ def may_ingest(principal: Principal, envelope: object) -> bool:
 
 
 def require_queue(services: Services, principal: Principal, queue: str) -> None:
-    """An unknown queue is bad input; one that Postroom itself consumes is none for agents."""
+    """Raise BadInput for an unknown queue, AccessRefused for an agent on a queue that Postroom itself consumes."""
     if not services.queues[queue].for_agents and principal.role is Role.AGENT:
         usable = ", ".join(name for name in services.queues.names if services.queues[name].for_agents)
         raise AccessRefused("queue", f"agents may not use the queue {queue!r}", f"use one of {usable}", "role")
 
 
 async def note_refusal(services: Services, principal: Principal, tool: str, refused: AccessRefused) -> None:
-    """Counts and audits. A database that fails now does not turn the refusal into anything else.
+    """Count and audit a refusal. A failure of the database here does not change the answer.
 
-    The audit log is for good: of the same refusal over and over, one a minute is written, and how many it stands for.
+    The audit log is kept for good, so repeated refusals are written once a minute, with their number.
     """
     services.tally.count(ACCESS_REFUSED, refused.reason)
     repeated = services.refusals.since_last((principal.actor, tool, refused.reason), services.clock())

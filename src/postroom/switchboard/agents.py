@@ -1,4 +1,4 @@
-"""What the switchboard asks of the part that acts on mailboxes, on behalf of agents. It is handed in from outside."""
+"""The service that acts on mailboxes on behalf of agents, as the switchboard sees it. `compose` provides it."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from postroom.store.audit import Signature
 
 
 class Outcome(Protocol):
-    """What became of a proposal."""
+    """The result of a proposal."""
 
     @property
     def action_id(self) -> UUID: ...
@@ -23,7 +23,7 @@ class Outcome(Protocol):
 
 
 class AgentService(Protocol):
-    """Takes proposals and undoes actions; it has no way to approve one."""
+    """Accepts proposals and undoes actions. It cannot approve an action."""
 
     async def propose(
         self, message_id: UUID, action_type: str, parameters: Mapping[str, Any], why: str, signed: Signature

@@ -1,6 +1,6 @@
-"""The buffer between those who hand in and those who take: leases in tier order, and their ends.
+"""The buffer between producers and consumers: leases messages in tier order, and ends them.
 
-Everything is in the store; this waits for signals, counts, and tells what happened.
+Everything is in the store; this waits for signals, counts, and reports events.
 """
 
 import asyncio
@@ -8,46 +8,41 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import BadInput, LeaseLost, PostroomError
+from postroom.core.errors import BadInput, LeaseLost
 from postroom.core.mail.message import storable
 from postroom.core.metrics import DEQUEUE_BY_TIER, LIFECYCLE_TRANSITION, MESSAGE_EVENT, PROCESS_LATENCY
 from postroom.core.queue.queues import Policy, Queues
 from postroom.core.tally import Tally
 from postroom.store import history, inbox
 from postroom.store.acceptance import CHANNEL
-from postroom.store.audit import AuditEntry
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.engine.listeners import signalled
-from postroom.store.history import WaitingMessage
+from postroom.store.engine.long_poll import LongPoll, check_wait
 from postroom.store.inbox import LeaseRef
-from postroom.telemetry.tracing import span, tell
+from postroom.telemetry.tracing import add_event, span
 
 log = structlog.get_logger()
 
 MOST_AT_ONCE = 100
-LONGEST_WAIT = timedelta(seconds=60)
 POLL_S = 1.0
 SWEEP_EVERY_S = 1.0
 LONGEST_REASON = 500
-MOST_REPLAYED = 10_000
-NAMED_IN_AUDIT = 20
-TOLD_ONE_BY_ONE = 50
+MOST_REPORTED_SINGLY = 50
 
-__all__ = ["Buffer", "Delivery", "LeaseRef", "QueueStats", "TierStats", "WaitingMessage"]
+__all__ = ["Buffer", "Delivery", "LeaseRef"]
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message as a consumer gets it. `members` are those that a summary stands for, the first of them by name."""
+    """A message as a consumer gets it. For a summary, `members` are the ids of the first messages in it."""
 
     message_id: UUID
     lease_token: UUID
@@ -62,24 +57,8 @@ class Delivery:
     envelope: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TierStats:
-    tier: str
-    waiting: int
-    leased: int
-    oldest_waiting_at: datetime | None
-    streak: int
-    guard: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueueStats:
-    queue: str
-    tiers: tuple[TierStats, ...]
-
-
 class Buffer:
-    """All queues, as consumers see them."""
+    """All queues as consumers see them."""
 
     def __init__(
         self,
@@ -94,68 +73,29 @@ class Buffer:
         self._queues = queues or Queues()
         self._clock = clock
         self._tally = tally or Tally()
-        self._poll_s = poll_s
+        self._long_poll = LongPoll(database, poll_s, not_given_back="queue.not_given_back")
         self._swept_at = float("-inf")
         self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._found_empty: set[str] = set()
-        self._ending: set[asyncio.Task[None]] = set()
 
     async def next(
         self, queue: str, most: int = 1, wait: timedelta = timedelta(0), left: asyncio.Event | None = None
     ) -> list[Delivery]:
-        """Leases up to `most` messages; when none waits, stays for `wait` until one comes.
+        """Lease up to `most` messages; if there are none, wait for up to `wait`.
 
-        `left` tells that nobody waits for the answer any more: then what was leased in that moment is given back.
+        `left` is set when nobody waits for the answer any more: then messages that were just leased are given back.
         """
         policy = self._queues[queue]
         if not 1 <= most <= MOST_AT_ONCE:
             raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
-        if not timedelta(0) <= wait <= LONGEST_WAIT:
-            longest = LONGEST_WAIT.total_seconds()
-            raise BadInput("wait_s", f"is {wait.total_seconds():g}", f"wait from 0 to {longest:g} seconds")
-        left = left or asyncio.Event()
-        leased = await self._leased_within(policy, most, wait, left)
-        if left.is_set():
-            await self._give_back(leased)
-            return []
+        check_wait(wait)
+        leased = await self._long_poll.lease(
+            CHANNEL, queue, lambda: self._look(policy, most), self._give_back, wait, left
+        )
         return [_delivery(each) for each in leased]
 
-    async def _leased_within(
-        self, policy: Policy, most: int, wait: timedelta, left: asyncio.Event
-    ) -> list[inbox.LeasedMessage]:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait.total_seconds()
-        woken = asyncio.Event()
-        subscription = self._database.subscribe(
-            CHANNEL, lambda message: woken.set() if message in (policy.queue, "") else None
-        )
-        leaving = asyncio.create_task(_set_after(left, woken))
-        try:
-            while True:
-                woken.clear()
-                leased = await self._lease_whole(policy, most)
-                patience = deadline - loop.time()
-                if leased or patience <= 0 or left.is_set():
-                    return leased
-                await signalled(woken, min(patience, self._poll_s))
-        finally:
-            leaving.cancel()
-            subscription.close()
-
-    async def _lease_whole(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
-        """One look that is never broken off in the middle: whoever is canceled meanwhile leaves nothing leased."""
-        looking = asyncio.create_task(self._look(policy, most))
-        try:
-            return await asyncio.shield(looking)
-        except asyncio.CancelledError:
-            self._ending.add(returning := asyncio.create_task(self._return_looked(looking)))
-            returning.add_done_callback(self._ending.discard)
-            raise
-
     async def _look(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
-        """Of those who wait for the same queue one looks at a time, and first whether there is anything at all: idle
-        consumers only read.
-        """
+        """Lease what waits. Callers waiting for the same queue take turns; while it is empty they only read."""
         async with self._looking[policy.queue]:
             await self.return_expired_now_and_then()
             if policy.queue in self._found_empty and not await self._database.run(history.any_waiting(policy.queue)):
@@ -164,14 +104,8 @@ class Buffer:
             (self._found_empty.discard if leased else self._found_empty.add)(policy.queue)
             return leased
 
-    async def _return_looked(self, looking: asyncio.Task[list[inbox.LeasedMessage]]) -> None:
-        try:
-            await self._give_back(await looking)
-        except PostroomError as error:
-            log.warning("queue.not_given_back", error=type(error).__name__)
-
     async def _give_back(self, leased: Sequence[inbox.LeasedMessage]) -> None:
-        """As if it had never been leased: nobody saw it."""
+        """Return messages that nobody saw, as if they had never been leased."""
         if leased:
             refs = [LeaseRef(each.id, each.token) for each in leased]
             await self._database.run(inbox.give_back(refs, self._clock()))
@@ -179,12 +113,11 @@ class Buffer:
                 self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", "waiting")
 
     async def close(self) -> None:
-        """Lets what is being given back arrive."""
-        if self._ending:
-            await asyncio.wait(self._ending)
+        """Wait until everything has been given back."""
+        await self._long_poll.close()
 
     async def lease(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
-        """One look at the queue, and what it yields."""
+        """Lease up to `most` waiting messages now."""
         now = self._clock()
         messages, passed = await self._database.run(inbox.lease(policy, most, new_id(), now, new_id()))
         if messages or passed:
@@ -195,7 +128,7 @@ class Buffer:
         return messages
 
     async def ack(self, refs: Sequence[LeaseRef]) -> list[LeaseLost | None]:
-        """Ends messages as done. For each, in order, None or that it was not held any more."""
+        """Finish messages. For each, in order, None or the error that its lease was lost."""
         _check_refs(refs)
         now = self._clock()
         done = await self._database.run(inbox.ack(refs, now))
@@ -203,7 +136,7 @@ class Buffer:
         return [None if ref in done else _lost(ref) for ref in refs]
 
     async def nack(self, refs: Sequence[LeaseRef], reason: str) -> list[LeaseLost | None]:
-        """Returns messages to the heads of their tiers, or fails those that were handed out too often."""
+        """Return messages to the heads of their tiers, or fail those that were delivered too often."""
         _check_refs(refs)
         if not reason.strip():
             raise BadInput("reason", "is empty", "say in a few words why the message comes back")
@@ -214,64 +147,8 @@ class Buffer:
             self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
         return [None if ref in back else _lost(ref) for ref in refs]
 
-    async def peek(self, queue: str, most: int = 10) -> list[WaitingMessage]:
-        """The first that wait, tier by tier; nothing is taken."""
-        if not 1 <= most <= MOST_AT_ONCE:
-            raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
-        return await self._database.run(history.peek(self._queues[queue], most))
-
-    async def stats(self) -> list[QueueStats]:
-        """Every queue with its tiers, highest first."""
-        depths = await self._database.run(history.depths())
-        streaks = await self._database.run(history.streaks())
-        found = {(each.queue, each.tier, each.state): each for each in depths}
-        return [
-            QueueStats(
-                name, tuple(_tier_stats(self._queues[name], tier, found, streaks) for tier in self._queues[name].tiers)
-            )
-            for name in self._queues.names
-        ] + [_unknown_stats(name, depths) for name in sorted({each.queue for each in depths} - set(self._queues.names))]
-
-    async def replay(
-        self,
-        queue: str,
-        *,
-        since: datetime,
-        until: datetime | None = None,
-        kinds: Sequence[str] = (),
-        ids: Sequence[UUID] = (),
-        most: int = 1000,
-        actor: str,
-        role: str,
-    ) -> list[UUID]:
-        """Queues copies of past messages, oldest first, and notes who asked; returns the ids of the copies."""
-        policy = self._queues[queue]
-        if not 1 <= most <= MOST_REPLAYED:
-            raise BadInput("max", f"is {most}", f"replay 1 to {MOST_REPLAYED} at a time")
-        now = self._clock()
-        end = until or now
-        if since.tzinfo is None or end.tzinfo is None:
-            raise BadInput("since" if since.tzinfo is None else "until", "has no time zone", "add an offset, such as Z")
-        if since >= end:
-            raise BadInput("since", "is not before the end of the window", "give an earlier time")
-        window = history.Span(policy.queue, since.astimezone(UTC), end.astimezone(UTC), tuple(kinds), tuple(ids))
-        past = await self._database.run(history.find_past(window, most))
-        if not past:
-            return []
-        pairs = [(old, new_id()) for old in past]
-        asked = {
-            "since": window.since.isoformat(),
-            "until": window.until.isoformat(),
-            "kinds": [kind[:128] for kind in kinds[:NAMED_IN_AUDIT]],
-            "ids": [str(id) for id in ids[:NAMED_IN_AUDIT]],
-            "count": len(past),
-        }
-        entry = AuditEntry(new_id(), actor, role, "queue.replay", "queue", policy.queue, after=asked)
-        await self._database.run(history.replay(pairs, policy.queue, entry, now))
-        return [new for _, new in pairs]
-
     async def sweep(self) -> None:
-        """What nobody has to ask for: returns what was held too long, ends what waited too long."""
+        """Return messages whose leases expired; end those that waited too long."""
         now = self._clock()
         for queue, state in await self._database.run(inbox.return_expired(self._most_deliveries(), now)):
             self._tally.count(LIFECYCLE_TRANSITION, queue, "leased", state)
@@ -294,35 +171,30 @@ class Buffer:
         self._tally.count(DEQUEUE_BY_TIER, leased.tier, leased.queue, override)
         self._tally.count(LIFECYCLE_TRANSITION, leased.queue, "waiting", "leased")
         if leased.counted != leased.tier:
-            self._tell("message.promoted", leased.queue, leased.tier, now - leased.accepted_at)
+            self._report("message.promoted", leased.queue, leased.tier, now - leased.accepted_at)
 
     def _count_passed(self, passed: Iterable[inbox.EndedMessage], now: datetime) -> None:
-        """A few are told one by one; of the thousands that a summary may have, the longest wait stands for all."""
+        """Report a few messages singly; of the thousands that a summary may have, only the longest wait."""
         groups: defaultdict[tuple[str, str, str], list[timedelta]] = defaultdict(list)
         for each in passed:
             groups[each.queue, each.tier, each.state].append(now - each.accepted_at)
         for (queue, tier, state), waits in groups.items():
             self._tally.count(LIFECYCLE_TRANSITION, queue, "waiting", state, by=len(waits))
-            if len(waits) > TOLD_ONE_BY_ONE:
-                self._tell(f"message.{state}", queue, tier, max(waits), len(waits))
+            if len(waits) > MOST_REPORTED_SINGLY:
+                self._report(f"message.{state}", queue, tier, max(waits), len(waits))
                 continue
             for wait in waits:
-                self._tell(f"message.{state}", queue, tier, wait)
+                self._report(f"message.{state}", queue, tier, wait)
 
     def count_ends(self, ends: Iterable[inbox.EndedMessage], now: datetime) -> None:
         for each in ends:
             self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
             self._tally.observe(PROCESS_LATENCY, _milliseconds(now - each.accepted_at), each.queue, each.tier)
 
-    def _tell(self, event: str, queue: str, tier: str, wait: timedelta, count: int = 1) -> None:
+    def _report(self, event: str, queue: str, tier: str, wait: timedelta, count: int = 1) -> None:
         self._tally.count(MESSAGE_EVENT, event, queue, tier, by=count)
-        tell(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait), count=count)
+        add_event(event, priority=tier, queue=queue, wait_ms=_milliseconds(wait), count=count)
         log.debug(event, queue=queue, priority=tier, wait_ms=_milliseconds(wait), count=count)
-
-
-async def _set_after(first: asyncio.Event, second: asyncio.Event) -> None:
-    await first.wait()
-    second.set()
 
 
 def _delivery(leased: inbox.LeasedMessage) -> Delivery:
@@ -338,39 +210,6 @@ def _delivery(leased: inbox.LeasedMessage) -> Delivery:
         leased.member_count,
         leased.accepted_at,
         from_json(leased.text),
-    )
-
-
-def _tier_stats(
-    policy: Policy,
-    tier: str,
-    found: dict[tuple[str, str, str], history.Depth],
-    streaks: dict[str, dict[str, int]],
-) -> TierStats:
-    waiting, leased = found.get((policy.queue, tier, "waiting")), found.get((policy.queue, tier, "leased"))
-    return TierStats(
-        tier,
-        waiting.count if waiting else 0,
-        leased.count if leased else 0,
-        waiting.oldest if waiting else None,
-        streaks.get(policy.queue, {}).get(tier, 0),
-        policy.guards[tier],
-    )
-
-
-def _unknown_stats(queue: str, depths: Sequence[history.Depth]) -> QueueStats:
-    """A queue that the settings no longer name, with what is still in it."""
-    counted: dict[tuple[str, str], int] = {
-        (each.tier, each.state): each.count for each in depths if each.queue == queue
-    }
-    oldest = {each.tier: each.oldest for each in depths if each.queue == queue and each.state == "waiting"}
-    tiers = sorted({tier for tier, _ in counted})
-    return QueueStats(
-        queue,
-        tuple(
-            TierStats(tier, counted.get((tier, "waiting"), 0), counted.get((tier, "leased"), 0), oldest.get(tier), 0, 0)
-            for tier in tiers
-        ),
     )
 
 

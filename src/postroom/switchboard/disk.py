@@ -1,7 +1,7 @@
-"""Whether there is room for more: intake stops long before the disk is full, so that work can drain.
+"""The disk reserve: intake stops long before the disk is full, so that queued work can still be done.
 
-It also stops when SQLite's write-ahead log cannot be kept short, because some process holds an old snapshot of the
-database: every write would only make the log longer.
+It also stops when SQLite's write-ahead log cannot be truncated, because a process holds an old snapshot of the
+database: every write would make the log longer.
 """
 
 import shutil
@@ -13,9 +13,9 @@ from pathlib import Path
 from postroom.core.errors import IntakeRefused
 from postroom.store.engine.write_ahead_log import INTAKE_LIMIT_BYTES, log_bytes
 
-LOOK_EVERY_S = 1.0
-COME_BACK = timedelta(seconds=60)
-LOG_COME_BACK = timedelta(seconds=5)
+CHECK_EVERY_S = 1.0
+RETRY_AFTER = timedelta(seconds=60)
+LOG_RETRY_AFTER = timedelta(seconds=5)
 MIB = 1024 * 1024
 
 
@@ -24,9 +24,9 @@ def free_bytes(folder: Path) -> int:
 
 
 class DiskReserve:
-    """Refuses when less than the reserve is free on the disk of the data folder, or the log has grown too long.
+    """Refuses intake when less than the reserve is free on the disk of the data folder, or the log is too long.
 
-    `database` is the SQLite file, where that is the database.
+    `database` is the SQLite file; None with PostgreSQL.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class DiskReserve:
         folder: Path,
         reserve_mib: int,
         free: Callable[[Path], int] = free_bytes,
-        look_every_s: float = LOOK_EVERY_S,
+        check_every_s: float = CHECK_EVERY_S,
         *,
         database: Path | None = None,
     ) -> None:
@@ -42,7 +42,7 @@ class DiskReserve:
         self._database = database
         self._reserve = reserve_mib * MIB
         self._free = free
-        self._look_every_s = look_every_s
+        self._look_every_s = check_every_s
         self._looked_at = float("-inf")
         self._found = 0
 
@@ -57,12 +57,12 @@ class DiskReserve:
             raise IntakeRefused(
                 f"only {self._found // MIB} MiB are free on the disk of {self._folder}, less than the reserve of "
                 f"{self._reserve // MIB} MiB; free some space, or lower disk_reserve_mib",
-                COME_BACK,
+                RETRY_AFTER,
             )
 
     @property
     def log_bytes(self) -> int | None:
-        """The size of the write-ahead log; None where the database is not ours to look at."""
+        """The size of the write-ahead log; None with PostgreSQL."""
         return None if self._database is None else log_bytes(self._database)
 
     def check_log(self) -> None:
@@ -71,5 +71,5 @@ class DiskReserve:
             raise IntakeRefused(
                 f"the write-ahead log of {self._database} has grown to {size // MIB} MiB, because some process holds "
                 "an old snapshot of the database; find it with `postroom doctor` and end it, and intake goes on",
-                LOG_COME_BACK,
+                LOG_RETRY_AFTER,
             )

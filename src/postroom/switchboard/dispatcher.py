@@ -1,10 +1,10 @@
-"""The dispatcher: takes mail from the buffer in tier order and hands it to `classify`.
+"""The dispatcher: leases mail from the buffer in tier order and enqueues a `classify` job for each.
 
-The picker decides about the order, and nothing behind it may decide otherwise: all of its jobs have one priority, so
-they are claimed in the order in which they were handed over, which is the order of the picks. With priorities by tier
-the guard would end here: as soon as fewer places are free than jobs wait, the urgent would pass by the others for ever.
+The picker decides the order, and nothing after it may change that. So all these jobs have the same priority, and are
+claimed in the order in which they were dispatched. With priorities by tier the picker's guard would have no effect: as
+soon as jobs have to wait, urgent ones would overtake the others for ever.
 
-It hands over only while few are outstanding, so that urgent mail finds few before it. Jobs that wait for a retry do
+It dispatches only while few jobs are outstanding, so that urgent mail has few ahead of it. Jobs waiting for a retry do
 not count.
 """
 
@@ -45,12 +45,12 @@ from postroom.telemetry.tracing import current_traceparent, span
 log = structlog.get_logger()
 
 MOST_OUTSTANDING = 20
-# What no message is to blame for: it is tried again when the database is back. All else is one message's own trouble.
+# Errors of the database as a whole, retried when it is back. Any other error concerns a single message.
 DATABASE_IS_AWAY = (DatabaseUnavailable, DatabaseFull, DatabaseReadOnly, DatabaseCorrupt, SchemaMismatch)
 
 
 class Dispatcher:
-    """Moves mail from the inbox to its message row and its job."""
+    """Moves mail from the inbox to its `messages` row and its first job."""
 
     def __init__(
         self,
@@ -73,25 +73,25 @@ class Dispatcher:
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Until canceled. What was leased and not handed over returns when its lease runs out."""
+        """Run until canceled. Leased messages that were not dispatched return when their leases expire."""
         channels = (CHANNEL, decisions.CHANNEL)
         subscriptions = [self._database.subscribe(each, lambda _message: self._wake.set()) for each in channels]
         try:
             while True:
                 self._wake.clear()
                 try:
-                    handed_over = await self.tick()
+                    dispatched = await self.tick()
                 except StoreError as error:
                     log.warning("dispatcher.interrupted", error=type(error).__name__)
-                    handed_over = 0
-                if not handed_over:
+                    dispatched = 0
+                if not dispatched:
                     await signalled(self._wake, self._poll.total_seconds())
         finally:
             for subscription in subscriptions:
                 subscription.close()
 
     async def tick(self) -> int:
-        """One round: hands over as many as there is room for, and says how many."""
+        """Dispatch as many messages as there is room for; return how many."""
         if self._outstanding:
             self._outstanding = await self._database.run(jobs.active_among(sorted(self._outstanding)))
         room = self._most - len(self._outstanding)
@@ -99,13 +99,13 @@ class Dispatcher:
             return 0
         await self._buffer.return_expired_now_and_then()
         leased = await self._buffer.lease(self._policy, room)
-        await self._hand_over(leased)
+        await self._dispatch(leased)
         return len(leased)
 
-    async def _hand_over(self, leased: Sequence[inbox.LeasedMessage]) -> None:
-        """In the order of the picks: all in one transaction or, when one of them is in trouble, one after another.
+    async def _dispatch(self, leased: Sequence[inbox.LeasedMessage]) -> None:
+        """Store the messages in the order of the picks, in one transaction or, if one of them fails, one by one.
 
-        Raises only when the database is away; what was not stored then returns when its lease runs out.
+        Raises only if the database is away. Messages that were not stored return when their leases expire.
         """
         accounts = await self._accounts_of(leased)
         ready: list[_Ready] = []
@@ -120,13 +120,13 @@ class Dispatcher:
             raise
         except Exception:
             for each in ready:
-                await self._hand_over_alone(each)
+                await self._dispatch_alone(each)
         else:
             for each in ready:
-                self._note_handed_over(each)
+                self._note_dispatched(each)
 
     async def _accounts_of(self, leased: Sequence[inbox.LeasedMessage]) -> dict[str, mail.Account | Exception]:
-        """Each read once, or why it cannot be: that is the trouble of its own messages only."""
+        """The account of each endpoint, or the error of reading it, which concerns only its own messages."""
         found: dict[str, mail.Account | Exception] = {}
         for identity in {message.endpoint_identity for message in leased}:
             try:
@@ -138,7 +138,7 @@ class Dispatcher:
         return found
 
     async def _prepared(self, message: inbox.LeasedMessage, account: mail.Account | Exception) -> "_Ready | None":
-        """What is to be stored of a message. One that cannot be read, or has no account, fails here."""
+        """Prepare a message for storing; None, and failed, if it cannot be read or has no account."""
         try:
             if isinstance(account, Exception):
                 raise account
@@ -153,8 +153,8 @@ class Dispatcher:
             return None
         return _Ready(mail.HandOver(message, account, (new_id(), new_id()), content, classify), job_id)
 
-    async def _hand_over_alone(self, ready: "_Ready") -> None:
-        """Its trouble is its own. Raises only when the database is away."""
+    async def _dispatch_alone(self, ready: "_Ready") -> None:
+        """Store one message. Raises only if the database is away."""
         message = ready.handed_over.leased
         try:
             await self._database.run(mail.store_messages([ready.handed_over], self._clock()))
@@ -165,14 +165,14 @@ class Dispatcher:
         except ConstraintBroken as error:
             await self._give_up(message, error)
         except StoreError as error:
-            # Nobody's fault that we know of: it comes back when its lease is over, and others go on.
+            # Perhaps not the message's fault: it returns when its lease expires, and the others continue.
             log.warning("dispatcher.message_left", message=str(message.id), error=type(error).__name__)
         except Exception as error:
             await self._give_up(message, error)
         else:
-            self._note_handed_over(ready)
+            self._note_dispatched(ready)
 
-    def _note_handed_over(self, ready: "_Ready") -> None:
+    def _note_dispatched(self, ready: "_Ready") -> None:
         self._count_end(ready.handed_over.leased, "done")
         self._outstanding.add(ready.job_id)
 
@@ -201,7 +201,7 @@ class Dispatcher:
 
 
 class _Ready(NamedTuple):
-    """A message that only has to be stored, and the id of the job it will have."""
+    """A message that is ready to be stored, and the id of its job."""
 
     handed_over: mail.HandOver
     job_id: UUID

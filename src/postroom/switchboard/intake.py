@@ -1,6 +1,6 @@
-"""Intake: validate, recognise duplicates, persist, and only then acknowledge.
+"""Intake: validates envelopes, recognises duplicates, stores, and only then acknowledges.
 
-Whoever hands in while a commit is under way goes with the next one, so that under load many messages share a commit.
+Envelopes that arrive during a commit go into the next one, so that under load many messages share a commit.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ from postroom.store.engine.batcher import Batcher
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.disk import COME_BACK, DiskReserve
-from postroom.telemetry.tracing import current_traceparent, span, tell
+from postroom.switchboard.disk import RETRY_AFTER, DiskReserve
+from postroom.telemetry.tracing import add_event, current_traceparent, span
 
 LARGEST_BATCH = 100
 AT_ONCE = 500
@@ -47,7 +47,7 @@ HEAVIEST = 16 * 1024 * 1024
 
 
 class Intake:
-    """Where every connector and producer hands in."""
+    """Accepts envelopes from all connectors and producers."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Intake:
         self._accept = Batcher(self._flush, AT_ONCE, lambda item: len(item.text), HEAVIEST)
 
     async def ingest(self, data: object, bound_to: str | None = None) -> Accepted:
-        """Accepts one envelope. What this returns for is on disk."""
+        """Accept one envelope. It is on disk when this returns."""
         started = time.perf_counter()
         try:
             self._check_room()
@@ -79,7 +79,7 @@ class Intake:
     async def ingest_batch(
         self, items: Sequence[object], bound_to: str | None = None
     ) -> list[Accepted | PostroomError]:
-        """Accepts what is good of up to a hundred; the rest gets its errors, each in its place."""
+        """Accept up to a hundred envelopes; for each, in order, its receipt or its error."""
         if not 1 <= len(items) <= LARGEST_BATCH:
             raise BadInput("items", f"holds {len(items)}", f"hand in 1 to {LARGEST_BATCH} at a time")
         started = time.perf_counter()
@@ -103,8 +103,8 @@ class Intake:
         self, good: Sequence[tuple[int, RoutedEnvelope]], results: list[Accepted | PostroomError], started: float
     ) -> None:
         with span("ingest.batch"):
-            asked = [self._accept(each if each.traceparent else self._traced(each)) for _, each in good]
-            outcomes = await asyncio.gather(*asked, return_exceptions=True)
+            accepting = [self._accept(each if each.traceparent else self._traced(each)) for _, each in good]
+            outcomes = await asyncio.gather(*accepting, return_exceptions=True)
             for (place, incoming), outcome in zip(good, outcomes, strict=True):
                 match outcome:
                     case Accepted():
@@ -117,7 +117,7 @@ class Intake:
             self._raise_for_all(results)
 
     def _raise_for_all(self, results: Sequence[Accepted | PostroomError]) -> None:
-        """When nothing was accepted for a reason that will pass, the caller is told once, to come back with all."""
+        """If nothing was accepted, raise the first temporary error, so that the caller retries the whole batch."""
         for error in results:
             if isinstance(error, IntakeRefused | StoreError):
                 raise error
@@ -139,7 +139,7 @@ class Intake:
         )
 
     def _traced(self, incoming: RoutedEnvelope) -> RoutedEnvelope:
-        """With the span it is accepted in as the parent of all that follows."""
+        """The envelope with the current span as the parent of everything that follows."""
         current = current_traceparent()
         if current is None or current == incoming.traceparent:
             return incoming
@@ -149,11 +149,11 @@ class Intake:
         try:
             return list(await self._database.run(accept_many(items, self._clock())))
         except (DatabaseFull, DatabaseReplaced) as error:
-            raise IntakeRefused(f"nothing can be accepted: {error}", COME_BACK) from error
+            raise IntakeRefused(f"nothing can be accepted: {error}", RETRY_AFTER) from error
         except ConstraintBroken:
             if len(items) == 1:
                 return [BadInput("envelope", "holds what the database cannot keep", "see docs/reference/ingest.md")]
-        # One of them is more than the schema can take: it must not hurt those it happened to travel with.
+        # One of them violates a constraint: it must not affect the others in its batch.
         return [outcome for item in items for outcome in await self._flush([item])]
 
     def _answered(self, incoming: RoutedEnvelope, outcome: Outcome | PostroomError, started: float) -> Accepted:
@@ -167,7 +167,7 @@ class Intake:
             tally.count(MESSAGE_RECEIVED, incoming.envelope.source.channel, queue, incoming.tier)
             tally.count(LIFECYCLE_TRANSITION, queue, "new", "waiting")
             tally.count(MESSAGE_EVENT, "message.queued", queue, incoming.tier)
-            tell("message.queued", priority=incoming.tier, queue=queue, wait_ms=0.0)
+            add_event("message.queued", priority=incoming.tier, queue=queue, wait_ms=0.0)
         return outcome
 
     def _counted_refusal(self, error: PostroomError) -> PostroomError:
@@ -186,6 +186,6 @@ class Intake:
 
 
 def _traceparent(envelope: Envelope) -> str | None:
-    """A trace is a help, never a reason to refuse anything: what is malformed is dropped."""
+    """The traceparent of the envelope. A malformed one is dropped, never a reason to refuse the envelope."""
     given = (envelope.control.trace_context or {}).get("traceparent", "")
     return given if is_traceparent(given) else None

@@ -1,6 +1,6 @@
-"""The keeper of the queues: what has to happen now and then, whether anyone asks or not.
+"""The keeper of the queues: periodic maintenance.
 
-Several may run on one database; each of their steps is harmless when another has just made it.
+Several may run on one database: every step is harmless right after the same step of another keeper.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class Keeper:
         self._measure_at = float("-inf")
 
     async def run(self) -> None:
-        """Until canceled."""
+        """Run until canceled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(timedelta(seconds=1), self._buffer.sweep))
             group.create_task(self._every(timedelta(seconds=5), self._measure_within_reason))
@@ -61,7 +61,7 @@ class Keeper:
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
     async def adopt_strays(self) -> None:
-        """Tiers that the settings no longer name are emptied; queues of that sort are told of."""
+        """Move messages out of tiers that are no longer in the settings; log queues that are not."""
         for name in self._queues.names:
             moved = 0
             while step := await self._database.run(inbox.adopt_strays(self._queues[name], ADOPTED_AT_ONCE)):
@@ -73,7 +73,7 @@ class Keeper:
                 log.error("queue.not_in_settings", queue=name)
 
     async def measure(self) -> None:
-        """How deep each queue is, for whoever looks at the metrics."""
+        """Update the depth of each queue in the metrics."""
         depths = await self._database.run(history.depths())
         found = {(each.queue, each.tier, each.state): float(each.count) for each in depths}
         known = [
@@ -85,13 +85,13 @@ class Keeper:
         self._gauges.show(QUEUE_DEPTH, {place: found.get(place, 0.0) for place in known})
 
     async def measure_log(self) -> None:
-        """How long SQLite's write-ahead log is, where that is the database."""
+        """Update the size of SQLite's write-ahead log in the metrics."""
         size = self._log_bytes()
         if size is not None:
             self._gauges.show(LOG_SIZE, {(): float(size)})
 
     async def _measure_within_reason(self) -> None:
-        """It counts: the more there is, the longer it takes, and the less often it is done."""
+        """Measure the queues, less often the longer it takes: counting takes time in proportion to the depth."""
         if time.monotonic() >= self._measure_at:
             started = time.monotonic()
             await self.measure()
@@ -102,7 +102,7 @@ class Keeper:
         await self._database.run(inbox.forget_texts(self._clock()))
 
     async def prune(self) -> None:
-        """Deletes what ended long ago, a little at a time. What was replayed into a tier of old is adopted too."""
+        """Delete messages that ended long ago, in batches. Also adopts messages that were replayed into old tiers."""
         await self.adopt_strays()
         before = self._clock() - self._keep
         for name in self._queues.names:

@@ -1,6 +1,6 @@
-"""What a caller is told when something was refused: a code to act on, the field, what is wrong, and what to do.
+"""Errors as callers see them: a code to act on, the field, what is wrong, and what to do.
 
-Nothing of the inside gets out: what no caller can mend is told in general words, and the log has the rest.
+Internals are not exposed: errors that the caller cannot fix are described in general terms; the details are logged.
 """
 
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ Code = Literal[
     "unavailable",
     "internal",
 ]
-COME_BACK_S = 5
-LOOK_AGAIN_S = 60
+RETRY_AFTER_S = 5
+ACCOUNT_RETRY_AFTER_S = 60
 LONGEST_SHOWN = 4000
 
 
@@ -74,13 +74,13 @@ class Problem:
 
 
 def _shown(text: str) -> str:
-    """What came from outside and is repeated: not at any length, and only what JSON can hold."""
+    """Text from outside, cut to a bounded length and to what JSON can represent."""
     cut = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
     return harmless(cut.encode("utf-8", "replace").decode("utf-8"))
 
 
 class AccessRefused(Refused):
-    """A tool, a queue or an identity that is not the caller's. `reason` is what the metric counts."""
+    """The caller may not use this tool, queue or identity. `reason` is what the metric counts."""
 
     def __init__(self, field: str, problem: str, remedy: str, reason: Literal["role", "identity", "channel"]) -> None:
         super().__init__(f"{field}: {problem}; {remedy}")
@@ -92,12 +92,12 @@ INTERNAL = Problem(
     "internal", "server", "something went wrong inside", "try again; if it stays, look into the server's log"
 )
 UNAVAILABLE = Problem(
-    "unavailable", "server", "the database cannot do this now", f"try again in {COME_BACK_S} s", COME_BACK_S
+    "unavailable", "server", "the database cannot do this now", f"try again in {RETRY_AFTER_S} s", RETRY_AFTER_S
 )
 
 
 def problem_of(error: Exception) -> Problem:
-    """What the caller is told about this error."""
+    """The problem to report for this error."""
     match error:
         case AccessRefused():
             return error.problem
@@ -118,9 +118,9 @@ def problem_of(error: Exception) -> Problem:
             seconds = error.retry_after.total_seconds()
             return Problem("no_room", "server", "nothing new is accepted now", f"try again in {seconds:g} s", seconds)
         case AccountUnusable():
-            return Problem("account_unusable", error.field, error.problem, error.remedy, LOOK_AGAIN_S)
+            return Problem("account_unusable", error.field, error.problem, error.remedy, ACCOUNT_RETRY_AFTER_S)
         case TokenUnavailable():
-            return Problem("unavailable", "server", str(error), f"try again in {COME_BACK_S} s", COME_BACK_S)
+            return Problem("unavailable", "server", str(error), f"try again in {RETRY_AFTER_S} s", RETRY_AFTER_S)
         case StoreError():
             return UNAVAILABLE
         case _:
@@ -128,5 +128,5 @@ def problem_of(error: Exception) -> Problem:
 
 
 def is_expected(error: Exception) -> bool:
-    """Whether the error was raised on purpose, for the caller; all others belong into the log."""
+    """Whether the error was raised on purpose, for the caller; all others are logged."""
     return isinstance(error, PostroomError) and not isinstance(error, (StoreError, VaultError))

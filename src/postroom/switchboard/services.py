@@ -1,4 +1,4 @@
-"""What the switchboard's doors, MCP and HTTP, lead to."""
+"""The services behind the MCP and HTTP endpoints of the switchboard."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,12 +12,12 @@ from postroom.store.engine.database import Database
 from postroom.switchboard.agents import AgentService
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
-from postroom.switchboard.searches import Searches
+from postroom.switchboard.searches import SearchLimiter
 from postroom.switchboard.token_check import TokenCheck
 
 
-class RecentRepeats:
-    """Who was refused, or looked at, what a moment ago: a caller who does not stop cannot fill the audit log."""
+class AuditThrottle:
+    """Recent refusals or reads, by caller and object, so that repeating them cannot fill the audit log."""
 
     def __init__(self, quiet: timedelta = timedelta(minutes=1), most: int = 10_000) -> None:
         self._quiet = quiet
@@ -25,20 +25,20 @@ class RecentRepeats:
         self._last: dict[tuple[str, ...], tuple[datetime, int]] = {}
 
     def since_last(self, what: tuple[str, ...], now: datetime) -> int | None:
-        """How many went unwritten since the last that was written; None when this one need not be either."""
-        written_at, unwritten = self._last.get(what, (None, 0))
+        """How many were skipped since the last audited one; None if this one is to be skipped too."""
+        written_at, skipped = self._last.get(what, (None, 0))
         if written_at is not None and now - written_at < self._quiet:
-            self._last[what] = written_at, unwritten + 1
+            self._last[what] = written_at, skipped + 1
             return None
         if len(self._last) >= self._most:
             self._last.clear()
         self._last[what] = now, 0
-        return unwritten
+        return skipped
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts behind the doors, put together once."""
+    """All services that the endpoints use."""
 
     intake: Intake
     buffer: Buffer
@@ -47,9 +47,9 @@ class Services:
     token_check: TokenCheck
     tally: Tally
     clock: Clock
-    refusals: RecentRepeats = field(default_factory=RecentRepeats)
-    looks: RecentRepeats = field(default_factory=RecentRepeats)
-    searches: Searches = field(default_factory=Searches)
+    refusals: AuditThrottle = field(default_factory=AuditThrottle)
+    looks: AuditThrottle = field(default_factory=AuditThrottle)
+    searches: SearchLimiter = field(default_factory=SearchLimiter)
     credentials: AccessTokens | None = None
     agents: AgentService | None = None
     requests: ConnectorRequests = field(init=False)

@@ -1,8 +1,8 @@
-"""Tells from a token who asks, thousands of times a second, and never long after it was revoked.
+"""Authenticates tokens, thousands of times a second; a revoked token is refused within a second.
 
-What was read of a token is kept for a second, so that a burst of requests costs one read; expiry is looked at every
-time. Callers that miss together wait for the same read. A token that does not exist is not remembered: however many
-are tried, they take no memory. The secret is compared by its hash, in constant time, and no message repeats it.
+A token's row is cached for a second, so that a burst of requests costs one read; expiry is checked every time.
+Concurrent cache misses share one read. Unknown tokens are not cached: however many are tried, they take no memory.
+Secrets are compared by their hashes, in constant time, and no message repeats them.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 class TokenRefused(Refused):
-    """The token does not prove who asks. `reason` is for machines: answers and counters."""
+    """The token is missing, unknown, expired or revoked. `reason` is used in answers and counters."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -37,14 +37,14 @@ class TokenRefused(Refused):
 
 @dataclass(slots=True)
 class _Known:
-    """A token as it was read, and when."""
+    """A cached token, and when it was read."""
 
     kept: KeptToken
     read_at: datetime
 
 
 class TokenCheck:
-    """Knows tokens by their text."""
+    """Finds the principal of a token."""
 
     def __init__(self, database: Database, clock: Clock = wall_clock, keep: timedelta = timedelta(seconds=1)) -> None:
         self._database = database
@@ -56,7 +56,7 @@ class TokenCheck:
         self._noting: set[asyncio.Task[None]] = set()
 
     async def check(self, text: str | None) -> Principal:
-        """Whoever holds this token. Raises TokenRefused, or a StoreError when the database cannot be asked."""
+        """The principal of this token. Raises TokenRefused, or a StoreError if the database fails."""
         if not text:
             raise _no_token()
         claimed = read_token(text)
@@ -73,7 +73,7 @@ class TokenCheck:
         return Principal(token.role, token.identity, token.id, token.account_id, channels)
 
     async def close(self) -> None:
-        """Waits for the notes under way; call it before the database is closed."""
+        """Wait for pending writes; call it before the database is closed."""
         await asyncio.gather(*self._noting)
 
     async def _find(self, id: UUID) -> KeptToken | None:
@@ -83,8 +83,8 @@ class TokenCheck:
         reading = self._reading.get(id)
         if reading is None:
             reading = self._reading[id] = asyncio.create_task(self._read(id), name="postroom-token")
-            reading.add_done_callback(_look_at)
-        return await asyncio.shield(reading)  # one that goes away must not take the others with it
+            reading.add_done_callback(_retrieve_exception)
+        return await asyncio.shield(reading)  # one canceled caller must not cancel the others
 
     async def _read(self, id: UUID) -> KeptToken | None:
         read_at = self._clock()
@@ -105,7 +105,7 @@ class TokenCheck:
             self._noted.pop(oldest, None)
 
     def _note_use(self, token: Token, now: datetime) -> None:
-        """Begins to write down that the token was used, when that is due. The request does not wait for it."""
+        """Record that the token was used, if that is due. The request does not wait for it."""
         last = self._noted.get(token.id, token.last_used_at)
         if last is not None and timedelta(0) <= now - last < NOTE_EVERY:
             return
@@ -121,8 +121,8 @@ class TokenCheck:
             log.warning("token_use.not_noted", id=id, error=error)
 
 
-def _look_at(task: asyncio.Task[T]) -> None:
-    """An error that everyone who waited has gone away from is nobody's; asyncio would complain of it."""
+def _retrieve_exception(task: asyncio.Task[T]) -> None:
+    """Mark the task's error as retrieved, in case all callers were canceled; else asyncio would log it."""
     if not task.cancelled():
         task.exception()
 

@@ -1,1 +1,1 @@
-"""What Postroom asks of the operating system."""
+"""Operating system services: a clock that never jumps, and private files."""

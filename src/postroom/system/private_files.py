@@ -1,8 +1,8 @@
-"""The one rule for files: what Postroom keeps is its owner's alone. Folders are 0700, files 0600.
+"""Private files: only the owner can read what Postroom stores. Folders are 0700, files 0600.
 
-`keep_private` sets the process's umask, so that whatever is made later, by libraries too, follows the rule. Whoever
-writes a file of its own uses `private_folder`, `open_private` and `replace_private`. `tighten` puts right what is there
-already, on every start: files from earlier versions, copied back by hand, or made under another umask.
+`keep_private` sets the process's umask, so that libraries follow the rule too. Our own code writes files with
+`private_folder`, `open_private` and `replace_private`. `make_private` corrects existing files on every start: from
+earlier versions, copied back by hand, or created under another umask.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ FILE_MODE = 0o600
 OTHERS = 0o077
 
 DATABASE = "postroom.sqlite3"
-# All that Postroom keeps in its data folder, by name. Other files there are none of its business.
+# All that Postroom keeps in its data folder, by name. Other files there are left alone.
 _OWN = (
     f"{DATABASE}*",
     "ballast",
-    "keys.json",
+    "keys.json*",
     ".keys.json*",
     "timeline.json*",
     "postroom.toml",
@@ -32,8 +32,8 @@ _OWN = (
 _OWN_FOLDERS = ("connectors",)
 
 
-class Loose(NamedTuple):
-    """Something that others than its owner may read or write."""
+class ExposedFile(NamedTuple):
+    """A file or folder that users other than its owner can read or write."""
 
     path: Path
     mode: int
@@ -41,19 +41,19 @@ class Loose(NamedTuple):
 
 
 def keep_private() -> None:
-    """From here on everything that this process makes is its owner's alone."""
+    """Make every file that this process creates from now on private to its owner."""
     os.umask(OTHERS)
 
 
 def private_folder(path: Path) -> Path:
-    """The folder, made with all above it where it is missing, and closed to others. Raises OSError."""
+    """Create the folder and its parents where missing, and deny others access. Raises OSError."""
     path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     _close(path, FOLDER_MODE)
     return path
 
 
 def open_private(path: Path, flags: int) -> int:
-    """A file's descriptor, as `os.open` gives it; the file is closed to others, also one that was there before."""
+    """Open a file as `os.open` does, and deny others access, even if it existed before."""
     handle = os.open(path, flags, FILE_MODE)
     if stat.S_IMODE(os.fstat(handle).st_mode) & OTHERS:
         with contextlib.suppress(OSError):
@@ -62,7 +62,7 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def replace_private(path: Path, content: bytes) -> None:
-    """The file as a whole, on disk when this returns: a crash leaves the old one or the new one."""
+    """Replace the whole file, durably: a crash leaves either the old content or the new."""
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
     handle = open_private(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
@@ -86,24 +86,24 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def tighten(data_dir: Path) -> list[Loose]:
-    """Closes the data folder and all of ours in it to others; returns what was open and is closed now."""
-    return [loose for loose in loose_files(data_dir) if _close(loose.path, loose.wanted)]
+def make_private(data_dir: Path) -> list[ExposedFile]:
+    """Deny others access to the data folder and our files in it; return those that were accessible."""
+    return [loose for loose in exposed_files(data_dir) if _close(loose.path, loose.wanted)]
 
 
-def loose_files(data_dir: Path) -> list[Loose]:
-    """What in the data folder, and the folder itself, others than its owner may read or write."""
-    found: list[Loose] = []
+def exposed_files(data_dir: Path) -> list[ExposedFile]:
+    """Files in the data folder, and the folder itself, that users other than the owner can read or write."""
+    found: list[ExposedFile] = []
     for path, wanted in _kept(data_dir):
-        with contextlib.suppress(OSError):  # it has just gone
+        with contextlib.suppress(OSError):  # deleted in the meantime
             status = path.lstat()
             if not stat.S_ISLNK(status.st_mode) and stat.S_IMODE(status.st_mode) & OTHERS:
-                found.append(Loose(path, stat.S_IMODE(status.st_mode), wanted))
+                found.append(ExposedFile(path, stat.S_IMODE(status.st_mode), wanted))
     return found
 
 
 def is_open_to_others(path: Path) -> bool:
-    """Whether others than its owner may read the file. One that is not there is not."""
+    """Whether users other than the owner can read the file; False if it does not exist."""
     try:
         return bool(stat.S_IMODE(path.stat().st_mode) & OTHERS)
     except OSError:
@@ -124,7 +124,7 @@ def _kept(data_dir: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _close(path: Path, mode: int) -> bool:
-    """False where it is somebody else's, or the file system knows no modes: `doctor` tells of it."""
+    """Set the mode. False if we do not own the file or the file system has no modes; `doctor` reports those."""
     try:
         if stat.S_IMODE(path.stat().st_mode) & OTHERS:
             path.chmod(mode)

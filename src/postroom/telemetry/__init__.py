@@ -1,1 +1,1 @@
-"""Logs, traces and metrics, and how they leave the process."""
+"""Logs, traces and metrics, and their export."""

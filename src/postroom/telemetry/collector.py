@@ -1,7 +1,7 @@
-"""The OTLP/HTTP collector, as one that may be away for any length of time.
+"""Exporters to an OTLP/HTTP collector that may be unreachable for any length of time.
 
-Every call has an end, nothing is kept that could not be sent, and the log has a line when the collector goes away and a
-line when it is back, without its address and its headers, which may hold secrets.
+Every call has a timeout, and what could not be sent is not kept. A line is logged when the collector goes away and when
+it is back, without its address and headers, which may contain secrets.
 """
 
 import logging
@@ -22,28 +22,28 @@ from postroom.settings.sections import TelemetrySettings, read_headers
 log = structlog.get_logger()
 
 ANSWER_WITHIN_S = 5.0
-TELL_AT_MOST_EVERY_S = 60.0
-SELDOM_S = 600.0
+LOG_AT_MOST_EVERY_S = 60.0
+RATE_LIMIT_S = 600.0
 
 
 class Reachability:
-    """Tells the log when the collector goes away or comes back, once a minute at most."""
+    """Logs when the collector goes away or comes back, at most once a minute."""
 
     def __init__(self, signal: str, now: Callable[[], float] = monotonic) -> None:
         self._signal = signal
         self._now = now
-        self._told = True
-        self._told_at = float("-inf")
+        self._logged = True
+        self._logged_at = float("-inf")
         self._ended = False
 
     def end(self) -> None:
-        """Tells nothing more: who stops does not mind."""
+        """Log nothing more, since the process is stopping."""
         self._ended = True
 
     def note(self, answered: bool) -> None:
-        if self._ended or answered == self._told or self._now() - self._told_at < TELL_AT_MOST_EVERY_S:
+        if self._ended or answered == self._logged or self._now() - self._logged_at < LOG_AT_MOST_EVERY_S:
             return
-        self._told, self._told_at = answered, self._now()
+        self._logged, self._logged_at = answered, self._now()
         if answered:
             log.info("telemetry.collector_back", signal=self._signal)
         else:
@@ -51,7 +51,7 @@ class Reachability:
 
 
 class MetricsToCollector(MetricExporter):
-    """Sends metrics. What could not be sent is not kept: the next counts include it."""
+    """Sends metrics. Unsent ones are dropped: the next counts include them."""
 
     def __init__(self, settings: TelemetrySettings) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class MetricsToCollector(MetricExporter):
 
 
 class SpansToCollector(SpanExporter):
-    """Sends spans. Those that could not be sent are lost."""
+    """Sends spans. Unsent ones are lost."""
 
     def __init__(self, settings: TelemetrySettings) -> None:
         self._reachability = Reachability("traces")
@@ -114,19 +114,19 @@ class RateLimitedFilter(logging.Filter):
         self._passed_at = float("-inf")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if self._now() - self._passed_at < SELDOM_S:
+        if self._now() - self._passed_at < RATE_LIMIT_S:
             return False
         self._passed_at = self._now()
         return True
 
 
-_seldom = RateLimitedFilter()
+_rate_limit = RateLimitedFilter()
 
 
 def quiet_libraries() -> None:
-    """The exporters tell of every attempt, in words that may quote a header; `Reachability` says what they mean.
+    """Silence the exporters: they log every attempt and may quote a header, and `Reachability` logs what matters.
 
-    The queue of spans tells when it is full, for as long as it is.
+    The span queue logs whenever it is full, so it is limited to one line every ten minutes.
     """
     logging.getLogger("opentelemetry.exporter.otlp").setLevel(logging.CRITICAL)
-    logging.getLogger("opentelemetry.sdk._shared_internal").addFilter(_seldom)
+    logging.getLogger("opentelemetry.sdk._shared_internal").addFilter(_rate_limit)

@@ -1,12 +1,12 @@
-"""The ways out for what was counted and traced: Prometheus asks at `/metrics`, an OTLP collector is sent both.
+"""Exports metrics and traces: Prometheus scrapes `/metrics`, an OTLP collector is sent both.
 
     Tally, Gauges ──► instruments ──► ScrapedReader ──► GET /metrics
                                  └──► PushedReader ──┐
     span() ──► a bounded queue ──────────────────────┴──► OTLP/HTTP, from threads of their own
 
-Nothing here is on the way of a message: counts are read when somebody looks, and spans that do not fit are dropped.
+Nothing here slows down a message: counts are read on demand, and spans that do not fit into the queue are dropped.
 
-This takes 0.3 s to import, hence only where the product is put together.
+This takes 0.3 s to import, hence only `compose` imports it.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ Action = Callable[[], None]
 
 @contextlib.asynccontextmanager
 async def exporting(settings: TelemetrySettings, tally: Tally, gauges: Gauges) -> AsyncGenerator["Exporter"]:
-    """Exports what the settings ask for while the block runs; afterwards sends what is left, for a moment at most."""
+    """Export according to the settings while the block runs; then send what is left, within a short timeout."""
     exporter = Exporter(settings, tally, gauges)
     try:
         yield exporter
@@ -55,7 +55,7 @@ async def exporting(settings: TelemetrySettings, tally: Tally, gauges: Gauges) -
 
 
 class Exporter:
-    """Exports from its making until it is closed. One per process has the spans."""
+    """Exports from its creation until it is closed. Only one per process can export spans."""
 
     def __init__(
         self, settings: TelemetrySettings, tally: Tally, gauges: Gauges, metrics_every_s: float = METRICS_EVERY_S
@@ -74,7 +74,7 @@ class Exporter:
             self._observe(readers, tally, gauges)
 
     def metrics_text(self) -> bytes:
-        """Everything counted so far, as Prometheus reads it; nothing when metrics are off."""
+        """All metrics in Prometheus's text format; empty when metrics are off."""
         return generate_latest(self._registry) if self._registry is not None else b""
 
     async def metrics_endpoint(self, request: Request) -> Response:
@@ -85,7 +85,7 @@ class Exporter:
         return Response(self.metrics_text(), headers=headers)
 
     async def close(self, within_s: float = FLUSH_WITHIN_S) -> None:
-        """Sends what is left. A thread that a collector keeps waiting is left behind, and dies with the process."""
+        """Send what is left. A thread that still waits for the collector is abandoned, and dies with the process."""
         flushing, self._flushing = [_in_thread(flush) for flush in self._flushing], []
         if flushing:
             use_tracer(None)
@@ -121,7 +121,7 @@ class Exporter:
 
 
 def _in_thread(action: Action) -> "asyncio.Future[None]":
-    """Runs it in a thread that the end of the process does not wait for, unlike those of an executor."""
+    """Run it in a daemon thread: unlike those of an executor, it does not delay the end of the process."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
@@ -130,7 +130,7 @@ def _in_thread(action: Action) -> "asyncio.Future[None]":
             action()
         except Exception as error:
             log.warning("telemetry.not_flushed", error=type(error).__name__)
-        with contextlib.suppress(RuntimeError):  # the loop was not willing to wait so long
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(_resolve, done)
 
     threading.Thread(target=run, name="postroom-telemetry-flush", daemon=True).start()

@@ -1,8 +1,8 @@
-"""The tally and the gauges, as OpenTelemetry sees them.
+"""The tally and the gauges as OpenTelemetry instruments.
 
-Counters and gauges are observable instruments: they are read when somebody looks. The SDK has no observable histogram,
-and replaying every value into an ordinary one would cost what the tally saves. So a reader adds the tally's buckets to
-what it has collected, as the very data points that the SDK would have made of them.
+Counters and gauges are observable instruments: they are read on demand. The SDK has no observable histogram, and
+recording every value in an ordinary one would cost what the tally saves. So a reader adds the tally's buckets to what
+it has collected, as the data points that the SDK would have made of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,12 +27,12 @@ from postroom.core.metrics import METRICS, Metric
 from postroom.core.tally import Attributes, Buckets, Gauges, Tally
 
 HISTOGRAMS = tuple(metric for metric in METRICS if metric.kind == "histogram")
-# The SDK wants a smallest and a largest value, which nobody kept; the exporters leave out what is None.
+# The SDK wants a minimum and a maximum, which the tally does not keep; the exporters leave out None.
 NOT_KEPT = cast("float", None)
 
 
 def create_instruments(meter: Meter, tally: Tally, gauges: Gauges) -> None:
-    """One observable instrument for each metric that is a counter or a gauge."""
+    """Create an observable instrument for each counter and gauge."""
     for metric in METRICS:
         match metric.kind:
             case "counter":
@@ -63,14 +63,14 @@ def _named(metric: Metric, attributes: Attributes) -> dict[str, str]:
 
 
 class Histograms:
-    """The tally's histograms, beside what a reader has collected."""
+    """Adds the tally's histograms to what a reader has collected."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._since = time_ns()
 
     def added_to(self, collected: MetricsData) -> MetricsData:
-        """Something is always collected, or this would not be asked: counters with known attributes see to that."""
+        """Add the histograms. `collected` is never empty: counters with known attributes always report."""
         resource, *_ = collected.resource_metrics
         scope, *others = resource.scope_metrics
         with_ours = replace(scope, metrics=[*scope.metrics, *self._metrics(time_ns())])
@@ -85,7 +85,7 @@ class Histograms:
                 yield CollectedMetric(metric.name, metric.description, metric.unit, data)
 
     def _point(self, metric: Metric, attributes: Attributes, buckets: Buckets, now: int) -> HistogramDataPoint:
-        # The sum may be one value ahead of the counts or behind them when a thread looks while the event loop adds.
+        # The sum may be one value ahead of the counts, or behind, if the event loop adds while a thread reads.
         counts = buckets.counts.copy()
         return HistogramDataPoint(
             attributes=_named(metric, attributes),
@@ -101,7 +101,7 @@ class Histograms:
 
 
 class ScrapedReader(PrometheusMetricReader):
-    """Read by Prometheus, whenever it likes."""
+    """Collected when Prometheus scrapes."""
 
     def __init__(self, tally: Tally, registry: CollectorRegistry) -> None:
         self._histograms = Histograms(tally)
@@ -113,7 +113,7 @@ class ScrapedReader(PrometheusMetricReader):
 
 
 class PushedReader(PeriodicExportingMetricReader):
-    """Read by a thread of its own every few seconds, and sent away."""
+    """Collected and sent by its own thread every few seconds."""
 
     def __init__(self, tally: Tally, exporter: MetricExporter, every_s: float, within_s: float) -> None:
         self._histograms = Histograms(tally)

@@ -1,13 +1,13 @@
 """Logs: one event, one line, to stderr, with no secret and no mail in it.
 
-Our own events (structlog) and those of libraries (stdlib logging) go down one pipe: add time, level and context,
-clean every value, render. Cleaning is the last step before rendering, so nothing can be added behind its back:
+Our own events (structlog) and those of libraries (stdlib logging) pass through one pipeline: add time, level and
+context, clean every value, render. Cleaning is the last step before rendering, so that nothing can be added after it:
 
 - a value under a name such as `token`, or a SecretStr, is replaced by stars; so are bearer tokens, passwords in URLs
-  and the secrets of this very process wherever they occur inside a text;
+  and the secrets of this process wherever they occur inside a text;
 - a value under a name such as `subject` or `body` is replaced by a marker that shows the mistake without the mail;
-- an object nobody vouched for is shown as its type, since its repr may hold a message;
-- control characters are escaped, so that no value can forge a second line or move the reader's cursor.
+- an object of an unknown type is shown as its type, since its repr may contain mail;
+- control characters are escaped, so that no value can forge a second line or move the cursor of a terminal.
 
 structlog takes 0.2 s to import, hence only where logging is set up.
 """
@@ -45,7 +45,7 @@ MAIL_WORD = re.compile(
     "subject|body|snippet|senders?|recipients?|b?cc|headers?|payload|attachments?|normalized|envelope"
 )
 MAIL_NAME = re.compile("to|from_?|reply_to|raw|text|html|contents?")
-# Libraries that would tell of every request: URLs of mail searches are mail content, and so are calls of tools.
+# Libraries that would log every request: URLs of mail searches contain mail content, and so do tool calls.
 QUIET = ("mcp", "discord", "httpx", "httpx2", "httpcore", "httpcore2", "asyncio", "uvicorn.error")
 
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
@@ -57,14 +57,14 @@ _HIDDEN_IN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"https?://[^\s/@]+@"), "https://***@"),
     (re.compile(r"\bya29\.[\w-]+"), "***"),
     (re.compile(r"\bpostroom_[0-9a-f]{32}_[\w-]+"), "***"),
-    # What others put of a refused value into their messages: pydantic, and PostgreSQL's constraint errors.
+    # Refused values that others quote in their messages: pydantic, and PostgreSQL's constraint errors.
     (re.compile(r"(?s)input_value=.*?(?=, input_type=)"), f"input_value={MAIL}"),
     (re.compile(r"(?s)(Failing row contains) \(.*\)"), rf"\1 ({MAIL})"),
 )
 
 
 def configure_logging(settings: LogSettings, *, secrets: Iterable[str] = (), stream: TextIO | None = None) -> None:
-    """Sends everything logged in this process, by us and by libraries, down the one pipe. Call it once, early."""
+    """Send all logs of this process, ours and those of libraries, through the pipeline. Call it once, early."""
     import structlog
 
     out: TextIO = stream or sys.stderr
@@ -100,15 +100,15 @@ def configure_logging(settings: LogSettings, *, secrets: Iterable[str] = (), str
 
 class _OneLineHandler(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """An event that cannot be formatted is named, not shown: the default would print its raw arguments."""
+        """Log only the logger's name if an event cannot be formatted: the default prints its raw arguments."""
         self.stream.write(render_json(None, "", {"event": "log.unprintable", "logger": record.name}) + "\n")
 
 
 class Cleaner:
-    """The processor that lets no secret and no mail pass."""
+    """The processor that removes secrets and mail content."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # Very short secrets would turn every line into stars, and are none.
+        # Very short texts are no real secrets, and masking them would turn every line into stars.
         self._secrets = sorted({text for text in secrets if len(text) >= 6}, key=len, reverse=True)
 
     def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
@@ -125,7 +125,7 @@ class Cleaner:
             return value
         if _is_named(name, SECRET_WORD, SECRET_NAME):
             return HIDDEN
-        # Counts and sizes of mail are no mail.
+        # Counts and sizes of mail are not mail content.
         if not isinstance(value, (int, float)) and _is_named(name, MAIL_WORD, MAIL_NAME):
             return MAIL
         return self._value(value, depth)
@@ -165,7 +165,7 @@ def _is_named(name: str, word: re.Pattern[str], whole: re.Pattern[str]) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """The text, with everything that looks like a secret replaced by stars."""
+    """The text with everything that looks like a secret replaced by stars."""
     text = masked_urls(text)
     for pattern, replacement in _HIDDEN_IN_TEXT:
         text = pattern.sub(replacement, text)
@@ -173,18 +173,18 @@ def without_secrets(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text with every control character written out: no new line, no cursor movement, no reversed writing."""
+    """The text with every control character escaped: no new line, no cursor movement, no reversed text."""
     return _CONTROLS.sub(lambda match: match.group().encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def render_json(_logger: object, _method: str, event: Mapping[str, Any]) -> str:
     first = {name: event[name] for name in ("timestamp", "level", "event") if name in event}
-    # ASCII only: to some readers U+2028 is the end of a line too.
+    # ASCII only: some programs take U+2028 for the end of a line too.
     return json.dumps(first | dict(event), ensure_ascii=True, separators=(",", ":"))
 
 
 def render_console(_logger: object, _method: str, event: Mapping[str, Any]) -> str:
-    """Time, level, event, then name=value; a traceback is indented below, so that none of it reads as an event."""
+    """Time, level, event, then name=value. A traceback is indented below, so that none of it looks like an event."""
     rest = dict(event)
     time, level = str(rest.pop("timestamp", ""))[11:23], rest.pop("level", "")
     name, exception = rest.pop("event", ""), rest.pop("exception", None)
@@ -194,7 +194,7 @@ def render_console(_logger: object, _method: str, event: Mapping[str, Any]) -> s
 
 
 def _quoted(value: object) -> str:
-    """A value as it is while it is one plain word, else quoted: no value can pass for a further name=value."""
+    """A plain word as it is, anything else quoted, so that no value can pass for another name=value."""
     return (
         value if isinstance(value, str) and re.fullmatch(r"[^\s=\"]+", value) else json.dumps(value, ensure_ascii=False)
     )

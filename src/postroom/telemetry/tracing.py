@@ -1,14 +1,14 @@
-"""Spans: what was done as part of what, told to a tracer if there is one.
+"""Spans, recorded by a tracer if there is one.
 
     with span("job classify", job.traceparent, attempt=2):
         ...
-        current_traceparent()      # goes along with everything that is asked for in here
+        current_traceparent()      # passed on with every request made in here
 
-Without a tracer nothing is recorded, and a given traceparent is passed on as it came. `export.py` sets the tracer;
-it is ours alone and not OpenTelemetry's global one, so that no library tells of mail in spans of its own.
+Without a tracer nothing is recorded, and a given traceparent is passed on unchanged. `exporter.py` sets the tracer. It
+is not OpenTelemetry's global one, so that no library can record spans with mail content.
 
-A span has a name from a closed list and few attributes: never an id of a message, an address, or a piece of text.
-An error that leaves a span is shown by its kind only, since its text may quote what the work was about.
+A span has a name from a closed list and few attributes: never an id of a message, an address, or text of mail.
+Only the type of an error that leaves a span is recorded, since its text may quote mail.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ _tracer: Tracer | None = None
 
 
 def use_tracer(tracer: Tracer | None) -> None:
-    """Sends the spans of this process to the tracer from now on, or nowhere."""
+    """Send the spans of this process to the tracer from now on; None for no tracer."""
     global _tracer
     _tracer = tracer
 
 
 def current_traceparent() -> str | None:
-    """The traceparent for what is asked for here and now, if this is part of a trace."""
+    """The traceparent to pass on, if this is part of a trace."""
     return _current.get()
 
 
 def span(name: str, parent: str | None = None, **attributes: Value) -> AbstractContextManager[None]:
-    """A piece of work, as a part of `parent`, or else of what goes on here already, or else as a trace of its own."""
+    """A span for the block: a child of `parent`, else of the current span, else the root of a new trace."""
     if _tracer is not None:
         return _Recorded(_tracer, name, parent, attributes)
-    return _PassedOn(parent) if parent is not None and is_traceparent(parent) else _NOTHING
+    return _Unrecorded(parent) if parent is not None and is_traceparent(parent) else _NOTHING
 
 
-def tell(event: str, **attributes: Value) -> None:
-    """Notes in the span that is open here, if one is recorded, that something happened."""
+def add_event(event: str, **attributes: Value) -> None:
+    """Add an event to the current span, if one is recorded."""
     open_span = _recording.get()
     if open_span is not None:
         open_span.add_event(event, _plain(attributes))
@@ -62,8 +62,8 @@ def _plain(attributes: dict[str, Value]) -> dict[str, str | int | float | bool]:
     return {name: str(each) if isinstance(each, UUID) else each for name, each in attributes.items()}
 
 
-class _PassedOn:
-    """Nothing is recorded; what came with the work goes along with what follows from it."""
+class _Unrecorded:
+    """Records nothing; passes the given traceparent on."""
 
     __slots__ = ("_parent", "_token")
 
@@ -78,7 +78,7 @@ class _PassedOn:
 
 
 class _Recorded:
-    """One span of the tracer, current while the block runs."""
+    """A span of the tracer, current while the block runs."""
 
     __slots__ = ("_attributes", "_name", "_open", "_parent", "_remote", "_span", "_token", "_tracer")
 

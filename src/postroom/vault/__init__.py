@@ -1,1 +1,1 @@
-"""Secrets at rest, and the keys that seal them."""
+"""Encryption of stored secrets, and the keys for it."""

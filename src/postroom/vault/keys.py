@@ -1,8 +1,8 @@
-"""The file of secret keys: made when the first is needed, readable by its owner only, changed as a whole or not at all.
+"""The key file: created when the first key is needed, readable by its owner only, always replaced as a whole.
 
     {"keys": [{"id": "3f2a…", "created_at": "2026-11-15T08:00:00+00:00", "key": "base64 of 32 bytes"}]}
 
-The newest key stands last. Two processes that need the first key at once both end up with the one that was there first.
+The newest key comes last. Two processes that need the first key at the same time end up with the same one.
 """
 
 import base64
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from postroom.core.errors import VaultError
+from postroom.system.private_files import replace_private
 
 NAME = "keys.json"
 KEY_BYTES = 32
@@ -27,7 +28,7 @@ _ID_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class SecretKey:
-    """A key with the name it has everywhere: the beginning of its hash, from which nobody learns the key."""
+    """A key and its id: the beginning of its hash, which does not reveal the key."""
 
     secret: bytes = field(repr=False)
     created_at: datetime | None = None
@@ -38,7 +39,7 @@ class SecretKey:
 
 
 def read_key(text: str) -> bytes:
-    """The key in base64, in either alphabet. Raises ValueError, which quotes nothing."""
+    """Decode a key from base64, in either alphabet. Raises ValueError, which does not quote the text."""
     plain = text.strip().replace("-", "+").replace("_", "/").rstrip("=")
     try:
         secret = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -56,7 +57,7 @@ class KeyFile:
         self.path = folder / NAME
 
     def read(self) -> list[SecretKey]:
-        """All keys, the newest last; none when there is no file. Refused when others may read it."""
+        """All keys, newest last; none without a file. Raises VaultError if others can read the file."""
         try:
             with self.path.open("rb") as file:
                 self._check_mode(os.fstat(file.fileno()).st_mode)
@@ -68,7 +69,7 @@ class KeyFile:
         return _keys(content, str(self.path))
 
     def add(self, now: datetime, *, only_first: bool = False) -> SecretKey:
-        """A new key, from now on the newest. With `only_first`, the one that is there already is as good."""
+        """Add a new key, which becomes the newest. With `only_first`, return the newest one if there is any."""
         with self._locked():
             keys = self.read()
             if keys and only_first:
@@ -78,7 +79,7 @@ class KeyFile:
             return new
 
     def merge(self, content: bytes, whose: str) -> list[str]:
-        """Adds the keys of another file that are not here yet; says which. The newest one here stays the newest."""
+        """Add the keys of another file that are missing here; return their ids. The newest key stays the newest."""
         added = _keys(content, whose)
         with self._locked():
             keys = self.read()
@@ -89,7 +90,7 @@ class KeyFile:
             return [key.id for key in new]
 
     def drop(self, ids: Collection[str]) -> list[str]:
-        """Forgets these keys; says which of them were here."""
+        """Delete these keys; return the ids of those that existed."""
         with self._locked():
             keys = self.read()
             dropped = [key.id for key in keys if key.id in ids]
@@ -105,28 +106,12 @@ class KeyFile:
             )
 
     def _write(self, keys: list[SecretKey]) -> None:
-        """Beside the old file first, on disk, then in its place."""
         content = json.dumps({"keys": [_entry(key) for key in keys]}, indent=1).encode() + b"\n"
-        beside = self.path.with_name(f".{NAME}.{secrets.token_hex(4)}")
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self.path)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace_private(self.path, content)
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        """One process changes the file at a time; the kernel lets go of a lock whose process died."""
+        """Let one process at a time change the file. The kernel releases the lock if the process dies."""
         import fcntl
 
         self.path.parent.mkdir(parents=True, exist_ok=True)

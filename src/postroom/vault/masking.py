@@ -1,19 +1,19 @@
-"""Hides secrets in what is shown: passwords inside addresses, and whatever stands for a secret as a whole."""
+"""Masks secrets in output: passwords inside URLs, and whole values that are secret."""
 
 import re
 
 HIDDEN = "**********"
 
-# Greedy up to the last "@": a password may hold any character, written with or without percent signs.
+# Greedy up to the last "@": a password may contain any character, percent-encoded or not.
 _PASSWORD_IN_URL = re.compile(r"(://[^\s:/@]*):(\S*)@")
 _PASSWORD_IN_QUERY = re.compile(r"(?i)([?&][\w-]*(?:password|token|secret|key)=)[^&\s#]+")
 
 
 def masked_urls(text: str) -> str:
-    """The text, with every password inside a URL replaced by stars."""
+    """The text with every password inside a URL replaced by stars."""
     return _PASSWORD_IN_QUERY.sub(r"\1***", _PASSWORD_IN_URL.sub(r"\1:***@", text))
 
 
 def passwords_in(text: str) -> list[str]:
-    """The passwords inside the URLs of a text, for those who must recognise them in order to hide them."""
+    """The passwords inside the URLs of a text, so that they can be masked elsewhere."""
     return [match.group(2) for match in _PASSWORD_IN_URL.finditer(text)]

@@ -1,8 +1,8 @@
-"""The vault: seals secrets before they are stored, and opens them again.
+"""The vault: seals (encrypts) secrets before they are stored, and opens them again.
 
-AES-256-GCM with a new nonce each time. The account and the name of the field are sealed in as associated data: what was
-copied into another row, or another field, does not open there. Each seal names its key, so several keys can be in use
-while one takes over from another. Keys come from the setting `secret_key`, and from the key file in the data folder.
+AES-256-GCM with a new nonce each time. The account and the field name are associated data: a secret copied into another
+row or field does not open there. Each sealed secret names its key, so that several keys can be in use during a key
+rotation. Keys come from the setting `secret_key` and from the key file in the data folder.
 """
 
 import base64
@@ -22,14 +22,14 @@ NONCE_BYTES = 12
 
 
 class Sealed(NamedTuple):
-    """A secret as it is stored: under which key, and the nonce and ciphertext in base64."""
+    """A secret as it is stored: the id of its key, and nonce and ciphertext in base64."""
 
     key_id: str
     text: str
 
 
 class KnownKey(NamedTuple):
-    """A key that is here, without the key itself. The first of them seals."""
+    """The description of an available key, without the key itself. The first one seals."""
 
     id: str
     source: Literal["setting", "file"]
@@ -37,7 +37,7 @@ class KnownKey(NamedTuple):
 
 
 def configured_keys(text: str) -> list[SecretKey]:
-    """The keys of the setting: one, or several with commas between, of which the first seals."""
+    """Read the keys from the setting: one or several, separated by commas. The first one seals."""
     try:
         keys = [SecretKey(read_key(part)) for part in text.split(",") if part.strip()]
     except ValueError as error:
@@ -48,7 +48,7 @@ def configured_keys(text: str) -> list[SecretKey]:
 
 
 class Vault:
-    """Seals with the newest key, and opens with whichever sealed."""
+    """Seals with the newest key; opens with the key that sealed."""
 
     def __init__(self, folder: Path, configured: str | None = None) -> None:
         self._file = KeyFile(folder)
@@ -60,16 +60,16 @@ class Vault:
         return self._file.path
 
     def known_keys(self) -> list[KnownKey]:
-        """Every key that is here, the one that seals first."""
+        """Every available key, the sealing one first."""
         found = [KnownKey(key.id, "setting", None) for key in self._configured]
         found += [KnownKey(key.id, "file", key.created_at) for key in reversed(self._file.read())]
         return found
 
     def prepare(self, in_use: Collection[str], now: datetime) -> str:
-        """The id of the key that seals; the first one is made here.
+        """Return the id of the sealing key; create the first key if there is none.
 
-        `in_use` are the keys that stored seals name. Where none of ours is among them there are two installations on
-        one database, of which neither could open what the other sealed: then no key is made.
+        `in_use` are the ids of keys that stored secrets need. If there are some and we have no key at all, another
+        installation uses this database, and neither could open the other's secrets: then no key is created.
         """
         known = self.known_keys()
         if not known:
@@ -79,7 +79,7 @@ class Vault:
         return known[0].id
 
     def seal(self, account_id: UUID, field: str, secret: str) -> Sealed:
-        """Reads the keys anew: another process may have made a newer one."""
+        """Seal a secret. Reads the keys again, since another process may have added one."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         keys = [*self._configured, *reversed(self._file.read())]
@@ -90,7 +90,7 @@ class Vault:
         return Sealed(key.id, base64.b64encode(nonce + sealed).decode())
 
     def open(self, sealed: Sealed, account_id: UUID, field: str) -> str:
-        """What was sealed for this field of this account. Raises KeyMissing or SealBroken; neither quotes anything."""
+        """Open the secret of this field of this account. Raises KeyMissing or SealBroken, which quote no secret."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -109,18 +109,18 @@ class Vault:
         )
 
     def signing_keys(self, purpose: str) -> list[bytes]:
-        """Keys for signatures of this purpose, one from each of ours, the newest first; none of them opens a seal."""
+        """Keys for signing, derived for this purpose from each of our keys, newest first. None of them can unseal."""
         keys = [*self._configured, *reversed(self._file.read())]
         return [hmac.digest(key.secret, f"postroom {purpose}".encode(), "sha256") for key in keys]
 
     def add_key(self, now: datetime) -> str:
-        """A new key in the file, which seals from now on. Refused when the setting has the say."""
+        """Add a key to the file, which seals from now on. Raises VaultError if keys come from the setting."""
         if self._configured:
             raise VaultError("the keys are in the setting secret_key; put a new one there, in front of the others")
         return self._file.add(now).id
 
     def drop_keys(self, ids: Collection[str]) -> list[str]:
-        """Forgets keys of the file, and says which. Those of the setting are the user's to take out."""
+        """Delete keys from the file; return their ids. Keys in the setting are left to the user."""
         self._keys.clear()
         return self._file.drop(ids)
 

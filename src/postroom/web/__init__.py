@@ -1,1 +1,1 @@
-"""The HTTP application: its doors, what guards them, and what it answers."""
+"""The HTTP application: its endpoints, and the checks that every request must pass."""

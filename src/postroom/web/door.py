@@ -1,7 +1,7 @@
-"""The door that every request from outside passes: a Host that is ours, no foreign Origin, and a token.
+"""The check that every API request must pass: our Host, no foreign Origin, and a valid token.
 
-Browsers say with the Origin from which page a request comes. Producers and agents are no browsers and send none; a page
-of someone else is turned away, whatever token it got hold of.
+Browsers name the page that sends a request in the Origin header. Producers and agents are no browsers and send none.
+Requests from pages of other sites are refused, whatever token they have.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,8 +21,8 @@ ASK_FOR_TOKEN = (b"www-authenticate", b'Bearer realm="postroom"')
 ASK_FOR_ANOTHER = (b"www-authenticate", b'Bearer realm="postroom", error="invalid_token"')
 
 
-class TurnedAway(Refused):
-    """A request that does not pass, with the status to answer with."""
+class RequestRefused(Refused):
+    """A refused request, with the status to answer with."""
 
     def __init__(
         self, status: int, code: str, field: str, problem: str, remedy: str, *headers: tuple[bytes, bytes]
@@ -34,36 +34,38 @@ class TurnedAway(Refused):
 
 
 class Door:
-    """Lets in whoever asks for us by name, comes from no foreign page, and has a token."""
+    """Admits requests to one of our names, not from a foreign page, and with a valid token."""
 
     def __init__(self, services: Services, allowed_hosts: Collection[str]) -> None:
         self._services = services
         self._hosts = frozenset(bare_name(host) for host in allowed_hosts)
 
     async def admit(self, scope: Scope) -> Principal:
-        """Whoever sent this POST. Raises TurnedAway, or a StoreError when nobody can be known now."""
+        """Return who sent this POST. Raises RequestRefused, or a StoreError if the token cannot be looked up."""
         headers: RawHeaders = scope["headers"]
         self._check_host(values_of(headers, b"host"))
         self._check_origins(values_of(headers, b"origin"))
         if scope["method"] != "POST":
-            raise TurnedAway(405, "bad_method", "method", "only POST is answered", "send a POST", (b"allow", b"POST"))
+            raise RequestRefused(
+                405, "bad_method", "method", "only POST is answered", "send a POST", (b"allow", b"POST")
+            )
         try:
             return await self._services.token_check.check(_bearer(values_of(headers, b"authorization")))
         except TokenRefused as refused:
             self._services.tally.count(ACCESS_REFUSED, refused.reason)
             challenge = ASK_FOR_TOKEN if refused.reason == "no_token" else ASK_FOR_ANOTHER
             problem, _, remedy = str(refused).partition("; ")
-            raise TurnedAway(401, refused.reason, "authorization", problem, remedy, challenge) from None
+            raise RequestRefused(401, refused.reason, "authorization", problem, remedy, challenge) from None
 
     def _check_host(self, hosts: Sequence[str]) -> None:
         if len(hosts) != 1 or hostname(hosts[0]) not in self._hosts:
             remedy = "use the address it printed at its start, or add the name to web.allowed_hosts"
-            raise TurnedAway(421, "foreign_host", "host", "Postroom does not answer to this host name", remedy)
+            raise RequestRefused(421, "foreign_host", "host", "Postroom does not answer to this host name", remedy)
 
     def _check_origins(self, origins: Sequence[str]) -> None:
         if not all(self._is_our_page(origin) for origin in origins):
             remedy = "call from a program, or from a page of Postroom's own"
-            raise TurnedAway(403, "foreign_origin", "origin", "pages of other sites may not call this", remedy)
+            raise RequestRefused(403, "foreign_origin", "origin", "pages of other sites may not call this", remedy)
 
     def _is_our_page(self, origin: str) -> bool:
         try:
@@ -75,7 +77,7 @@ class Door:
 
 
 def host_patterns(allowed_hosts: Collection[str]) -> tuple[list[str], list[str]]:
-    """The same hosts and origins in the words of MCP's own check, which looks a second time."""
+    """The same hosts and origins as patterns for the MCP library, which checks them again."""
     names = [f"[{bare}]" if ":" in bare else bare for bare in map(bare_name, allowed_hosts)]
     hosts = [pattern for name in names for pattern in (name, f"{name}:*")]
     return hosts, [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
@@ -86,7 +88,7 @@ def values_of(headers: RawHeaders, name: bytes) -> list[str]:
 
 
 def _bearer(given: Sequence[str]) -> str | None:
-    """The token; None without one. Of two, neither counts."""
+    """The token; None without one. Two headers are refused as an invalid token."""
     if not given:
         return None
     scheme, _, token = given[0].strip().partition(" ")

@@ -1,8 +1,8 @@
-"""`POST /hooks/gmail`: Google tells that a mailbox has changed. Only a hint: the mailbox is then looked at.
+"""`POST /hooks/gmail`: Google reports that a mailbox has changed. This is only a hint to sync the mailbox.
 
-Whoever can reach this address could send hints, so Google signs them: the token must be from Google's own issuer, for
-our audience and, when one is set, from our service account. The keys are Google's published ones, asked for once an
-hour, and once a minute at most when a token names a key that is not known yet.
+Anyone who can reach this address could send hints, so Google signs them: the token must be issued by Google, for our
+audience and, if one is set, from our service account. Google's public keys are fetched once an hour, and at most once a
+minute when a token names an unknown key.
 """
 
 import asyncio
@@ -31,45 +31,45 @@ log = structlog.get_logger()
 
 ISSUERS = ("https://accounts.google.com", "accounts.google.com")
 KEYS_LIVE_S = 3600.0
-ASK_AGAIN_S = 60.0
+REFETCH_AFTER_S = 60.0
 LARGEST_BODY = 64 * 1024
 LARGEST_KEYS = 256 * 1024
 LEEWAY = timedelta(seconds=60)
-WORTH_IT_FOR = timedelta(minutes=5)
+REQUEST_EXPIRES = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
 class PushTerms:
-    """Whose tokens are believed: for which audience, from which service account (None is any)."""
+    """Which tokens are accepted: the audience, and the service account (None for any)."""
 
     audience: str
     email: str | None
 
 
 class GoogleKeys:
-    """Google's public keys, as published."""
+    """Google's published public keys."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._http = http
         self._url = url
         self._monotonic = monotonic
         self._keys: dict[str, Mapping[str, Any]] = {}
-        self._asked_at = float("-inf")
-        self._asking = asyncio.Lock()
+        self._fetched_at = float("-inf")
+        self._fetching = asyncio.Lock()
 
     async def key(self, key_id: str) -> Mapping[str, Any]:
-        """The key of this id. Raises Refused when there is none."""
-        async with self._asking:
-            age = self._monotonic() - self._asked_at
-            if age > KEYS_LIVE_S or (key_id not in self._keys and age > ASK_AGAIN_S):
-                await self._ask()
+        """The key with this id. Raises Refused if there is none."""
+        async with self._fetching:
+            age = self._monotonic() - self._fetched_at
+            if age > KEYS_LIVE_S or (key_id not in self._keys and age > REFETCH_AFTER_S):
+                await self._fetch()
         try:
             return self._keys[key_id]
         except KeyError:
             raise Refused("the token is signed with a key that Google does not publish") from None
 
-    async def _ask(self) -> None:
-        self._asked_at = self._monotonic()
+    async def _fetch(self) -> None:
+        self._fetched_at = self._monotonic()
         try:
             answer = await self._http.get(self._url, follow_redirects=False)
             answer.raise_for_status()
@@ -82,7 +82,7 @@ class GoogleKeys:
 
 
 class GmailHook:
-    """Checks who calls, and asks for a look at the mailbox."""
+    """Checks the sender, and asks the connector to sync the mailbox."""
 
     def __init__(self, database: Database, terms: PushTerms, keys: GoogleKeys, clock: Clock = wall_clock) -> None:
         self._database = database
@@ -91,7 +91,7 @@ class GmailHook:
         self._clock = clock
 
     async def take(self, request: Request) -> Response:
-        """Answers the POST: 204 when it was taken, 401 when it is not Google's, 503 when it is to come again."""
+        """Answer the POST: 204 if accepted, 401 if it is not from Google, 503 if Google should retry."""
         try:
             await self._check(request.headers.get("authorization", ""))
         except Refused as refused:
@@ -123,20 +123,20 @@ class GmailHook:
         from joserfc.jwk import RSAKey
 
         try:
-            told = jwt.decode(token, RSAKey.import_key(dict(key)), ["RS256"])
+            decoded = jwt.decode(token, RSAKey.import_key(dict(key)), ["RS256"])
             now = int(self._clock().timestamp())
-            jwt.JWTClaimsRegistry(now, int(LEEWAY.total_seconds()), exp={"essential": True}).validate(told.claims)
-            return told.claims
+            jwt.JWTClaimsRegistry(now, int(LEEWAY.total_seconds()), exp={"essential": True}).validate(decoded.claims)
+            return decoded.claims
         except (JoseError, ValueError, TypeError) as error:
             raise Refused(f"the token is not valid ({type(error).__name__})") from None
 
     async def _ask_for_sync(self, email: str) -> None:
-        """The connector is asked, wherever it runs. One look that is still to come is enough for many hints."""
+        """Ask the connector of the mailbox to sync. One pending request is enough for many hints."""
         now = self._clock()
         for account in await self._database.run(accounts.list_accounts()):
             if account.email.lower() == email.lower() and account.state == "active":
-                asked = NewRequest(new_id(), account.endpoint_identity, "sync_now", {}, now + WORTH_IT_FOR)
-                await self._database.run(ask_connector(asked, now))
+                request = NewRequest(new_id(), account.endpoint_identity, "sync_now", {}, now + REQUEST_EXPIRES)
+                await self._database.run(ask_connector(request, now))
 
 
 async def _body(request: Request) -> bytes:
@@ -157,7 +157,7 @@ def _key_id(token: str) -> str:
 
 
 def _mailbox_in(body: bytes) -> str | None:
-    """The mailbox that a Pub/Sub push speaks of; None when it makes no sense, which is no reason to be told again."""
+    """The mailbox named in a Pub/Sub push; None for a malformed one, which is accepted so that it is not resent."""
     try:
         data = base64.b64decode(orjson.loads(body)["message"]["data"])
         return str(orjson.loads(data)["emailAddress"])

@@ -1,6 +1,6 @@
-"""The switchboard over HTTP: `POST /v1/ingest` for producers that speak no MCP, and MCP itself at `/mcp`.
+"""The switchboard over HTTP: `POST /v1/ingest` for producers without MCP, and MCP at `/mcp`.
 
-Both are plain ASGI: thousands of requests a second pass here, and a framework's comforts would cost more than the work.
+Both are plain ASGI: they serve thousands of requests a second, and a framework would cost more than the work itself.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from postroom.core.errors import BadInput, PostroomError, StoreError
 from postroom.core.roles import Principal
 from postroom.core.strict import exact_json
 from postroom.switchboard.access import note_refusal, require_role
-from postroom.switchboard.problems import COME_BACK_S, UNAVAILABLE, AccessRefused, Problem, is_expected, problem_of
+from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefused, Problem, is_expected, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools.ingest_calls import Call, ingest_many, ingest_one
 from postroom.switchboard.tools.ingest_schemas import MOST_IN_BATCH
-from postroom.web.door import Door, RawHeaders, TurnedAway, host_patterns, values_of
-from postroom.web.mcp_server import LINE, PRINCIPAL, build_server
+from postroom.web.door import Door, RawHeaders, RequestRefused, host_patterns, values_of
+from postroom.web.mcp_server import PRINCIPAL, RECEIVE, build_server
 
 log = structlog.get_logger()
 
@@ -57,7 +57,7 @@ class IngestEndpoint:
         try:
             principal = await self._door.admit(scope)
             answer = await self._hand_in(principal, scope["headers"], receive)
-        except TurnedAway as away:
+        except RequestRefused as away:
             await _send_json(send, away.status, {"error": away.form}, away.headers)
         except _HungUp:
             return
@@ -86,7 +86,7 @@ class IngestEndpoint:
 
 
 class McpEndpoint:
-    """`/mcp`: MCP over streamable HTTP, in which every request stands for itself and brings its own token."""
+    """`/mcp`: MCP over streamable HTTP, stateless: every request brings its own token."""
 
     def __init__(self, door: Door, sessions: StreamableHTTPSessionManager, closing: asyncio.Event) -> None:
         self.door = door
@@ -97,23 +97,23 @@ class McpEndpoint:
         try:
             principal = await self.door.admit(scope)
             _check_length(scope["headers"], LARGEST_MCP_BODY)
-        except TurnedAway as away:
+        except RequestRefused as away:
             await _send_json(send, away.status, _json_rpc(str(away), away.form), away.headers)
         except StoreError as error:
             log.error("mcp.nobody_known", error=type(error).__name__)
-            retry = (b"retry-after", b"%d" % COME_BACK_S)
+            retry = (b"retry-after", b"%d" % RETRY_AFTER_S)
             await _send_json(send, 503, _json_rpc(UNAVAILABLE.text, UNAVAILABLE.form), [retry])
         else:
-            await self._sessions.handle_request({**scope, PRINCIPAL: principal, LINE: receive}, receive, send)
+            await self._sessions.handle_request({**scope, PRINCIPAL: principal, RECEIVE: receive}, receive, send)
 
     def stop_waiting(self) -> None:
-        """Calls that wait for a message are answered now, with none: the server is about to stop."""
+        """End long polls now, without a message, since the server is about to stop."""
         self._closing.set()
 
 
 @contextlib.asynccontextmanager
 async def running_mcp(services: Services, allowed_hosts: Collection[str]) -> AsyncGenerator[McpEndpoint]:
-    """The MCP endpoint, which answers for as long as the block lasts. `allowed_hosts` are names without port."""
+    """The MCP endpoint, which answers while the block runs. `allowed_hosts` are names without port."""
     closing = asyncio.Event()
     hosts, origins = host_patterns(allowed_hosts)
     sessions = StreamableHTTPSessionManager(
@@ -134,20 +134,20 @@ DOORS = ("/v1/ingest", "/mcp")
 
 
 def switchboard_routes(services: Services, mcp: McpEndpoint) -> list[Route]:
-    """What the switchboard answers on the web."""
+    """The HTTP routes of the switchboard."""
     ingest, tools = DOORS
     return [Route(ingest, IngestEndpoint(services, mcp.door)), Route(tools, mcp)]
 
 
 class _HungUp(PostroomError):
-    """The client left before it had sent everything."""
+    """The client disconnected before it had sent the whole body."""
 
 
 async def _body(headers: RawHeaders, receive: Receive) -> bytes | bytearray:
-    """The whole body, refused as soon as it is known to be too large."""
+    """Read the whole body; refuse it as soon as it is known to be too large."""
     kinds = values_of(headers, b"content-type")
     if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
-        raise TurnedAway(
+        raise RequestRefused(
             415, "bad_type", "content-type", "is not application/json", "send JSON, with this header saying so"
         )
     _check_length(headers, LARGEST_BODY)
@@ -169,21 +169,21 @@ def _check_length(headers: RawHeaders, largest: int) -> None:
         raise _too_large(largest)
 
 
-def _too_large(largest: int) -> TurnedAway:
+def _too_large(largest: int) -> RequestRefused:
     problem, remedy = f"is over {largest // MIB} MiB", "send fewer at once, and leave large attachments out"
-    return TurnedAway(413, "too_large", "body", problem, remedy)
+    return RequestRefused(413, "too_large", "body", problem, remedy)
 
 
 def _parsed(body: bytes | bytearray) -> Any:
     try:
         return exact_json(body)
     except orjson.JSONDecodeError as error:
-        # The message names the place and the kind of mistake, never what stands there.
+        # The message names the position and the kind of mistake, and never quotes the body.
         raise BadInput("body", f"is no JSON: {error}", "send one envelope, or an array of them, in UTF-8") from None
 
 
 def _json_rpc(message: str, data: object) -> object:
-    """A refusal as clients of MCP read it, since no request of theirs has been looked at yet."""
+    """A refusal in the form that MCP clients understand. Its id is null, since the request was not parsed."""
     return {"jsonrpc": "2.0", "id": None, "error": {"code": types.INVALID_REQUEST, "message": message, "data": data}}
 
 

@@ -1,4 +1,4 @@
-"""Whether the product can do its work now: what a load balancer asks before it sends anyone."""
+"""The readiness check for load balancers: whether the product can do its work now."""
 
 import asyncio
 import time
@@ -22,10 +22,10 @@ LONGEST_WRITE_S = 5.0
 
 
 def ready_endpoint(database: Database, reserve: DiskReserve | None, write_every_s: float = WRITE_EVERY_S) -> Endpoint:
-    """Answers 200 when the database can be read and written, there is room for more and due work is seen to, else 503;
-    either way what was found.
+    """An endpoint that answers 200 if the database can be read and written, there is disk space, and due work is being
+    done; else 503. Either answer lists the checks.
     """
-    trial = WriteTrial(database, every_s=write_every_s)
+    trial = WriteProbe(database, every_s=write_every_s)
 
     async def readyz(_request: Request) -> Response:
         found = {
@@ -44,8 +44,8 @@ def ready_endpoint(database: Database, reserve: DiskReserve | None, write_every_
     return readyz
 
 
-class WriteTrial:
-    """Tries a write, at most once in a while: everyone who asks meanwhile gets the same answer."""
+class WriteProbe:
+    """Tries a write, at most once per interval: all requests in between get the same answer."""
 
     def __init__(self, database: Database, every_s: float = WRITE_EVERY_S) -> None:
         self._database = database
@@ -81,7 +81,7 @@ async def _database(database: Database) -> str:
 
 
 async def _work(database: Database) -> str:
-    """Whether what is due is seen to. Without a leader, snoozed mail stays hidden and dead workers keep their jobs."""
+    """Whether due work is being done. Without a leader, snoozed mail stays hidden and dead workers keep their jobs."""
     try:
         left = await database.run(neglected(clock_of(database)()))
     except PostroomError as error:

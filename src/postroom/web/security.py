@@ -1,7 +1,7 @@
-"""What every answer carries and every request must pass: strict headers, and a Host that is ours.
+"""Middleware for every request: strict response headers, and a check of the Host.
 
 The Host check stops DNS rebinding: a hostile page whose name is made to point at this machine could otherwise read
-the owner's mail through his own browser. It is plain ASGI, so that endless answers stream through it untouched.
+the owner's mail through their own browser. It is plain ASGI, so that endless responses stream through it unchanged.
 """
 
 from collections.abc import Collection
@@ -28,7 +28,7 @@ MISDIRECTED = 421
 
 
 class SecurityHeaders:
-    """Puts the headers on every answer that passes."""
+    """Adds the security headers to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -46,7 +46,7 @@ class SecurityHeaders:
 
 
 class HostCheck:
-    """Answers only to the names it was given. `own_doors` are paths that check it themselves, in words of their own."""
+    """Refuses requests to other host names. The paths in `own_doors` check that themselves, with their own errors."""
 
     def __init__(self, app: ASGIApp, allowed_hosts: Collection[str], own_doors: Collection[str] = ()) -> None:
         self._app = app
@@ -57,9 +57,9 @@ class HostCheck:
         if scope["type"] != "http" or scope["path"] in self._own_doors or self._is_ours(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
-        asked = shown(Headers(scope=scope).get("host") or "", 100)
+        host = shown(Headers(scope=scope).get("host") or "", 100)
         refusal = PlainTextResponse(
-            f'Postroom does not answer to the host name "{asked}".\n'
+            f'Postroom does not answer to the host name "{host}".\n'
             "Open it under the address it printed at its start, or add this name to its allowed hosts.\n",
             status_code=MISDIRECTED,
         )

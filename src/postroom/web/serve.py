@@ -1,11 +1,11 @@
-"""Serves the dashboard, and all doors beside it, on a socket of this machine."""
+"""Serves the HTTP application on a socket of this machine."""
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from fastapi import FastAPI
 
-from postroom.dashboard.broadcast import Broadcast
+from postroom.dashboard.page import Page
 from postroom.http_server.limits import ConnectionLimits
 from postroom.http_server.listening import open_listener
 from postroom.http_server.serving import serving_on
@@ -22,15 +22,16 @@ async def serving(
     allow_exposed: bool = False,
     on_refused: Callable[[str], None] = lambda _reason: None,
 ) -> AsyncGenerator[str]:
-    """Serve until the block ends; yields the address. Port 0 takes a free one.
+    """Serve until the block ends; yield the address. Port 0 takes any free one.
 
-    `before_stop` ends what would keep a request open, before the server waits for its requests. A host that other
-    machines reach is refused unless `allow_exposed`.
+    `before_stop` ends long requests before the server waits for all requests. A host that other machines can reach is
+    refused unless `allow_exposed`.
     """
-    broadcast: Broadcast = app.state.broadcast
+    pages: Sequence[Page] = app.state.pages
 
     def end_streams() -> None:
-        broadcast.close()
+        for page in pages:
+            page.close()
         before_stop()
 
     listener = open_listener(host, port, allow_exposed=allow_exposed)

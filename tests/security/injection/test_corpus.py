@@ -9,17 +9,17 @@ import pytest
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import values
 from postroom.core.rules.model_decision import TOOL, decision_schema
-from postroom.core.rules.rule import Subject
+from postroom.core.rules.rule import MessageFacts
 from postroom.decide.prompt import Mode, PromptMessage, build_prompt
 from postroom_sandbox.model_moods import obedient
-from postroom_sandbox.model_requests import Asked
-from security.injection.carriers import CARRIERS
-from security.injection.corpus import HOSTILE, SEED, Corpus, Hostile, build_corpus
-from security.injection.demands import DEMANDS
-from security.injection.findings import parted
-from security.injection.languages import OPENINGS
-from security.injection.voices import ENCODINGS, VOICES
+from postroom_sandbox.model_requests import ReceivedRequest
 from support.canaries import WORD, Canaries
+from support.injection.carriers import CARRIERS
+from support.injection.corpus import HOSTILE, SEED, Corpus, Hostile, build_corpus
+from support.injection.demands import DEMANDS
+from support.injection.findings import parted
+from support.injection.languages import OPENINGS
+from support.injection.voices import ENCODINGS, VOICES
 
 MODES: tuple[Mode, ...] = ("full", "headers", "redacted")
 
@@ -29,13 +29,13 @@ def corpus() -> Corpus:
     return build_corpus(Canaries())
 
 
-def told_of(mail: Hostile, number: int, mode: Mode = "full") -> Asked:
+def told_of(mail: Hostile, number: int, mode: Mode = "full") -> ReceivedRequest:
     """The prompt about it."""
     letter = parse_message(mail.raw)
     subject = (values(letter.headers, "subject") or [""])[0]
-    of = Subject(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
+    of = MessageFacts(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
     built = build_prompt(PromptMessage(UUID(int=number), of), [], [], [], mode)
-    return Asked("openai", "stand-in", built.system, built.user, TOOL, decision_schema(()), True, {}, "")
+    return ReceivedRequest("openai", "stand-in", built.system, built.user, TOOL, decision_schema(()), True, {}, "")
 
 
 def test_there_are_more_than_three_hundred_hostile_messages_and_no_two_of_a_kind(corpus: Corpus):

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import pytest
 import structlog
 
-from conftest import new_sqlite
 from postroom.core.actions.safety import Ruling
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide import adviser, engine, model, prompt
 from postroom.store.engine.database import Database
-from security.injection.corpus import HOSTILE, SEED, Corpus, build_corpus
-from security.injection.findings import LOOKED_FOR, findings
-from security.injection.road import go
-from security.injection.voices import GUESSED
 from support.canaries import Canaries, Watch, watching
+from support.injection.attack import go
+from support.injection.corpus import HOSTILE, SEED, Corpus, build_corpus
+from support.injection.findings import LOOKED_FOR, findings
+from support.injection.voices import GUESSED
+from support.sqlite import new_sqlite
 
 PROVIDERS = ("openai", "anthropic")
 
@@ -70,7 +70,7 @@ def everything_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     def allow(*_: object) -> Ruling:
         return Ruling("allow")
 
-    monkeypatch.setattr(engine, "rule_on", allow)
+    monkeypatch.setattr(engine, "safety_ruling", allow)
 
 
 def any_answer_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +84,9 @@ def prompts_that_remember(monkeypatch: pytest.MonkeyPatch) -> None:
     build, seen = prompt.build_prompt, list[str]()
 
     def built(mail: prompt.PromptMessage, *wishes: Any) -> prompt.Prompt:
-        seen.append(mail.subject.body_text)
-        told = replace(mail.subject, body_text="\n".join(seen[-2:]))
-        return build(replace(mail, subject=told), *wishes)
+        seen.append(mail.facts.body_text)
+        told = replace(mail.facts, body_text="\n".join(seen[-2:]))
+        return build(replace(mail, facts=told), *wishes)
 
     monkeypatch.setattr(adviser, "build_prompt", built)
 

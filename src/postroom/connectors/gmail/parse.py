@@ -12,7 +12,7 @@ from typing import Any
 from postroom.core.mail.addresses import LONGEST_VALUE, readable_addresses, shortened
 from postroom.core.mail.fields import Fields, read_fields
 from postroom.core.mail.headers import ADDRESS_HEADERS, LARGEST_HEAD, Headers, values
-from postroom.core.mail.ingestion import Decision, Facts, IngestionPolicy
+from postroom.core.mail.ingestion import Decision, IngestionFacts, IngestionPolicy
 from postroom.core.mail.message import storable, to_raw
 from postroom.core.mail.mime import ParsedMessage, parse_message, read_parts
 from postroom.core.mail.parts import MOST_PARTS, Part
@@ -51,7 +51,7 @@ def prepare(
     """Everything the switchboard needs, with the tiers that the rules give."""
     letter = letter or parsed_from(message)
     assignment = assign_tier(letter.headers, known)
-    decision = policy.decide(Facts.of(letter))
+    decision = policy.decide(IngestionFacts.of(letter))
     envelope = None
     if decision.tier != "skip":
         envelope = {

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import structlog
 
-from postroom.connectors.checkpoint import Passed
+from postroom.connectors.checkpoint import ListPosition
 from postroom.connectors.gmail.correspondents import Correspondents
 from postroom.connectors.gmail.message_reader import NOT_ITS_OWN
 from postroom.connectors.mail.dates import MessageDates
@@ -46,9 +46,9 @@ class FillableIndex(SentIds, Protocol):
     def read_count(self) -> int: ...
 
     @property
-    def passed(self) -> Passed | None: ...
+    def passed(self) -> ListPosition | None: ...
 
-    def keep_place(self, passed: Passed, read_count: int) -> None: ...
+    def keep_place(self, passed: ListPosition, read_count: int) -> None: ...
 
 
 class SentMail:
@@ -103,9 +103,9 @@ class SentMail:
             if isinstance(outcome, NOT_ITS_OWN) or (not found and not isinstance(outcome, NotThere | Message)):
                 raise outcome
         if found:
-            index.keep_place(Passed(found[-1].id, found[-1].internal_date), index.read_count + len(found))
+            index.keep_place(ListPosition(found[-1].id, found[-1].internal_date), index.read_count + len(found))
 
-    async def _ids(self, passed: Passed | None) -> AsyncGenerator[list[str]]:
+    async def _ids(self, passed: ListPosition | None) -> AsyncGenerator[list[str]]:
         """The ids of what was not read before, a batch at a time. The message at which it was left may be gone."""
         dates = MessageDates(self._client)
         async with aclosing(self._client.message_pages(label_ids=("SENT",), max_results=PAGE)) as pages:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from postroom.connectors.checkpoint import Passed
+from postroom.connectors.checkpoint import ListPosition
 from postroom.connectors.gmail.message_reader import NOT_ITS_OWN
 from postroom.connectors.mail.fetch import CHUNK
 from postroom.gmail.client import GmailClient
@@ -20,12 +20,12 @@ class MessageDates:
     def __init__(self, client: GmailClient) -> None:
         self._client = client
 
-    async def last(self, ids: Sequence[str]) -> Passed | None:
+    async def last(self, ids: Sequence[str]) -> ListPosition | None:
         """The last message of a page whose date can be told; None when there is none."""
         failures = 0
         for id in reversed(ids[-CHUNK:]):
             try:
-                return Passed(id, (await self._client.get_message(id, "minimal")).internal_date)
+                return ListPosition(id, (await self._client.get_message(id, "minimal")).internal_date)
             except NotThere:
                 continue
             except (ServerError, BadAnswer):
@@ -34,7 +34,7 @@ class MessageDates:
                     raise
         return None
 
-    async def below(self, passed: Passed, ids: list[str]) -> tuple[list[str], Passed | None]:
+    async def below(self, passed: ListPosition, ids: list[str]) -> tuple[list[str], ListPosition | None]:
         """What of a page stands below a place in its list, and the place again while the page lies wholly above it.
 
         The message that marks the place may be gone; then its date tells.

@@ -1,11 +1,11 @@
-"""An entry of a Redis stream as an ingest.v1 envelope. Pure: the same entry always gives the same envelope.
+"""Converts an entry of a Redis stream to an ingest.v1 envelope. Pure: the same entry always gives the same envelope.
 
-Producers write whatever fields they like; the usual names are understood, and all of them stay in `payload.raw`. A
-producer that knows ingest.v1 puts a whole envelope into the field `envelope` or `ingest`.
+Producers may use any fields; the usual names are understood, and all fields are kept in `payload.raw`. A producer that
+knows ingest.v1 puts a whole envelope into the field `envelope` or `ingest`.
 
-An agent gateway writes what people say to the same stream as everything else, and tells it apart by the field `source`:
+An agent gateway writes messages from people to the same stream as everything else, marked by the field `source`:
 `telegram:<chat>` is a person on that channel, `callback_query` a button that a person pressed. Such an entry gets that
-channel and that kind, so that it does not wait among heartbeats. Its `metadata` may name the kind of other entries.
+channel and that kind, so that it does not wait behind heartbeats. For other entries, `metadata` may name the kind.
 """
 
 import re
@@ -25,7 +25,7 @@ from postroom.core.traceparent import parse_traceparent
 
 CHANNEL = "redis"
 BUTTON = "callback_query"
-# Where buttons come from when the source says no more than that one was pressed.
+# The channel of a button if the source does not name one.
 BUTTONS_OF = "telegram"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,20 +43,20 @@ Fields = tuple[tuple[bytes, bytes], ...]
 
 
 class Entry(NamedTuple):
-    """One entry as Redis gives it. `fields` is None when it was deleted from the stream after it was handed out."""
+    """One entry as Redis delivers it. `fields` is None if it was deleted from the stream after delivery."""
 
     id: str
     fields: Fields | None
 
 
 def place(entry_id: str) -> tuple[int, int]:
-    """Where in its stream an entry stands: later ones have greater places."""
+    """The position of an entry in its stream, for comparison."""
     milliseconds, _, number = entry_id.partition("-")
     return int(milliseconds), int(number or 0)
 
 
 def to_envelope(entry_id: str, fields: Fields, *, stream: str, identity: str) -> dict[str, Any]:
-    """The envelope for this entry, or BadInput when there can be none."""
+    """Convert an entry. Raises BadInput if that is impossible."""
     texts = texts_of(fields)
     whole = _whole_envelope(texts)
     if whole is not None:
@@ -79,7 +79,7 @@ def to_envelope(entry_id: str, fields: Fields, *, stream: str, identity: str) ->
 
 
 def _channel(texts: Mapping[str, list[str]]) -> str:
-    """That of the person whom the source names; else the stream's own."""
+    """The channel of the person in `source`; else that of the stream."""
     source = _first(texts, ("source",)) or ""
     if source == BUTTON:
         return BUTTONS_OF
@@ -93,19 +93,19 @@ def _kind(texts: Mapping[str, list[str]], metadata: object) -> str | None:
     found = _name(texts, KIND, _A_KIND)
     if found is not None or not source or not isinstance(metadata, dict):
         return found
-    told = cast("dict[str, Any]", metadata)
-    named = (told.get(name) for name in KIND_IN_METADATA)
+    fields = cast("dict[str, Any]", metadata)
+    named = (fields.get(name) for name in KIND_IN_METADATA)
     return next((each for each in named if isinstance(each, str) and _fits(_A_KIND, each)), None)
 
 
 def _event_id(entry_id: str, stream: str, identity: str) -> str:
-    """Two streams may be read under one identity that names neither, and both may have an entry of this id."""
-    told = entry_id if identity == f"{CHANNEL}:{stream}" else f"{stream}:{entry_id}"
-    return told if len(told) <= LONGEST_KEY else f"sha256:{sha256(told.encode()).hexdigest()}"
+    """The event id, with the stream's name unless the identity has it: two streams may share an identity and ids."""
+    event_id = entry_id if identity == f"{CHANNEL}:{stream}" else f"{stream}:{entry_id}"
+    return event_id if len(event_id) <= LONGEST_KEY else f"sha256:{sha256(event_id.encode()).hexdigest()}"
 
 
 def observed_at(entry_id: str) -> datetime:
-    """When Redis took the entry in: the first half of its id is a time in milliseconds."""
+    """When Redis received the entry: the first half of its id is a time in milliseconds."""
     try:
         return EPOCH + timedelta(milliseconds=int(entry_id.partition("-")[0]))
     except (ValueError, OverflowError):
@@ -114,7 +114,7 @@ def observed_at(entry_id: str) -> datetime:
 
 
 def texts_of(fields: Fields) -> dict[str, list[str]]:
-    """Redis allows a field to be repeated, and bytes of any kind; what is no UTF-8 is written as \\xNN."""
+    """The fields as text. Redis allows repeated fields and any bytes; invalid UTF-8 is written as \\xNN."""
     texts: dict[str, list[str]] = {}
     for name, value in fields:
         texts.setdefault(_text(name), []).append(_text(value))
@@ -131,7 +131,7 @@ def _decoded(values: list[str]) -> object:
 
 
 def _value(text: str) -> object:
-    """The object that the text holds; the text itself when it holds none, or one whose numbers would be rounded."""
+    """The JSON object in the text; else the text itself, also if numbers in the object would be rounded."""
     try:
         found = _object(text)
     except BadInput:
@@ -149,12 +149,12 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _first(texts: Mapping[str, list[str]], names: tuple[str, ...]) -> str | None:
-    """The first of these fields that says anything."""
+    """The first of these fields that is not empty."""
     return next((text for name in names for text in texts.get(name, ()) if text.strip()), None)
 
 
 def _name(texts: Mapping[str, list[str]], names: tuple[str, ...], form: TypeAdapter[str]) -> str | None:
-    """The first of these fields that can be a name; one that cannot (empty, far too long) is left in `raw`."""
+    """The first of these fields that is a valid name; an invalid one (empty, too long) is only kept in `raw`."""
     return next((text for name in names for text in texts.get(name, ()) if _fits(form, text)), None)
 
 

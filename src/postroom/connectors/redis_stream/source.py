@@ -1,15 +1,14 @@
-"""Hands in what a Redis stream brings, and acknowledges it in Redis only when the switchboard has accepted it.
+"""Ingests the entries of a Redis stream, and acknowledges each in Redis only when the switchboard has accepted it.
 
-An entry is ours from the moment Redis gives it to us until we acknowledge it; in between it stays on Redis's list of
-the pending. So nothing is lost wherever this process dies, and what is handed in a second time is recognised by the
-switchboard, which knows the entry's id. Four kinds of trouble, four answers:
+From delivery to acknowledgement an entry is on Redis's pending list. So nothing is lost wherever this process dies, and
+an entry that is sent a second time is recognised by the switchboard, which knows its id. Errors are handled thus:
 
-- the switchboard, or Redis, is away or busy: wait, acknowledge nothing, go on where we were;
-- the switchboard refuses an entry for good: it is moved to the stream of the refused, with the reason;
-- a single entry fails for now: it stays pending, is passed over, and is claimed again like a crashed consumer's;
-- the token is refused: wait as well, since nothing is wrong with the entries.
+- the switchboard, or Redis, is away or busy: wait, acknowledge nothing, and continue;
+- the switchboard refuses an entry for good: move it to the stream of refused entries, with the reason;
+- a single entry fails for now: it stays pending, is skipped, and is claimed again like that of a crashed consumer;
+- the token is refused: wait too, since nothing is wrong with the entries.
 
-A source is healthy once it has read from Redis, and only for as long as it can.
+A source is healthy once it has read from Redis, and for as long as it can.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ BACKOFF = RetryPolicy(base=timedelta(seconds=0.25), cap=timedelta(seconds=24))
 
 
 class ReadEntry(NamedTuple):
-    """An entry with the envelope made of it."""
+    """An entry with its envelope."""
 
     id: str
     fields: Fields
@@ -50,13 +49,13 @@ class ReadEntry(NamedTuple):
 
 
 class RedisSource:
-    """One stream, read by one consumer of a group; any number of them may run beside each other."""
+    """One stream, read by one consumer of a group; any number of consumers may run concurrently."""
 
     def __init__(
         self,
         stream: RedisStream,
         switchboard: SwitchboardClient,
-        vitals: ConnectorHealth,
+        health: ConnectorHealth,
         *,
         identity: str,
         clock: Callable[[], datetime],
@@ -67,7 +66,7 @@ class RedisSource:
     ) -> None:
         self._stream = stream
         self._switchboard = switchboard
-        self._vitals = vitals
+        self._health = health
         self._identity = identity
         self._clock = clock
         self._rng = rng
@@ -77,10 +76,10 @@ class RedisSource:
         self._troubles: Counter[str] = Counter()
         self._reached = FIRST
         self._connected = False
-        vitals.await_first_read("nothing was read from Redis yet")
+        health.await_first_read("nothing was read from Redis yet")
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
-        """Until `stop`, which lets a hand-in that is under way end. Calls `ready` when it first has its place."""
+        """Run until `stop`; a call in progress is finished. Calls `ready` when the group exists."""
         while not stop.is_set():
             try:
                 await self._stream.ensure_group()
@@ -95,7 +94,7 @@ class RedisSource:
                 await self._wait_out("redis", error, stop)
 
     async def _take_up_pending(self, stop: asyncio.Event) -> None:
-        """What this consumer was given before it was restarted, or before its connection broke."""
+        """Process entries that were delivered before a restart or a broken connection."""
         after = FIRST
         while not stop.is_set() and (entries := await self._stream.pending(after, self._batch)):
             after = entries[-1].id
@@ -114,7 +113,7 @@ class RedisSource:
             await self._settle(entries, stop)
 
     async def _fresh(self, block: timedelta, stop: asyncio.Event) -> list[Entry]:
-        """New entries. Giving up the wait loses none: what Redis has handed out meanwhile is pending."""
+        """Wait for new entries, or until `stop`. None is lost: those delivered meanwhile are pending."""
         reading = asyncio.create_task(self._stream.fresh(self._batch, block))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -126,33 +125,33 @@ class RedisSource:
             await asyncio.gather(reading, stopping, return_exceptions=True)
 
     async def _claim(self, stop: asyncio.Event) -> None:
-        """Takes over what consumers have held for too long: they crashed, or an entry failed for now."""
+        """Claim entries that consumers have held for too long: they crashed, or an entry failed for now."""
         cursor = FIRST
         while not stop.is_set():
             cursor, entries = await self._stream.claim(cursor, self._claim_after, self._batch)
             if entries:
                 log.info("redis.claimed", entries=len(entries))
-            self._vitals.counters["claimed"] += len(entries)
+            self._health.counters["claimed"] += len(entries)
             await self._settle(entries, stop)
             if cursor == FIRST:
                 return
 
     async def _settle(self, entries: Sequence[Entry], stop: asyncio.Event) -> None:
-        """Sees to it that each is accepted or moved aside, and acknowledged; what was deleted has nothing to give."""
-        self._vitals.counters["read"] += len(entries)
+        """Get each entry accepted or moved aside, and acknowledged. Deleted entries are only acknowledged."""
+        self._health.counters["read"] += len(entries)
         await self._stream.ack([entry.id for entry in entries if entry.fields is None])
-        letters: list[ReadEntry] = []
+        converted: list[ReadEntry] = []
         for entry in entries:
             if entry.fields is None:
                 continue
             try:
-                letters.append(self._letter(entry.id, entry.fields))
+                converted.append(self._convert(entry.id, entry.fields))
             except BadInput as problem:
                 await self._move_aside(entry.id, entry.fields, problem)
-        for call in _calls(letters):
-            await self._hand_in(call, stop)
+        for batch in _batches(converted):
+            await self._ingest(batch, stop)
 
-    def _letter(self, entry_id: str, fields: Fields) -> ReadEntry:
+    def _convert(self, entry_id: str, fields: Fields) -> ReadEntry:
         _check_size(entry_id, sum(len(name) + len(value) for name, value in fields))
         try:
             envelope = to_envelope(entry_id, fields, stream=self._stream.name, identity=self._identity)
@@ -162,38 +161,38 @@ class RedisSource:
         _check_size(entry_id, size)
         return ReadEntry(entry_id, fields, envelope, size)
 
-    async def _hand_in(self, letters: Sequence[ReadEntry], stop: asyncio.Event) -> None:
-        """One call, made again until the switchboard answers it."""
+    async def _ingest(self, entries: Sequence[ReadEntry], stop: asyncio.Event) -> None:
+        """Ingest one batch; retry until the switchboard answers."""
         while not stop.is_set():
             try:
-                outcomes = await self._switchboard.ingest_batch([letter.envelope for letter in letters])
+                outcomes = await self._switchboard.ingest_batch([entry.envelope for entry in entries])
                 if refused := next((each for each in outcomes if isinstance(each, Refused | IntakeRefused)), None):
                     raise refused
             except (PostroomError, OSError) as error:
                 await self._wait_out("switchboard", error, stop)
             else:
-                await self._conclude(letters, outcomes, stop)
+                await self._conclude(entries, outcomes, stop)
                 return
 
     async def _conclude(
-        self, letters: Sequence[ReadEntry], outcomes: Sequence[Receipt | PostroomError], stop: asyncio.Event
+        self, entries: Sequence[ReadEntry], outcomes: Sequence[Receipt | PostroomError], stop: asyncio.Event
     ) -> None:
         accepted: list[str] = []
         failure: PostroomError | None = None
-        for letter, outcome in zip(letters, outcomes, strict=True):
+        for entry, outcome in zip(entries, outcomes, strict=True):
             match outcome:
                 case Receipt():
-                    accepted.append(letter.id)
-                    self._vitals.counters["duplicate" if outcome.duplicate else "accepted"] += 1
+                    accepted.append(entry.id)
+                    self._health.counters["duplicate" if outcome.duplicate else "accepted"] += 1
                 case BadInput():
-                    await self._move_aside(letter.id, letter.fields, outcome)
+                    await self._move_aside(entry.id, entry.fields, outcome)
                 case PostroomError():
                     failure = outcome
-                    self._vitals.counters["postponed"] += 1
+                    self._health.counters["postponed"] += 1
         await self._stream.ack(accepted)
         if accepted:
             self._reached = max(self._reached, accepted[-1], key=place)
-            self._vitals.reach(self._reached)
+            self._health.reach(self._reached)
             self._recovered("switchboard")
         elif failure is not None:
             await self._wait_out("switchboard", failure, stop)
@@ -201,25 +200,25 @@ class RedisSource:
     async def _move_aside(self, entry_id: str, fields: Fields, problem: BadInput) -> None:
         log.warning("redis.entry_refused", error=type(problem).__name__, moved_to=self._stream.refused)
         await self._stream.refuse(entry_id, fields, str(problem), self._clock())
-        self._vitals.counters["refused"] += 1
+        self._health.counters["refused"] += 1
 
     def _recovered(self, whose: str) -> None:
         del self._troubles[whose]
         if not self._troubles:
-            self._vitals.well()
+            self._health.well()
 
     async def _wait_out(self, whose: str, error: Exception, stop: asyncio.Event) -> None:
-        """The switchboard says when to come back, or we back off; either way 30 s at most."""
+        """Wait for as long as the switchboard says, or back off; at most 30 s."""
         delay = self._backoff.delay(self._troubles[whose], self._rng)
         if isinstance(error, IntakeRefused):
             delay = min(max(delay, error.retry_after), self._backoff.cap)
         self._troubles[whose] += 1
-        self._vitals.report_problem("error" if isinstance(error, Refused | ResponseError) else "degraded", error)
-        log.warning("redis.waiting", whose=whose, error=self._vitals.error_message, seconds=delay.total_seconds())
+        self._health.report_problem("error" if isinstance(error, Refused | ResponseError) else "degraded", error)
+        log.warning("redis.waiting", whose=whose, error=self._health.error_message, seconds=delay.total_seconds())
         await pause(stop, delay)
 
     def _raise_if_misconfigured(self, error: Exception) -> None:
-        """What waiting cannot mend is told at the start. Later, someone may be about to mend it."""
+        """Raise errors that waiting cannot fix, but only at the start: later, someone may be about to fix them."""
         if self._connected:
             return
         if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
@@ -228,7 +227,7 @@ class RedisSource:
             remedy = "name the authority that signed it in redis.url, as rediss://…?ssl_ca_certs=/path/ca.pem"
             raise SettingsError(f"the certificate of Redis does not verify; {remedy}") from error
         if type(error) is RedisError:
-            # The client's own complaint, made before anything was sent.
+            # An error of the client library itself, raised before anything was sent.
             raise SettingsError(f"the Redis client cannot work with redis.url: {error}") from error
         if isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE"):
             raise BadInput("--stream", f"{self._stream.name!r} is no stream", "name a stream, or a new key") from error
@@ -240,15 +239,15 @@ def _check_size(entry_id: str, size: int) -> None:
         raise BadInput("entry", f"{entry_id} has {size:,} bytes", remedy)
 
 
-def _calls(letters: Sequence[ReadEntry]) -> Iterator[list[ReadEntry]]:
-    """In order, as few calls as their limits allow."""
-    call: list[ReadEntry] = []
+def _batches(entries: Sequence[ReadEntry]) -> Iterator[list[ReadEntry]]:
+    """Split the entries, in order, into as few batches as the limits allow."""
+    batch: list[ReadEntry] = []
     size = 0
-    for letter in letters:
-        if call and (len(call) >= MOST_PER_CALL or size + letter.size > MOST_TEXT_PER_CALL):
-            yield call
-            call, size = [], 0
-        call.append(letter)
-        size += letter.size
-    if call:
-        yield call
+    for entry in entries:
+        if batch and (len(batch) >= MOST_PER_CALL or size + entry.size > MOST_TEXT_PER_CALL):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += entry.size
+    if batch:
+        yield batch

@@ -1,7 +1,7 @@
-"""One consumer of one Redis stream: the few commands we use, with types, and answers read as the protocol has them.
+"""One consumer of one Redis stream: typed wrappers of the few commands we use.
 
-Answers are taken raw, in the older of the two protocols, whatever the address asks for: the client's own reading of
-them drops repeated fields and differs between versions.
+Replies are taken raw, in the older protocol (RESP2), whatever the URL says: the client's own parsing drops repeated
+fields and differs between versions.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from postroom.connectors.redis_stream.entry import Entry, Fields, texts_of
 NEW = ">"
 FIRST = "0-0"
 LONGEST_BLOCK = timedelta(seconds=5)
-PATIENCE_S = LONGEST_BLOCK.total_seconds() + 10
+TIMEOUT_S = LONGEST_BLOCK.total_seconds() + 10
 MOST_COPIED = 2_000
-# With a timeout of its own the client uses `asyncio.wait_for`, which on Python 3.11 loses cancellations.
+# With its own timeout the client uses `asyncio.wait_for`, which loses cancellations on Python 3.11.
 OUR_OPTIONS: dict[str, Any] = {"protocol": 2, "decode_responses": False, "socket_timeout": None}
 
-# A script ends at its first error, where MULTI goes on with the next command: were the copy refused (no memory, or a
-# key of another type in its place), MULTI would acknowledge the entry all the same. And it copies only what is still
-# pending, so that two consumers that both hold the entry leave one copy.
+# A script stops at its first error, while MULTI continues with the next command: if the copy failed (no memory, or a
+# key of another type), MULTI would still acknowledge the entry. The script copies only entries that are still pending,
+# so that two consumers that both hold the entry leave one copy.
 _REFUSE = """
 if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 0 end
 redis.call('XADD', KEYS[2], '*', unpack(ARGV, 3))
@@ -36,17 +36,17 @@ return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
 
 
 class Claimed(NamedTuple):
-    """What was taken over from consumers that have gone silent; `cursor` is where to go on, FIRST at the end."""
+    """Entries claimed from silent consumers; `cursor` is where to continue, FIRST at the end."""
 
     cursor: str
     entries: list[Entry]
 
 
 def connect(url: str) -> Redis:
-    """A client that connects when it is first used, and leaves retrying to us.
+    """A client that connects on first use, and does not retry by itself.
 
-    Options have to be there when the client is made: it derives more from the protocol version than it tells, and one
-    set later never connects. Those in the address win over those given here, so ours are taken out of the address.
+    Options must be given when the client is created: it derives other options from the protocol version, and with one
+    set later it never connects. Options in the URL override ours, so ours are removed from the URL.
     """
     client = Redis.from_url(_without_our_options(url), retry=Retry(NoBackoff(), 0), **OUR_OPTIONS)  # pyright: ignore[reportUnknownMemberType]
     for command in ("XREADGROUP", "XAUTOCLAIM"):
@@ -65,7 +65,7 @@ def _as_it_is(answer: Any, **_options: Any) -> Any:
 
 
 class RedisStream:
-    """The stream, seen by one consumer of one group."""
+    """The stream as seen by one consumer of one group."""
 
     def __init__(self, client: Redis, name: str, group: str, consumer: str) -> None:
         self.name = name
@@ -75,7 +75,7 @@ class RedisStream:
         self._client = client
 
     async def ensure_group(self) -> None:
-        """Creates the group when it is missing, from the first entry on: what is already there is not lost."""
+        """Create the group if it is missing, starting at the first entry, so that existing entries are not lost."""
         try:
             await self._command("XGROUP", "CREATE", self.name, self.group, FIRST, "MKSTREAM")
         except ResponseError as error:
@@ -83,16 +83,16 @@ class RedisStream:
                 raise
 
     async def fresh(self, most: int, block: timedelta) -> list[Entry]:
-        """New entries, now this consumer's own; waits up to LONGEST_BLOCK for the first."""
+        """Read new entries, which become pending for this consumer; wait up to LONGEST_BLOCK for the first."""
         wait = min(block, LONGEST_BLOCK)
         return await self._read(most, NEW, "BLOCK", max(1, round(wait.total_seconds() * 1000)))
 
     async def pending(self, after: str, most: int) -> list[Entry]:
-        """Entries that this consumer was given before and has not acknowledged."""
+        """Entries that were delivered to this consumer and not acknowledged."""
         return await self._read(most, after)
 
     async def claim(self, cursor: str, idle: timedelta, most: int) -> Claimed:
-        """Takes over what other consumers have held for longer than `idle`."""
+        """Claim entries that other consumers have held for longer than `idle`."""
         idle_ms = round(idle.total_seconds() * 1000)
         answer = await self._command("XAUTOCLAIM", self.name, self.group, self.consumer, idle_ms, cursor, "COUNT", most)
         return Claimed(answer[0].decode(), _entries(answer[1]))
@@ -102,7 +102,7 @@ class RedisStream:
             await self._command("XACK", self.name, self.group, *ids)
 
     async def refuse(self, entry_id: str, fields: Fields, reason: str, now: datetime) -> None:
-        """Moves an entry aside: a copy of it, with the reason, to the stream of the refused; then acknowledged."""
+        """Copy an entry, with the reason, to the stream of refused entries; then acknowledge it."""
         about = ("refused_id", entry_id, "refused_reason", reason, "refused_at", now.isoformat())
         copied = [part for field in _few(fields) for part in field]
         await self._command("EVAL", _REFUSE, 2, self.name, self.refused, self.group, entry_id, *about, *copied)
@@ -114,17 +114,17 @@ class RedisStream:
 
     async def _command(self, *words: str | int | bytes) -> Any:
         run = cast("Callable[..., Awaitable[Any]]", self._client.execute_command)  # pyright: ignore[reportUnknownMemberType]
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             return await run(*words)
 
 
 def _few(fields: Fields) -> Fields:
-    """A script can pass on some thousand values only: very many fields are kept as one, as JSON."""
+    """The fields, or very many of them as one in JSON: a script can pass on only a few thousand values."""
     return fields if len(fields) <= MOST_COPIED else ((b"refused_fields", orjson.dumps(texts_of(fields))),)
 
 
 def _entries(answer: list[Any]) -> list[Entry]:
-    """Servers before 7.0 hand over entries that were deleted meanwhile as nothing at all; those have no id to tell."""
+    """Parse entries. Servers before 7.0 return nil, without an id, for entries deleted meanwhile: those are skipped."""
     return [Entry(each[0].decode(), _fields(each[1])) for each in answer if each is not None]
 
 

@@ -1,1 +1,1 @@
-"""Actions: what can be done to a message, when it may be, and how it is undone."""
+"""Actions: what can be done to a message, when that is allowed, and how it is undone."""

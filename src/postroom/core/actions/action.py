@@ -1,8 +1,8 @@
-"""What can be done with a message: the thirteen actions, their parameters, and what each changes.
+"""What can be done to a message: the thirteen actions, their parameters, and what each changes.
 
-Most actions are a difference of labels: some to add, some to remove. What an action really changed is that difference
-against the labels before it, the pre-image; `core/actions/undo.py` makes its inverse. INBOX, SPAM and TRASH are places:
-a message is in at most one of them, and putting it in one takes it out of the others.
+Most actions add some labels and remove others. What an action really changed follows from the labels before it, the
+pre-image; `core/actions/undo.py` computes the inverse. INBOX, SPAM and TRASH are places: a message is in at most one
+of them, and putting it in one takes it out of the others.
 """
 
 import hashlib
@@ -40,12 +40,12 @@ DecidedType = ActionType | Literal["none"]
 Actor = Literal["rule", "model", "user", "agent", "undo"]
 """By whose wish an action is carried out."""
 ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)
-# What no undo takes back.
+# No undo reverses these.
 IRREVERSIBLE = frozenset({"delete", "forward", "auto_reply"})
 SENDING = frozenset({"forward", "auto_reply"})
 PLACES = frozenset({"INBOX", "SPAM", "TRASH"})
-# Gmail's own labels are states and places that other actions stand for, each with a policy of its own. Putting them on
-# or taking them off as if they were the user's would go round it.
+# Gmail's own labels are states and places that have actions of their own, each with its own safety policy. Applying or
+# removing them like a user's label would bypass that policy.
 INSTEAD: Mapping[str, str] = {
     "INBOX": "use archive, or restore for what is in the trash; undo brings back what was archived",
     "TRASH": "use trash, or restore",
@@ -58,7 +58,7 @@ INSTEAD: Mapping[str, str] = {
     "CHAT": "use a label of your own; this one Gmail alone puts on",
 }
 CATEGORIES = "CATEGORY_"
-# What Gmail calls its own places on its pages. As they are written Gmail itself refuses them.
+# Names that Gmail shows for its own places. Gmail refuses a label that is spelled exactly like one of them.
 SHOWN_BY_GMAIL = ("Drafts", "Chats", "All Mail", "Sent Mail", "Muted", "Archive")
 LONGEST_LABEL = 225
 LONGEST_TEXT = 100_000
@@ -72,7 +72,7 @@ _MIME_TYPE = re.compile(r"(?!multipart/|message/)[a-z0-9!#$&^_.+-]{1,80}/[a-z0-9
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """Labels, by id, that an action adds and removes."""
+    """The labels, by id, that an action adds and removes."""
 
     add: frozenset[str] = frozenset()
     remove: frozenset[str] = frozenset()
@@ -81,13 +81,13 @@ class LabelChange:
         return bool(self.add or self.remove)
 
     def effective(self, before: frozenset[str]) -> "LabelChange":
-        """What of it changes a message that has these labels, with the places that it is taken out of."""
+        """The part of this change that takes effect on a message with these labels, including places that it leaves."""
         add = self.add - before
         displaced = PLACES - self.add if add & PLACES else frozenset[str]()
         return LabelChange(add, (self.remove | displaced) & before)
 
     def applied_to(self, labels: frozenset[str]) -> frozenset[str]:
-        """The labels of the message afterwards."""
+        """The labels of a message after the change."""
         change = self.effective(labels)
         return (labels - change.remove) | change.add
 
@@ -108,7 +108,7 @@ _FIXED: Mapping[ActionType, LabelChange] = {
 
 
 def label_change(action_type: ActionType, label_id: str | None = None) -> LabelChange:
-    """What the action asks for, whatever the message has. `label_id` is the label named, or that of snoozed mail."""
+    """The change that an action asks for, whatever labels it has. `label_id` is its label, or that of snoozed mail."""
     match action_type:
         case "apply_label" if label_id is not None:
             return LabelChange(add=frozenset({label_id}))
@@ -125,7 +125,7 @@ def label_change(action_type: ActionType, label_id: str | None = None) -> LabelC
 
 
 def wanted_label(action_type: str, parameters: Mapping[str, Any]) -> str | None:
-    """The label an action names. Raises Fatal when it needs one and has none: no retry would mend that."""
+    """The label that an action names, if any. Raises Fatal when a required one is missing: no retry would help."""
     if action_type not in ("apply_label", "remove_label"):
         return None
     label = parameters.get("label")
@@ -143,7 +143,7 @@ def known_action(name: str) -> ActionType:
 
 
 def check_parameters(action_type: str, parameters: Mapping[str, Any]) -> None:
-    """Refuses what the action could not be carried out with. Raises BadInput that names the field and the remedy."""
+    """Check the parameters of an action. Raises BadInput, which names the field and the remedy."""
     known_action(action_type)
     checks = _CHECKS.get(action_type, {})
     for name in parameters:
@@ -157,21 +157,21 @@ def check_parameters(action_type: str, parameters: Mapping[str, Any]) -> None:
 
 
 def recipients_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Whom a forward goes to: one address, or a list of them."""
-    return _listed(parameters.get("to"))
+    """The recipients of a forward, given as one address or a list."""
+    return _as_tuple(parameters.get("to"))
 
 
 def copies_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Who gets a copy of what is sent."""
-    return _listed(parameters.get("cc"))
+    """The Cc recipients of what is sent."""
+    return _as_tuple(parameters.get("cc"))
 
 
-def _listed(given: object) -> tuple[str, ...]:
+def _as_tuple(given: object) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(cast("Sequence[str]", given or ()))
 
 
 def action_hash(message_id: UUID, action_type: str, parameters: Mapping[str, Any]) -> str:
-    """A fingerprint of exactly this action on this message: an approval is bound to it."""
+    """The fingerprint of exactly this action on this message; an approval is bound to it."""
     content = [str(message_id), action_type, parameters]
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
@@ -186,7 +186,7 @@ def _label(field: str, value: object) -> None:
 
 
 def instead_of_label(name: str) -> str | None:
-    """What to use instead of a label of Gmail itself, or of a name that looks like it; None for one of the user's."""
+    """What to use instead of a label of Gmail's own, or of a name that looks like one; None for a user's label."""
     if unicodedata.normalize("NFKC", name).strip().casefold().startswith(CATEGORIES.casefold()):
         return "use a label of your own; categories are Gmail's"
     own = looks_like(name, INSTEAD)
@@ -215,7 +215,7 @@ def _copies(field: str, value: object) -> None:
 
 
 def _attachments(field: str, value: object) -> None:
-    """Files in base64, as the action brings them along; few and small, since they are kept with it."""
+    """Check files in base64. Few and small, since they are stored with the action."""
     if value is None:
         return
     given = cast("Sequence[Any]", value if isinstance(value, list | tuple) else ())
@@ -239,7 +239,7 @@ def _attachments(field: str, value: object) -> None:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is one bare address, with nothing in it that could begin another header or recipient."""
+    """Whether the text is one bare address, with nothing in it that could start another header or recipient."""
     return text.isprintable() and not set(text) & set(' ,;:<>()[]\\"') and canonical(text) is not None
 
 
@@ -265,7 +265,7 @@ def _subject(field: str, value: object) -> None:
 
 
 def _any(field: str, value: object) -> None:
-    """Checked as a whole, with the parameters beside it."""
+    """Accept any value; `check_parameters` checks it together with the parameters beside it."""
 
 
 _CHECKS: Mapping[str, Mapping[str, Callable[[str, object], None]]] = {

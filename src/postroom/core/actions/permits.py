@@ -1,6 +1,4 @@
-"""What a change to a mailbox, or a mail that is sent, rests on: whoever asks for it says so, and it is checked when the
-request is about to leave.
-"""
+"""Permits: what entitles a request to change a mailbox or send a mail, checked just before the request leaves."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,13 +9,13 @@ from postroom.core.jobs.job import Claim
 
 @dataclass(slots=True)
 class HeldLease:
-    """A lease as its holder knows it: good until `deadline`, in seconds since boot. A renewal moves it on."""
+    """A lease as its holder knows it: valid until `deadline`, in seconds since boot, which a renewal extends."""
 
     deadline: float
 
 
-class Hold(NamedTuple):
-    """Names the lease under which a delivery is being sent."""
+class DeliveryLease(NamedTuple):
+    """The delivery being sent, and the token of the lease on it."""
 
     id: UUID
     lease_token: UUID
@@ -25,16 +23,16 @@ class Hold(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Under whose claim, and for which action, a request changes the mailbox of an account.
+    """The claim, and the action, under which a request changes the mailbox of an account.
 
-    A job names its claim, a delivery its hold; with neither, only the account and the lease are asked about. An action
-    must be under way still, and what it is about must not be protected, unless the request only gives back what was
-    done before (`gives_back`): snoozed mail that returns, or an undo.
+    A job names its claim, a delivery its lease; with neither, only the account and the worker's lease are checked. An
+    action must still be under way and its message unprotected, unless the request only restores an earlier state
+    (`gives_back`): an undo, or snoozed mail that returns.
     """
 
     account_id: UUID
     lease: HeldLease
     claim: Claim | None = None
-    delivery: Hold | None = None
+    delivery: DeliveryLease | None = None
     action_id: UUID | None = None
     gives_back: bool = False

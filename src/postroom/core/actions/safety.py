@@ -1,24 +1,24 @@
-"""What automation may do by itself, what waits for a person's yes, and what is never done. Code, not prompt.
+"""What automation may do by itself, what needs a person's approval, and what is never done. Code, not prompt.
 
-Every proposed action comes here, whoever proposed it. Three ends: `allow`, `approve` (it waits for a person, with the
-reasons), `refuse` (nothing is done, with the reasons). Reasons are recorded with the decision.
+Every proposed action is judged here, whoever proposed it. The verdict is `allow`, `approve` (it waits for a person) or
+`refuse` (nothing is done). The reasons are recorded with the decision.
 
     protected sender or label                      refuse, whoever asks
-    forward proposed by other than the user's rule refuse: addresses come from the user alone
-    cc, attachments of others than the user's rule refuse: for the same reason
+    forward, unless proposed by a user's rule      refuse: addresses come from the user alone
+    cc, attachments, unless from a user's rule     refuse: for the same reason
     auto_reply where RFC 3834 forbids it           refuse
-    delete, forward, auto_reply                    approve; a rule may be trusted with the latter two by a setting
-    auto_reply whose Reply-To is somebody else     approve, also where rules are trusted
+    delete, forward, auto_reply                    approve; a setting may trust rules with the latter two
+    auto_reply whose Reply-To is somebody else     approve, even if rules are trusted
     confidence under 0.7, for trash under 0.9      approve
-    asked for by the rule or the model itself      approve
+    the rule or the model asks for approval        approve
     on the user's list                             approve
-    proposed by an agent                           approve, unless a setting trusts agents with what can be undone
-    an agent's, and this hour's share is used      approve, also where agents are trusted
-    a label that does not exist, but for a rule    approve: agents create no labels by themselves
-    irreversible, and this hour's share is used    approve
+    proposed by an agent                           approve, unless a setting trusts agents with reversible actions
+    by an agent over its hourly cap                approve, even if agents are trusted
+    an agent's label that does not exist           approve: agents do not create labels by themselves
+    irreversible, over the hourly cap              approve
 
-What was done an agent takes back only if it proposed it itself and nobody had to approve it; with the setting that
-trusts agents, anything that can be undone and that the user did not ask for.
+An agent may undo only what it proposed itself and nobody had to approve; with the setting that trusts agents, also
+anything else that can be undone, except what the user asked for.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ ShadowKind = Literal["category", "model"]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the user has settled once and for all."""
+    """The user's safety settings."""
 
     confidence: float = 0.7
     trash_confidence: float = 0.9
@@ -45,15 +45,15 @@ class Policy:
     trust_agents: bool = False
     hourly_cap: int = 20
     agent_hourly_cap: int = 20
-    """What one agent may do, and take back, within an hour without a person's yes."""
+    """How much one agent may do and undo within an hour without a person's approval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """Whose mail, and which labelled mail, is never touched.
+    """The senders, domains and labels whose mail is never touched.
 
-    Senders and domains are in the form in which addresses are compared, labels casefolded, by name or id. `label_ids`
-    are the ids that protected names stand for in one account, with the names.
+    Senders and domains are canonical; labels are casefolded names or ids. `label_ids` maps the ids of protected labels
+    in one account to their names.
     """
 
     senders: frozenset[str] = frozenset()
@@ -63,7 +63,7 @@ class Protected:
 
     @property
     def names_labels(self) -> bool:
-        """Whether any label is protected, so that labels have to be known."""
+        """Whether any label is protected, so that the labels of a message matter."""
         return bool(self.labels or self.label_ids)
 
     def reason(self, sender: str, labels: frozenset[str]) -> str | None:
@@ -80,7 +80,7 @@ class Protected:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """What somebody would like to do with a message."""
+    """An action that a rule, the model, an agent or the user proposes."""
 
     action_type: ActionType
     parameters: Mapping[str, Any]
@@ -91,9 +91,10 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class SafetyFacts:
-    """What is known of the message and the hour. `labels` are ids and names.
+    """What is known about the message and the past hour. `labels` are ids and names.
 
-    `no_answer` says why none may be sent; `answers_elsewhere` that one would go to another address than the sender's.
+    `no_answer` is why the message may not be answered; `answers_elsewhere` says that an answer would go to an address
+    other than the sender's.
     """
 
     sender: str
@@ -103,13 +104,13 @@ class SafetyFacts:
     no_answer: str | None = None
     answers_elsewhere: bool = False
     new_label: str | None = None
-    """Why the label that would be applied is a new one; None when it exists, or none would be applied."""
+    """Why the label to apply counts as new; None when it exists, or when no label is applied."""
     agent_actions_this_hour: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What becomes of a proposed action, and why."""
+    """The verdict on a proposed action, and the reasons for it."""
 
     verdict: Verdict
     reasons: tuple[str, ...] = ()
@@ -118,20 +119,20 @@ class Ruling:
         return {"verdict": self.verdict, "reasons": list(self.reasons)}
 
 
-def rule_on(proposed: Proposed, around: SafetyFacts, policy: Policy) -> Ruling:
-    """The one place where it is decided whether something is done, waits, or is not done."""
-    if refused := _refusals(proposed, around):
+def safety_ruling(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> Ruling:
+    """Decide whether a proposed action is done, waits for approval, or is refused. The only place that does."""
+    if refused := _refusals(proposed, facts):
         return Ruling("refuse", refused)
     if proposed.source == "user":
         return Ruling("allow", ("asked for by the user",))
-    doubts = _doubts(proposed, around, policy)
+    doubts = _doubts(proposed, facts, policy)
     return Ruling("approve", doubts) if doubts else Ruling("allow")
 
 
-def why_no_agent_undoes(
+def why_agent_may_not_undo(
     agent: str, actor: str, asked_by: str | None, approved_by: str | None, policy: Policy
 ) -> str | None:
-    """Why this agent may not take the action back; None when it may. What people have said yes to is theirs."""
+    """Why this agent may not undo the action; None when it may. What people approved is theirs to undo."""
     if actor == "user":
         return "the user asked for this action; it is undone by people only"
     if policy.trust_agents:
@@ -143,25 +144,25 @@ def why_no_agent_undoes(
     return None
 
 
-def _refusals(proposed: Proposed, around: SafetyFacts) -> tuple[str, ...]:
+def _refusals(proposed: Proposed, facts: SafetyFacts) -> tuple[str, ...]:
     found: list[str] = []
-    if (reason := around.protected.reason(around.sender, around.labels)) is not None:
+    if (reason := facts.protected.reason(facts.sender, facts.labels)) is not None:
         found.append(reason)
     if proposed.action_type == "forward" and proposed.source not in ("rule", "user"):
         found.append("mail is forwarded only to addresses that the user's own rule names")
     if proposed.source not in ("rule", "user") and (proposed.parameters.keys() & {"cc", "attachments"}):
         found.append("copies and files go only where the user's own rule says so")
-    if proposed.action_type == "auto_reply" and around.no_answer is not None:
-        found.append(around.no_answer)
+    if proposed.action_type == "auto_reply" and facts.no_answer is not None:
+        found.append(facts.no_answer)
     return tuple(found)
 
 
-def _doubts(proposed: Proposed, around: SafetyFacts, policy: Policy) -> tuple[str, ...]:
+def _doubts(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> tuple[str, ...]:
     action, doubts = proposed.action_type, list[str]()
     trusted = policy.trust_rules and proposed.source == "rule" and action in SENDING
     if action in IRREVERSIBLE and not trusted:
         doubts.append(f"{action} cannot be undone")
-    if action == "auto_reply" and around.answers_elsewhere:
+    if action == "auto_reply" and facts.answers_elsewhere:
         doubts.append("the answer would go to another address than the sender's")
     least = policy.trash_confidence if action == "trash" else policy.confidence
     if proposed.confidence < least:
@@ -172,10 +173,10 @@ def _doubts(proposed: Proposed, around: SafetyFacts, policy: Policy) -> tuple[st
         doubts.append(f"{action} is on the list of what needs approval")
     if proposed.source == "agent" and not policy.trust_agents:
         doubts.append("agents propose, people approve")
-    if proposed.source == "agent" and around.new_label is not None:
-        doubts.append(around.new_label)
-    if proposed.source == "agent" and around.agent_actions_this_hour >= policy.agent_hourly_cap:
+    if proposed.source == "agent" and facts.new_label is not None:
+        doubts.append(facts.new_label)
+    if proposed.source == "agent" and facts.agent_actions_this_hour >= policy.agent_hourly_cap:
         doubts.append(f"this agent has done {policy.agent_hourly_cap} things within the hour, which is the cap")
-    if action in IRREVERSIBLE and around.irreversible_this_hour >= policy.hourly_cap:
+    if action in IRREVERSIBLE and facts.irreversible_this_hour >= policy.hourly_cap:
         doubts.append(f"{policy.hourly_cap} irreversible actions were begun within the hour, which is the cap")
     return tuple(doubts)

@@ -1,4 +1,4 @@
-"""When snoozed mail comes back: at a time, or after an amount of time; in the future, and at most a year from now."""
+"""When snoozed mail comes back: at a given time or after a span of time, at most a year from now."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ MOST_MINUTES = LONGEST / UNITS["minutes"]
 
 
 def check_snooze(parameters: Mapping[str, Any]) -> None:
-    """What can be told without knowing the time: exactly one way of saying when, well formed."""
+    """Check what does not depend on the current time: exactly one way of saying when, well formed."""
     has_until, has_amount = parameters.get("until") is not None, parameters.get("amount") is not None
     if has_until and (has_amount or parameters.get("units") is not None):
         raise BadInput("parameters.until", "stands beside amount and units", "give either until, or amount and units")
@@ -29,7 +29,7 @@ def check_snooze(parameters: Mapping[str, Any]) -> None:
 
 
 def wake_time(parameters: Mapping[str, Any], now: datetime) -> datetime:
-    """When the message comes back, if it is snoozed now. Raises BadInput when that is no time to come."""
+    """When a message that is snoozed now comes back. Raises BadInput for a time that is past or too far away."""
     check_snooze(parameters)
     until = _moment(parameters["until"]) if parameters.get("until") is not None else now + _amount(parameters)
     if until <= now:

@@ -1,8 +1,8 @@
-"""How an action is reversed: the hint that is kept with it, and what an undo does with that hint later.
+"""How an action is undone: the hint that is stored with it, and what an undo later does with that hint.
 
-An undo restores exactly what the action changed, and only that. What the user did to the message meanwhile stands: a
-label that the action had added and the user took off is not put on again by undoing something else, and a message that
-the user has since put into another place (the trash, spam) is not moved out of there.
+An undo restores exactly what the action changed, and only that. What the user has done to the message since then
+stands: a label that they removed is not put back by undoing something else, and a message that they moved to another
+place (trash, spam) stays there.
 """
 
 from collections.abc import Mapping
@@ -36,13 +36,13 @@ class Snoozed:
     label_id: str
     job_id: UUID
     history_id: int | None = None
-    """The last change of the message in the mailbox's history when it had been hidden: what came later was not us."""
+    """The message's last change in the mailbox's history once it was hidden; any later change is not ours."""
 
 
 def undo_hint(
     action_type: str, before: frozenset[str], changed: LabelChange, snoozed: Snoozed | None = None
 ) -> dict[str, Any]:
-    """How the action is reversed, as it is kept with the action. `changed` is what it really changed."""
+    """The undo hint to store with an action. `changed` is what the action really changed."""
     inverse = changed.inverse
     hint: dict[str, Any] = {
         "action": action_type,
@@ -65,12 +65,12 @@ def undo_hint(
     return hint
 
 
-def no_way_back(action_type: str, **details: Any) -> dict[str, Any]:
-    """The hint of what cannot be undone: mail that was sent, a message that was deleted, an undo."""
+def irreversible_hint(action_type: str, **details: Any) -> dict[str, Any]:
+    """The hint for an action that cannot be undone: a sent mail, a deleted message, an undo."""
     return {"action": action_type, "inverse_action": "none", "irreversible": True, **details}
 
 
-def why_not(action_type: str, state: str, hint: Mapping[str, Any] | None) -> str | None:
+def why_not_undoable(action_type: str, state: str, hint: Mapping[str, Any] | None) -> str | None:
     """Why an action cannot be undone, in words for the user; None when it can."""
     if state != "completed":
         return f"it is {state}: only what was completed can be undone"
@@ -82,7 +82,7 @@ def why_not(action_type: str, state: str, hint: Mapping[str, Any] | None) -> str
 
 
 def inverse_change(hint: Mapping[str, Any], labels: frozenset[str]) -> LabelChange:
-    """What the undo does to a message that has these labels now."""
+    """The change that the undo makes to a message with these labels now."""
     parameters = hint["inverse_parameters"]
     add, remove = frozenset[str](parameters["add_labels"]), frozenset[str](parameters["remove_labels"])
     elsewhere = labels & PLACES - remove

@@ -1,4 +1,4 @@
-"""What a job is, as everyone who handles one sees it."""
+"""Jobs as the queue, its workers and its handlers see them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from postroom.core.lifecycle import JobState
 
 
 class NewJob(NamedTuple):
-    """A job as it is asked for, checked; in the order of the columns it goes into."""
+    """A checked job that is about to be enqueued; its fields are in the order of the columns."""
 
     id: UUID
     type: str
@@ -24,14 +24,14 @@ class NewJob(NamedTuple):
 
 
 class Enqueued(NamedTuple):
-    """The answer to an enqueue: the id under which the job is kept, and whether it was there before."""
+    """The answer to an enqueue: the id of the job, and whether it existed before."""
 
     id: UUID
     duplicate: bool
 
 
 class Claim(NamedTuple):
-    """What proves that a job is ours: every change to claimed work names all three."""
+    """Proof that a job is ours: every change to claimed work names all three."""
 
     seq: int
     attempts: int
@@ -63,7 +63,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One recorded step of a job, or an event that befell it."""
+    """One recorded step of a job, or an event in its life, such as a rescue."""
 
     name: str
     attempt: int

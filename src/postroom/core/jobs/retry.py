@@ -1,4 +1,4 @@
-"""When a failed job is tried again: exponential backoff with jitter, unless the server named a time."""
+"""When a failed job is retried: exponential backoff with jitter, unless the server named a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JITTER = 0.25
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a job type is tried, and how the pauses between grow."""
+    """How often a job type is tried, and how the pauses between attempts grow."""
 
     max_attempts: int = 5
     base: timedelta = timedelta(seconds=1)
@@ -34,15 +34,15 @@ class RetryPolicy:
 
 
 def next_delay(policy: RetryPolicy, attempts: int, after: timedelta | None, rng: Random) -> timedelta:
-    """The server's own Retry-After wins over our backoff; a negative one means at once."""
+    """The pause before the next attempt: the server's Retry-After if given (if negative, none), else our backoff."""
     if after is not None:
         return max(after, timedelta(0))
     return policy.delay(attempts, rng)
 
 
 DEFAULT = RetryPolicy()
-# Long enough for a provider of models that is away for an hour or two.
+# Enough attempts for a model provider that is down for an hour or two.
 CLASSIFY = RetryPolicy(max_attempts=40)
-# Nobody else brings snoozed mail back: after a day without success it is tried hourly, for more than a year.
+# Nothing else brings snoozed mail back: retries soon become hourly and go on for more than a year.
 WAKING = RetryPolicy(max_attempts=10_000, base=timedelta(seconds=5), cap=timedelta(hours=1))
 GMAIL = RetryPolicy(max_attempts=8, base=timedelta(seconds=5), cap=timedelta(seconds=900))

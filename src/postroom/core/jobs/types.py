@@ -1,6 +1,6 @@
 """The job types of Postroom as data: how often each is tried, and how long its idempotency key holds.
 
-The engine in `postroom.jobs` knows none of these; it is given a catalogue.
+The engine in `postroom.jobs` knows none of them; it is given a catalogue.
 """
 
 import difflib
@@ -19,7 +19,7 @@ MOST_ATTEMPTS = 1000
 
 
 class KeyLifetime(Enum):
-    """How long an idempotency key refuses a second job."""
+    """How long an idempotency key prevents a second job."""
 
     FOR_GOOD = "for_good"
     WHILE_LIVE = "while_live"
@@ -27,7 +27,7 @@ class KeyLifetime(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobType:
-    """What the engine must know of one type of job."""
+    """What the engine must know about one job type."""
 
     name: str
     key_lifetime: KeyLifetime = KeyLifetime.FOR_GOOD
@@ -36,7 +36,7 @@ class JobType:
 
 
 class Catalogue(Mapping[str, JobType]):
-    """The job types one process knows; asking for another suggests the nearest."""
+    """The job types that a process knows. Looking up an unknown one suggests the nearest."""
 
     def __init__(self, *types: JobType) -> None:
         self._types = {each.name: each for each in types}
@@ -48,7 +48,7 @@ class Catalogue(Mapping[str, JobType]):
             raise UnknownJobType("type", f"there is no job type {name!r}", self._remedy(name)) from None
 
     def retry_policy(self, name: str) -> RetryPolicy:
-        """How a job is retried; one of a type from elsewhere, like any other."""
+        """The retry policy of a job type; the default one for a type that this process does not know."""
         return self._types[name].retry if name in self._types else retry.DEFAULT
 
     def __contains__(self, name: object) -> bool:
@@ -102,7 +102,7 @@ def check_attempts(attempts: object) -> None:
 
 
 def check_text(field: str, text: str) -> None:
-    """Whatever is kept as text: of bounded length, and such that both databases can hold it."""
+    """Check a text that is to be stored: its length is bounded, and both databases can hold it."""
     if not text or len(text) > LONGEST_KEY:
         raise BadInput(field, f"has {len(text)} characters", f"use 1 to {LONGEST_KEY}; hash what is longer")
     if "\0" in text:

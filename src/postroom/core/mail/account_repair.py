@@ -18,7 +18,7 @@ def resume_command(email: str) -> str:
     return f"postroom account resume {shlex.quote(email)}"
 
 
-def usable_again(state: str, email: str, level: str | None) -> str:
+def reactivate_command(state: str, email: str, level: str | None) -> str:
     """What the owner runs so that an account which is not in use is used again."""
     return resume_command(email) if state == "paused" else consent_command(email, level)
 

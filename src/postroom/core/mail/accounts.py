@@ -12,7 +12,7 @@ LONGEST_ADDRESS = 320
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 
 
-def one_spelling(address: str) -> str:
+def normalised_address(address: str) -> str:
     """The address as it is kept and compared: Gmail does not tell upper from lower case."""
     plain = address.strip().lower()
     if len(plain) > LONGEST_ADDRESS or not plain.isprintable() or not _ADDRESS.fullmatch(plain):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.headers import values
-from postroom.core.mail.ingestion import Facts
+from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.tiers import Known, addressed_to_user, is_bulk
 
 _MACHINES = re.compile(
@@ -27,7 +27,7 @@ class Category:
     words: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     search: str = ""
-    check: Callable[[Facts, Known], bool] | None = None
+    check: Callable[[IngestionFacts, Known], bool] | None = None
 
     def query(self, user_address: str) -> str:
         """The search in Gmail's language; a date range may be put before it."""
@@ -35,7 +35,7 @@ class Category:
             return self.search.format(user=user_address)
         return " OR ".join([f'subject:"{word}"' for word in self.words] + [f"from:{domain}" for domain in self.domains])
 
-    def holds(self, facts: Facts, known: Known) -> bool:
+    def holds(self, facts: IngestionFacts, known: Known) -> bool:
         """Whether the message is in the category."""
         if self.check is not None:
             return self.check(facts, known)
@@ -45,7 +45,7 @@ class Category:
         return any(_WORDS[self.name].search(subject) for subject in values(facts.headers, "subject"))
 
 
-def _relationship(facts: Facts, known: Known) -> bool:
+def _relationship(facts: IngestionFacts, known: Known) -> bool:
     """A known contact, or a person who wrote to the user: in To, nothing bulk about it, the sender no machine."""
     if facts.sender in known.contacts:
         return True
@@ -55,7 +55,7 @@ def _relationship(facts: Facts, known: Known) -> bool:
     return not is_bulk(facts.headers) and addressed_to_user(facts.headers, known)
 
 
-def _newsletters(facts: Facts, _known: Known) -> bool:
+def _newsletters(facts: IngestionFacts, _known: Known) -> bool:
     return is_bulk(facts.headers) or bool(values(facts.headers, "list-id"))
 
 
@@ -103,7 +103,7 @@ _WORDS = {
 }
 
 
-def categories_of(facts: Facts, known: Known) -> list[str]:
+def categories_of(facts: IngestionFacts, known: Known) -> list[str]:
     """The names of the categories that the message is in, in their order."""
     return [name for name, category in CATEGORIES.items() if category.holds(facts, known)]
 

@@ -32,7 +32,7 @@ HIGHEST_NUMBER = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class IngestionFacts:
     """What rules and categories look at. `sender` is in the form in which addresses are compared."""
 
     sender: str
@@ -40,8 +40,8 @@ class Facts:
     mime_types: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, letter: ParsedMessage) -> "Facts":
-        return cls(sender_address(letter.headers), letter.headers, letter.mime_types)
+    def of(cls, parsed: ParsedMessage) -> "IngestionFacts":
+        return cls(sender_address(parsed.headers), parsed.headers, parsed.mime_types)
 
     @property
     def domain(self) -> str:
@@ -59,7 +59,7 @@ class IngestionRule:
     value: str = ""
     header: str = ""
 
-    def matches(self, facts: Facts) -> bool:
+    def matches(self, facts: IngestionFacts) -> bool:
         match self.kind:
             case "sender_domain":
                 return facts.domain == self.value
@@ -90,7 +90,7 @@ class IngestionPolicy:
     def __init__(self, rules: Iterable[IngestionRule] = ()) -> None:
         self.rules = tuple(sorted(rules, key=lambda rule: (rule.number, rule.name)))
 
-    def decide(self, facts: Facts) -> Decision:
+    def decide(self, facts: IngestionFacts) -> Decision:
         """The first rule that matches decides; without one, all of the message is taken in."""
         for rule in self.rules:
             if rule.matches(facts):

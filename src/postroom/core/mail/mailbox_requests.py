@@ -22,16 +22,16 @@ def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, 
     """The arguments of a request, as they are passed on. Raises BadInput, which names the one that is wrong."""
     match kind:
         case "sync_now":
-            only(given, ())
+            refuse_unknown_arguments(given, ())
             return {}
         case "ingest":
-            only(given, ("message_ids",))
+            refuse_unknown_arguments(given, ("message_ids",))
             return {"message_ids": message_ids(given.get("message_ids"))}
         case "estimate":
-            only(given, ("query",))
+            refuse_unknown_arguments(given, ("query",))
             return {"query": search_query(given.get("query"))}
         case "search":
-            only(given, ("query", "max"))
+            refuse_unknown_arguments(given, ("query", "max"))
             return {"query": search_query(given.get("query")), "max": most_found(given.get("max", FOUND))}
         case _:
             assert_never(kind)
@@ -42,7 +42,7 @@ def is_message_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def only(arguments: Mapping[str, Any], known: Collection[str]) -> None:
+def refuse_unknown_arguments(arguments: Mapping[str, Any], known: Collection[str]) -> None:
     for name in arguments:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)

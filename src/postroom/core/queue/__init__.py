@@ -1,1 +1,1 @@
-"""Queues: what enters them, and which comes next."""
+"""Queues: what enters them, and what comes next."""

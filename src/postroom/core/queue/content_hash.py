@@ -1,13 +1,13 @@
-"""When two events say the same: a hash over all of their content.
+"""When two events are the same: a hash over all of their content.
 
-Sources repeat themselves: three times "push changes", each time under a new id. Such a repetition is recognised by
-its content, and the content is all of it: place, thread, kind, sender, text, `payload.raw`, metadata and attachments.
-Whatever differs in any of these is another event.
+Sources repeat themselves: "push changes" three times, each time under a new id. Such a repetition is recognised by its
+whole content: source, thread, kind, sender, text, `payload.raw`, metadata and attachments. An event that differs in any
+of these is a different event.
 
-Chat services number and date each delivery inside `raw`. Those few fields are left out, by their exact path and only
-for plain text messages and button presses. Everything else in `raw` counts, also a field of the same name elsewhere,
-such as the id of the message that is answered. A message with attachments is compared with all of its fields: two
-photos under one caption may differ in nothing but their ids.
+Chat services number and date each delivery inside `raw`. Those few fields are ignored, by their exact path and only for
+plain text messages and button presses. Everything else in `raw` counts, including a field of the same name elsewhere,
+such as the id of the message being answered. With attachments, all fields count: two photos under one caption may
+differ in nothing but their ids.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ _BUTTONS: Mapping[str, tuple[str, ...]] = {
     "slack": ("trigger_id", "response_url", "actions.*.action_ts"),
     "discord": ("id", "token", "s", "d.id", "d.token"),
 }
-# The gateway's own entries in a Redis stream: each says when it was written, and which message of the chat it was.
+# The gateway's own entries in a Redis stream hold the time of writing and the id of the chat message.
 _GATEWAY_ENTRY = ("source", "prompt", "timestamp")
 _GATEWAY_FIELDS: Mapping[str, tuple[str, ...]] = {
     "redis": ("timestamp",),
@@ -47,9 +47,9 @@ _GATEWAY_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def content_hash(envelope: Envelope, ignored: Sequence[str] = ()) -> str | None:
-    """The same for the same content of the same sender in the same place; None when the event has no text.
+    """Equal for the same content from the same sender at the same source; None when the event has no text.
 
-    `ignored` are further paths in `raw` that do not count, as the settings of a queue name them.
+    `ignored` are further paths in `raw` to leave out, from the settings of the queue.
     """
     payload = envelope.payload
     words = " ".join(payload.normalized_text.split())
@@ -82,7 +82,7 @@ def _per_delivery(envelope: Envelope) -> Iterable[str]:
 
 
 def _without(value: Any, path: Path) -> Any:
-    """A copy without what lies at the path; the value itself when nothing does."""
+    """A copy without the value at the path; the value itself when there is none."""
     first, rest = path[0], path[1:]
     if isinstance(value, list) and first == ANY:
         items = cast("list[Any]", value)
@@ -96,5 +96,5 @@ def _without(value: Any, path: Path) -> Any:
 
 
 def _canonical(value: Any) -> str:
-    """One text for equal JSON, however its keys are ordered."""
+    """The same text for equal JSON, whatever the order of its keys."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

@@ -1,6 +1,6 @@
-"""ingest.v1: the one form in which everything enters, strictly checked.
+"""ingest.v1: the one form in which every event enters, strictly checked.
 
-Unknown keys are refused by name, so that a producer's mistake is seen and not silently dropped.
+Unknown keys are refused by name, so that a producer's mistake is noticed instead of silently dropped.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from postroom.core.errors import BadInput
-from postroom.core.strict import MOST_KEYS, Strict, is_crowded, is_kept, problem_in
+from postroom.core.strict import MOST_KEYS, Strict, fits_64_bits, is_crowded, problem_in
 
 PolicyTier = Literal["high_priority", "interactive", "default"]
 IngestionTier = Literal["full", "metadata"]
@@ -33,7 +33,7 @@ DEEPEST_PAYLOAD = 100
 MOST_ATTACHMENTS = 1000
 MOST_HEADERS = 1000
 BETWEEN = "\x1f"
-# One line with something in it, and no control character: it is compared, shown and joined to keys.
+# One line that is not blank, without control characters: it is compared, shown and joined into keys.
 Name = Annotated[
     str,
     StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"),
@@ -68,8 +68,8 @@ PROVIDERS: Mapping[str, frozenset[str]] = {
 }
 
 
-def few(value: object) -> object:
-    """Looked at before its members are."""
+def limit_size(value: object) -> object:
+    """Refuse too many members before any of them is validated."""
     if is_crowded(value):
         raise ValueError(f"has more than {MOST_KEYS} members")
     return value
@@ -134,13 +134,13 @@ class Payload(Strict):
     @field_validator("raw")
     @classmethod
     def _is_plain_json(cls, raw: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Level by level, since what is too deep for the stack is what this looks for."""
+        """Check that it is plain JSON: level by level, since recursion would fail on the nesting that this refuses."""
         level: list[Any] = [raw]
         for _ in range(DEEPEST_PAYLOAD):
             level = [inner for each in level for inner in _inside(each)]
             if any(isinstance(each, float) and not math.isfinite(each) for each in level):
                 raise ValueError("holds a number that JSON has no word for")
-            if any(isinstance(each, int) and not is_kept(each) for each in level):
+            if any(isinstance(each, int) and not fits_64_bits(each) for each in level):
                 raise ValueError("holds a whole number beyond 64 bits, which would be rounded; write it as text")
             if not level:
                 return raw
@@ -151,7 +151,7 @@ class Control(Strict):
     """How it is to be handled."""
 
     idempotency_key: Name | None = None
-    trace_context: Annotated[dict[str, str], BeforeValidator(few), Field(max_length=16)] | None = None
+    trace_context: Annotated[dict[str, str], BeforeValidator(limit_size), Field(max_length=16)] | None = None
     policy_tier: PolicyTier = "default"
     ingestion_tier: IngestionTier = "full"
     backfill_job_id: str | None = None
@@ -177,7 +177,7 @@ class Envelope(Strict):
 
     @property
     def event_key(self) -> str:
-        """What happened, once and for all: source and event id together, whatever key the producer gave it."""
+        """The identity of the event: source and event id, whatever idempotency key the producer gave."""
         source = self.source
         parts = (source.channel, source.provider, source.endpoint_identity, self.event.external_event_id)
         joined = BETWEEN.join(parts)
@@ -185,7 +185,7 @@ class Envelope(Strict):
 
     @property
     def identity(self) -> str:
-        """As an error names it."""
+        """The envelope's name in errors."""
         source = self.source
         return (
             f"{source.channel} {source.provider} {source.endpoint_identity} {self.event.external_event_id} "
@@ -194,7 +194,7 @@ class Envelope(Strict):
 
 
 def parse_envelope(data: object) -> Envelope:
-    """A checked envelope, or BadInput that names the field and the remedy."""
+    """Check an envelope. Raises BadInput, which names the field and the remedy."""
     try:
         return Envelope.model_validate(data)
     except ValidationError as error:
@@ -202,7 +202,7 @@ def parse_envelope(data: object) -> Envelope:
 
 
 def envelope_text(envelope: Envelope) -> str:
-    """The envelope as it is kept. What JSON cannot hold, in the free part of it, is refused."""
+    """The envelope as it is stored. Raises BadInput for a payload that JSON cannot hold, or that is too large."""
     try:
         text = envelope.model_dump_json()
     except (PydanticSerializationError, UnicodeEncodeError, RecursionError):

@@ -1,18 +1,18 @@
-"""The one tier picker: urgent first, and nobody starves.
+"""The tier picker: urgent messages first, without starvation.
 
-A queue has tiers, highest first; within a tier, accepted order. `streak[T]` counts the picks from T since the last
-pick from any tier below T. When a streak has reached its guard and something below waits, the next pick comes from
-the highest waiting tier below. If several are due, the highest decides and the others stay due.
+A queue has tiers, highest first; within a tier, messages are in accepted order. `streak[T]` counts the picks from T
+since the last pick from any tier below T. When a streak has reached its guard and something waits below, the next pick
+comes from the highest waiting tier below. If several tiers are due, the highest decides and the others stay due.
 
-Counting only unbroken runs of one tier, as one would at first, lets the lowest starve: with three full tiers, every
-tenth pick of the top goes to the middle and breaks its run, so the bottom is never due. With a streak that only picks
-from below can break, and all tiers full, a tier at depth d has its turn within about (guard + 1)^d picks; somewhat
-later when tiers run empty and fill again at a bad moment.
+The obvious way, counting only unbroken runs of one tier, starves the lowest: with three full tiers, every tenth pick of
+the top goes to the middle and breaks its run, so the bottom is never due. When only picks from below break a streak,
+and all tiers are full, a tier at depth d gets its turn within about (guard + 1)^d picks; somewhat later when tiers run
+empty and fill again at a bad moment.
 
-**Aging** is computed where it matters, at the head of a tier, which is its oldest: a head that has waited too long
-counts one tier higher. There the tier's own go first, and after every three of them that passed an aged one over (or
-as many as the tier's guard, if that is less) the aged one has its turn: old messages never bury a new one, and are not
-buried by new ones either. Nothing is rewritten, and a streak counts the tier that a message counted for.
+**Aging** is computed at the head of a tier, its oldest message: a head that has waited too long counts one tier higher.
+That tier's own messages go first, and after every three of them that went ahead of an aged one (or as many as the
+tier's guard, if that is less) the aged one gets its turn. So neither old nor new messages bury the others. Nothing is
+rewritten; a streak counts the tier that a message counted for.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ OWN_PER_AGED = 3
 
 
 class Head(NamedTuple):
-    """A waiting message, as far as the picker looks at it. `seq` is its place in the accepted order.
+    """What the picker sees of the oldest waiting message. `seq` is its place in the accepted order.
 
-    It is fresh until it is leased for the first time; what came back is handed out again as it was.
+    A message is fresh until it is first leased; one that came back is neither coalesced nor auto-acked.
     """
 
     seq: int
@@ -37,11 +37,11 @@ class Head(NamedTuple):
 
 
 class Pick(NamedTuple):
-    """Which message is next, and why it.
+    """The message that is next, and why.
 
-    `tier` is where it waited; `counted` is what it counted for, which differs when it was promoted.
-    `starvation_override` tells that the guard, not the order, decided; `passed_aged`, that an aged message waited for
-    the same turn.
+    `tier` is where it waited; `counted` is the tier it counted for, which differs when it was promoted.
+    `starvation_override` says that a guard decided, not the order; `passed_aged`, that an aged message waited for the
+    same turn.
     """
 
     head: Head
@@ -56,7 +56,7 @@ class Pick(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What to lease, in order, and the streaks it leaves. `summary` names a tier that is coalesced as the last pick."""
+    """The messages to lease, in order, and the streaks afterwards. `summary` is a tier that the last pick coalesces."""
 
     picks: list[Pick]
     streaks: Mapping[str, int]
@@ -64,12 +64,12 @@ class Batch(NamedTuple):
 
 
 def own_turns(tier: str) -> str:
-    """The name of the counter beside the streaks: how many of a tier's own have passed an aged one over."""
+    """The name of the counter, kept beside the streaks, of a tier's own messages that went ahead of an aged one."""
     return f"{tier} own"
 
 
 def pick(policy: Policy, heads: Mapping[str, Head], streaks: Mapping[str, int], now: datetime) -> Pick | None:
-    """The head that comes next; None when nothing waits. `heads` holds the oldest of each tier that has any."""
+    """The head that comes next; None when nothing waits. `heads` holds the oldest message of each non-empty tier."""
     aged = {above: tier for above, tier in _neighbours(policy) if _has_aged(policy, tier, heads.get(tier), now)}
     own = heads.keys() - set(aged.values())
     waiting = [tier for tier in policy.guards if tier in own or tier in aged]
@@ -83,7 +83,7 @@ def pick(policy: Policy, heads: Mapping[str, Head], streaks: Mapping[str, int], 
 
 
 def _neighbours(policy: Policy) -> Iterator[tuple[str, str]]:
-    """Each tier but the highest, after the one above it."""
+    """Pairs of adjacent tiers, the higher first."""
     return pairwise(policy.guards)
 
 
@@ -93,12 +93,12 @@ def _has_aged(policy: Policy, tier: str, head: Head | None, now: datetime) -> bo
 
 
 def _own_per_aged(policy: Policy, tier: str) -> int:
-    """With a lower guard an aged message would do better if it had not aged."""
+    """How many of a tier's own go ahead of an aged message: at most its guard, or aging would be a loss."""
     return min(OWN_PER_AGED, policy.guards[tier])
 
 
 def _due(policy: Policy, waiting: Sequence[str], streaks: Mapping[str, int]) -> Iterator[str]:
-    """For each tier whose guard is reached, highest first: the highest tier that waits below it."""
+    """For each tier whose guard is reached, highest first: the waiting tiers below it."""
     for position, (tier, guard) in enumerate(policy.guards.items()):
         if streaks.get(tier, 0) >= guard:
             lower = policy.tiers[position + 1 :]
@@ -106,14 +106,14 @@ def _due(policy: Policy, waiting: Sequence[str], streaks: Mapping[str, int]) -> 
 
 
 class Effect(NamedTuple):
-    """What a pick does to the counters of its queue: the streaks of its tiers, and their own turns."""
+    """The counters of a queue, streaks and own turns, that a pick increments and resets."""
 
     grows: tuple[str, ...]
     breaks: tuple[str, ...]
 
 
 def effect_of(policy: Policy, picked: Pick) -> Effect:
-    """The streak of the tier it counted for grows, those above begin anew; an aged one ends its tier's own turns."""
+    """The streak of the tier it counted for grows and those above are reset; an aged pick also resets the own turns."""
     above = policy.tiers[: policy.tiers.index(picked.counted)]
     own = own_turns(picked.counted)
     grows = (picked.counted, own) if picked.passed_aged else (picked.counted,)
@@ -121,7 +121,7 @@ def effect_of(policy: Policy, picked: Pick) -> Effect:
 
 
 def after_pick(policy: Policy, streaks: Mapping[str, int], picked: Pick) -> dict[str, int]:
-    """The counters after a pick. Those of tiers that are no more are forgotten."""
+    """The counters after a pick, without those of tiers that no longer exist."""
     names = (*policy.guards, *(own_turns(tier) for tier in policy.guards if own_turns(tier) in streaks))
     grows, breaks = effect_of(policy, picked)
     after = {name: 0 if name in breaks else streaks.get(name, 0) for name in names}
@@ -131,8 +131,8 @@ def after_pick(policy: Policy, streaks: Mapping[str, int], picked: Pick) -> dict
 def pick_many(
     policy: Policy, waiting: Mapping[str, Iterable[Head]], streaks: Mapping[str, int], now: datetime, most: int
 ) -> Batch:
-    """Up to `most` picks, the same that as many single picks would make. `waiting` holds the oldest `most` of each
-    tier. A tier that is coalesced ends the batch, since what is left of it afterwards is not known here.
+    """Up to `most` picks, the same as that many single picks. `waiting` holds the oldest `most` messages of each tier.
+    A coalesced tier ends the batch, since what is left of it afterwards is not known here.
     """
     lines = {tier: iter(line) for tier, line in waiting.items()}
     heads = {tier: head for tier, line in lines.items() if (head := next(line, None)) is not None}
@@ -151,15 +151,15 @@ def pick_many(
 
 
 def is_coalesced(policy: Policy, tier: str, head: Head, now: datetime) -> bool:
-    """Whether the tier becomes one summary when this head of it is leased."""
+    """Whether leasing this head turns its tier into one summary."""
     window = policy.coalesce_within.get(tier)
     return window is not None and head.fresh and now - head.accepted_at <= window
 
 
 def stale(policy: Policy, tier: str, line: Iterable[Head], now: datetime) -> list[Head]:
-    """The oldest of a tier that end unprocessed, up to the first that is young enough.
+    """The oldest messages of a tier that are auto-acked, up to the first that is young enough.
 
-    What was in someone's hands before is spared: it came back to be handed out again.
+    Messages that were leased before are spared: they came back to be delivered again.
     """
     patience = policy.auto_ack_after.get(tier)
     if patience is None:

@@ -1,7 +1,7 @@
-"""The named queues as data: their tiers and guards, what happens to what waits long, and who goes where.
+"""The named queues as data: their tiers and guards, what happens to messages that wait long, and the routes to them.
 
-Two queues come with Postroom, `email` and `gateway`; settings change them and add more. Nothing here is code that
-knows a queue by name: the picker, the intake and the buffer read these policies.
+Postroom ships two queues, `email` and `gateway`; settings change them and add more. No code knows a queue by name: the
+picker, the intake and the buffer read these policies.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,15 +18,15 @@ HISTORY = "history"
 NOTHING: Mapping[str, timedelta] = MappingProxyType({})
 
 
-# Channels on which people write: there a text that begins with "/" is a command. Elsewhere it may be a path.
+# Channels on which people write: there, a text that begins with "/" is a command. Elsewhere it may be a path.
 PEOPLE = ("telegram", "slack", "discord")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassRule:
-    """Which events belong into a tier: all that is given must fit. `kinds` are globs such as `test.*`.
+    """Which events belong in a tier: everything given must match. `kinds` are globs such as `test.*`.
 
-    `commands` fits texts that begin with "/", on the channels given; without any, on those of people.
+    `commands` matches texts that begin with "/", on the given channels, or by default on those of people.
     """
 
     tier: str
@@ -49,13 +49,13 @@ class ClassRule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One queue: its tiers, highest first, with the guard of each; the other rules are by tier and may be empty.
+    """One queue: its tiers, highest first, with the guard of each. The other rules are by tier and may be empty.
 
-    `age_after`: a head that has waited longer counts one tier higher. `coalesce_within`: when the tier is leased, all
-    of it that is no older becomes one summary. `auto_ack_after`: what is older ends without processing.
-    `same_text_within`: the same content from the same source in this time is a duplicate, whatever its id;
-    `same_text_ignores` are paths in `payload.raw` that do not count there. Without class rules, the tier is the
-    `policy_tier` that the envelope asks for. Agents may lease from the queue unless Postroom itself consumes it.
+    `age_after`: a head that has waited longer counts one tier higher. `coalesce_within`: when the tier is leased, its
+    messages that are no older become one summary. `auto_ack_after`: older messages end without processing.
+    `same_text_within`: the same content from the same source within this time is a duplicate, whatever its id;
+    `same_text_ignores` are paths in `payload.raw` that are then ignored. Without class rules, the tier is the
+    `policy_tier` that the envelope asks for. Agents may lease from the queue unless Postroom consumes it itself.
     """
 
     queue: str
@@ -76,7 +76,7 @@ class Policy:
         return tuple(self.guards)
 
     def tier_of(self, envelope: Envelope) -> str:
-        """Backfilled mail waits in `history`, where there is one; no envelope can ask for it."""
+        """The tier of an envelope. Backfilled mail goes to `history` where that exists; no envelope can ask for it."""
         if self.otherwise is None:
             backfilled = envelope.control.backfill_job_id is not None and HISTORY in self.guards
             return HISTORY if backfilled else envelope.control.policy_tier
@@ -101,7 +101,7 @@ GATEWAY = Policy(
         ClassRule("P0", channels=PEOPLE),
         ClassRule("P0", kinds=("callback_query",)),
         ClassRule("P1", kinds=("*deploy.failed*", "*friction-fix*")),
-        # `test.` anywhere, but as a word: `latest.release` is no test, and noise ends unread.
+        # `test.` anywhere, but as a word: `latest.release` is not a test, and P3 may end unread.
         ClassRule("P3", kinds=("test.*", "*[!a-zA-Z0-9]test.*", "*media.processed*")),
     ),
     otherwise="P2",
@@ -110,7 +110,7 @@ GATEWAY = Policy(
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Sources that go to a queue other than the usual one; `endpoint_identity` is a glob, None is any."""
+    """Sends some sources to a queue other than the default; `endpoint_identity` is a glob, None matches any."""
 
     queue: str
     channel: str | None = None
@@ -124,7 +124,7 @@ class Route:
 
 
 class Queues:
-    """All queues there are, and which of them an envelope goes to."""
+    """All queues, and which of them an envelope goes to."""
 
     def __init__(self, policies: Sequence[Policy] = (EMAIL, GATEWAY), routes: Sequence[Route] = ()) -> None:
         self._policies = {policy.queue: policy for policy in policies}
@@ -141,7 +141,7 @@ class Queues:
             raise BadInput("queue", f"there is no queue {name!r}", f"use one of {', '.join(self.names)}") from None
 
     def of(self, envelope: Envelope) -> Policy:
-        """The first route that fits; else mail goes to `email` and everything else to `gateway`."""
+        """The queue of the first route that matches; otherwise `email` for mail and `gateway` for everything else."""
         for route in self._routes:
             if route.fits(envelope):
                 return self[route.queue]

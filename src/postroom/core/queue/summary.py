@@ -1,4 +1,4 @@
-"""Many small events as one: what an agent reads instead of each of them."""
+"""Summaries: one event that an agent reads instead of many small ones."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ SOURCE = Source(channel="mcp", provider="internal", endpoint_identity="postroom"
 def summarise(
     id: UUID, kinds: Mapping[str | None, int], samples: Sequence[str], since: datetime, now: datetime
 ) -> Envelope:
-    """An envelope that stands for its members: how many of each kind, and the words of the first few."""
+    """An envelope that stands for many events: how many of each kind, and the text of the first few."""
     total = sum(kinds.values())
     named: Counter[str] = Counter()
     for kind, count in list(kinds.items())[:MOST_KINDS]:

@@ -1,15 +1,15 @@
-"""What each pick did to the streaks, so that one that nobody got can be taken back.
+"""What each pick did to the streaks, so that the pick of a message that was never delivered can be undone.
 
-A pick makes some counters grow and sets others to zero. Between a lease and its return other picks are made, so the
-old values cannot simply be put back. Each pick therefore has a number and keeps, with the message it leased, which
-counters grew and which it broke: how far they had come, and which pick had broken them before. A ledger keeps which
-pick broke each counter last. Taking back a pick is then exact, as if it had never been made:
+A pick increments some counters and resets ("breaks") others. Between a lease and its return there are other picks, so
+the old values cannot simply be restored. Each pick therefore has a number and records, with the message it leased,
+which counters grew and which it broke: the value they had reached, and which pick had broken them before. A ledger
+keeps which pick broke each counter last. Undoing a pick is then exact, as if it had never been made:
 
-    it broke a counter    what the counter had is added to whatever came after; when another pick has broken the
-                          counter since, it belongs to that one's memory of it
-    a counter grew        one less, in the counter, or in the memory of the pick that broke it since
+    it broke a counter    the value the counter had reached is added to its present one; when another pick has broken
+                          it since, to the value that this other pick recorded
+    a counter grew        subtract one from the counter, or from the record of the pick that has broken it since
 
-When that other pick has ended for good, its memory is gone and nothing has to be changed.
+When that other pick has ended for good, its record is gone and nothing has to be changed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,14 +20,14 @@ from postroom.core.queue.queues import Policy
 
 
 class Broken(NamedTuple):
-    """How far a counter had come when a pick broke it, and the number of the pick that had broken it before."""
+    """The value a counter had reached when a pick broke it, and the number of the pick that had broken it before."""
 
     reached: int
     before: int
 
 
 class Turn(NamedTuple):
-    """One pick: its number, which counters grew, and which it broke."""
+    """One pick: its number, the counters that grew, and those it broke."""
 
     number: int
     grew: tuple[str, ...]
@@ -35,7 +35,7 @@ class Turn(NamedTuple):
 
     @property
     def form(self) -> dict[str, Any]:
-        """As it is kept with the message; `turn_of` reads it."""
+        """The turn as it is stored with the message; `turn_of` reads it."""
         return {"number": self.number, "grew": self.grew, "broke": {name: [*each] for name, each in self.broke.items()}}
 
 
@@ -52,8 +52,8 @@ class Ledger(NamedTuple):
     broken_by: Mapping[str, int] = {}
 
 
-def recorded(policy: Policy, ledger: Ledger, picks: Iterable[Pick]) -> tuple[Ledger, list[Turn]]:
-    """The ledger after these picks, and what each of them did."""
+def record_picks(policy: Policy, ledger: Ledger, picks: Iterable[Pick]) -> tuple[Ledger, list[Turn]]:
+    """The ledger after these picks, and a record of each."""
     streaks, number, broken_by = ledger.streaks, ledger.picked, dict(ledger.broken_by)
     turns: list[Turn] = []
     for picked in picks:
@@ -66,27 +66,27 @@ def recorded(policy: Policy, ledger: Ledger, picks: Iterable[Pick]) -> tuple[Led
     return Ledger(streaks, number, broken_by), turns
 
 
-def taken_back(ledger: Ledger, returned: Sequence[Turn], held: Sequence[Turn]) -> tuple[Ledger, list[Turn]]:
-    """The ledger as if the returned had never been picked, and those of the held whose memory has changed."""
+def undo_picks(ledger: Ledger, returned: Sequence[Turn], held: Sequence[Turn]) -> tuple[Ledger, list[Turn]]:
+    """The ledger as if the returned turns had never happened, and those of the held turns whose record has changed."""
     streaks, broken_by = dict(ledger.streaks), dict(ledger.broken_by)
-    memory = {turn.number: dict(turn.broke) for turn in held}
+    records = {turn.number: dict(turn.broke) for turn in held}
     for turn in sorted(returned, key=lambda each: each.number, reverse=True):
         for name, lost in turn.broke.items():
             if broken_by.get(name, 0) == turn.number:
                 streaks[name] = streaks.get(name, 0) + lost.reached
                 broken_by[name] = lost.before
-            elif (later := _next_to_break(name, turn.number, memory)) is not None:
+            elif (later := _next_to_break(name, turn.number, records)) is not None:
                 later[name] = Broken(later[name].reached + lost.reached, lost.before)
         for name in turn.grew:
             if broken_by.get(name, 0) < turn.number:
                 streaks[name] = max(0, streaks.get(name, 0) - 1)
-            elif (later := _next_to_break(name, turn.number, memory)) is not None:
+            elif (later := _next_to_break(name, turn.number, records)) is not None:
                 later[name] = later[name]._replace(reached=later[name].reached - 1)
-    changed = [turn._replace(broke=memory[turn.number]) for turn in held if memory[turn.number] != turn.broke]
+    changed = [turn._replace(broke=records[turn.number]) for turn in held if records[turn.number] != turn.broke]
     return Ledger(streaks, ledger.picked, broken_by), changed
 
 
-def _next_to_break(name: str, number: int, memory: Mapping[int, dict[str, Broken]]) -> dict[str, Broken] | None:
-    """The memory of the pick that was the first to break the counter after this one; None when that one has ended."""
-    found = (broke for later, broke in memory.items() if later > number and name in broke)
+def _next_to_break(name: str, number: int, records: Mapping[int, dict[str, Broken]]) -> dict[str, Broken] | None:
+    """The record of the first pick that broke the counter after this one; None when that pick has ended."""
+    found = (broke for later, broke in records.items() if later > number and name in broke)
     return next((broke for broke in found if broke[name].before <= number), None)

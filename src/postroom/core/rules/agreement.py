@@ -130,7 +130,7 @@ def _caused(done: PastAction, moved: OwnerLabelChange, now: datetime) -> bool:
     return moved.added <= {"INBOX"} and moved.removed <= {done.hint.get("snooze_label_id")} and not moved.deleted
 
 
-def taken_back(done: PastAction, moved: OwnerLabelChange, now: datetime) -> str | None:
+def how_reversed(done: PastAction, moved: OwnerLabelChange, now: datetime) -> str | None:
     """What the user did to reverse an action of ours; None when he did not."""
     if done.executed_at is None or now - done.executed_at > ANSWERED_WITHIN or done.action_type == "mark_unread":
         return None

@@ -41,7 +41,7 @@ class BrokenRule(PostroomError):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class MessageFacts:
     """What conditions look at.
 
     `labels` are ids as they are, and names casefolded. `to` are the addresses of To and Cc, in the form in which
@@ -73,7 +73,7 @@ class Seen:
 
     __slots__ = ("_body", "_headers", "_subject", "domain", "message", "now", "sender")
 
-    def __init__(self, message: Subject, now: datetime | None) -> None:
+    def __init__(self, message: MessageFacts, now: datetime | None) -> None:
         self.message = message
         self.now = now
         self.sender = message.sender.lower()

@@ -89,7 +89,7 @@ def any_of(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return parts[0] if len(parts) == 1 else {"or": list(parts)}
 
 
-def unsaid(draft: RuleDraft) -> str | None:
+def why_not_exportable(draft: RuleDraft) -> str | None:
     """Why no other form can hold the rule at all, whatever it looks at."""
     if not draft.enabled:
         return "it is disabled"
@@ -100,7 +100,7 @@ def unsaid(draft: RuleDraft) -> str | None:
     return "it is for one account" if draft.scope == "account" else None
 
 
-def in_scope(draft: RuleDraft) -> dict[str, Any]:
+def conditions_with_scope(draft: RuleDraft) -> dict[str, Any]:
     """The conditions with the scope among them."""
     if draft.scope in ("domain", "sender"):
         kind = "sender_domain" if draft.scope == "domain" else "sender_email"

@@ -11,10 +11,10 @@ from postroom.core.rules.conditions import (
     AnyOf,
     BrokenRule,
     Leaf,
+    MessageFacts,
     Node,
     Not,
     Seen,
-    Subject,
     as_test,
     read_conditions,
 )
@@ -34,7 +34,7 @@ class Explained:
 
 
 def explain(
-    rule: Rule, account_id: UUID | None, message: Subject, now: datetime, hidden: frozenset[str] = frozenset()
+    rule: Rule, account_id: UUID | None, message: MessageFacts, now: datetime, hidden: frozenset[str] = frozenset()
 ) -> Explained:
     """What the rule by itself says about the message, whatever comes before it. `hidden` is as for a Rulebook."""
     seen = Seen(message, now)

@@ -13,7 +13,16 @@ from xml.sax.saxutils import quoteattr
 
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft
-from postroom.core.rules.exchange import Exported, Imported, Inexpressible, LeftOut, all_of, in_scope, one_line, unsaid
+from postroom.core.rules.exchange import (
+    Exported,
+    Imported,
+    Inexpressible,
+    LeftOut,
+    all_of,
+    conditions_with_scope,
+    one_line,
+    why_not_exportable,
+)
 from postroom.core.rules.gmail_query import read_query, write_query
 
 LARGEST_FILE = 4 * 1024 * 1024
@@ -156,7 +165,7 @@ def write_gmail_filters(drafts: Sequence[RuleDraft]) -> Exported:
 
 
 def _entry(draft: RuleDraft) -> str:
-    if reason := unsaid(draft):
+    if reason := why_not_exportable(draft):
         raise Inexpressible(reason)
     name = next((each for each, action in ACTIONS.items() if action == draft.action_type), None)
     if name is None:
@@ -164,6 +173,6 @@ def _entry(draft: RuleDraft) -> str:
     value = {"label": draft.parameters.get("label"), "forwardTo": draft.parameters.get("to")}.get(name, "true")
     if not isinstance(value, str):
         raise Inexpressible("a filter forwards to one address")
-    said = {"hasTheWord": write_query(in_scope(draft)), name: value}
+    said = {"hasTheWord": write_query(conditions_with_scope(draft)), name: value}
     lines = [f"<apps:property name='{each}' value={quoteattr(text)}/>\n" for each, text in said.items()]
     return f"<entry>\n<category term='filter'/>\n<title>Mail Filter</title>\n<content/>\n{''.join(lines)}</entry>\n"

@@ -78,7 +78,7 @@ class HandledMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reversed:
+class ReversedDecision:
     """A decision of ours that the user has just taken back, and the rule that made it, unless the model did."""
 
     decision_id: UUID
@@ -93,7 +93,7 @@ class Reversed:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested:
+class RuleSuggestion:
     """A rule to propose. The evidence holds ids and counts, and nothing of the mail."""
 
     account_id: UUID
@@ -128,7 +128,7 @@ def owner_changes(moved: OwnerLabelChange, own_labels: Mapping[str, str]) -> lis
 
 def repeated(
     account_id: UUID, deed: OwnerChange, origin: Origin, recent: Sequence[HandledMessage], own_labels: Mapping[str, str]
-) -> Suggested | None:
+) -> RuleSuggestion | None:
     """The narrowest rule that does by itself what the user has done with all recent mail of this origin."""
     for kind in ORIGIN_KINDS:
         value = origin.of(kind)
@@ -165,7 +165,7 @@ def is_evidence(deed: OwnerChange, message: HandledMessage) -> bool | None:
     return done
 
 
-def exception_for(account_id: UUID, reversal: Reversed, own_labels: Mapping[str, str]) -> Suggested | None:
+def exception_for(account_id: UUID, reversal: ReversedDecision, own_labels: Mapping[str, str]) -> RuleSuggestion | None:
     """The rule that would have spared the user to take this back: it goes before the one that decided."""
     sender = reversal.origin.sender
     if not sender:
@@ -215,13 +215,13 @@ def _repeating(
     )
 
 
-def _suggested(account_id: UUID, draft: RuleDraft, evidence: Mapping[str, Any]) -> Suggested | None:
+def _suggested(account_id: UUID, draft: RuleDraft, evidence: Mapping[str, Any]) -> RuleSuggestion | None:
     """None for what would make no rule: an address may hold anything."""
     try:
         read_draft(as_document(draft))
     except BadInput:
         return None
-    return Suggested(account_id, draft, evidence)
+    return RuleSuggestion(account_id, draft, evidence)
 
 
 def _evidence(kind: str, messages: Sequence[UUID], **more: object) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from postroom.core.rules.conditions import (
     KINDS,
     BrokenRule,
     Key,
+    MessageFacts,
     Seen,
-    Subject,
     Test,
     as_test,
     read_conditions,
@@ -31,12 +31,12 @@ __all__ = [
     "SCOPES",
     "BrokenRule",
     "DecisionSource",
+    "MessageFacts",
     "Outcome",
     "Rule",
     "RuleMode",
     "Scope",
     "ScopeName",
-    "Subject",
     "kinds_used",
     "labels_looked_at",
     "labels_used",
@@ -139,7 +139,7 @@ def _scope_ref(scope: str, given: str) -> str | None:
             return canonical(given)
 
 
-def matches(conditions: object, message: Subject, now: datetime | None = None) -> bool:
+def matches(conditions: object, message: MessageFacts, now: datetime | None = None) -> bool:
     """Whether the tree holds for the message. Raises BrokenRule."""
     test: Test = as_test(read_conditions(conditions))
     return test(Seen(message, now))

@@ -17,10 +17,10 @@ from postroom.core.rules.conditions import (
     BrokenRule,
     Key,
     Leaf,
+    MessageFacts,
     Node,
     Not,
     Seen,
-    Subject,
     Test,
     as_test,
     read_conditions,
@@ -91,7 +91,7 @@ class Rulebook:
         return [wanted for each, wanted in self._filed if each == slot]
 
     def decide(
-        self, account_id: UUID, message: Subject, now: datetime, hidden: frozenset[str] = frozenset()
+        self, account_id: UUID, message: MessageFacts, now: datetime, hidden: frozenset[str] = frozenset()
     ) -> Outcome:
         """What the rules say. `hidden` are kinds of conditions about which this message, as it is here, says nothing:
         rules that look at one of them are passed over.
@@ -104,7 +104,7 @@ class Rulebook:
         return Outcome(None, self.broken, tuple(shadowed))
 
     def matching(
-        self, account_id: UUID, message: Subject, now: datetime, hidden: frozenset[str] = frozenset()
+        self, account_id: UUID, message: MessageFacts, now: datetime, hidden: frozenset[str] = frozenset()
     ) -> Iterator[Rule]:
         """Every rule that matches, in its order; the next is looked for when it is asked for."""
         seen, account = Seen(message, now), str(account_id)
@@ -117,7 +117,7 @@ class Rulebook:
             ):
                 yield entry.rule
 
-    def is_heavy(self, message: Subject) -> bool:
+    def is_heavy(self, message: MessageFacts) -> bool:
         """Whether deciding may take tens of milliseconds: then it does not belong on an event loop, but in a thread."""
         steps = self._subject_steps * len(message.subject)
         if per_header := self._header_steps:

@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from postroom.core.rules.draft import REVIEW, RuleDraft
-from postroom.core.rules.exchange import Exported, Imported, Inexpressible, LeftOut, all_of, any_of, in_scope, unsaid
+from postroom.core.rules.exchange import (
+    Exported,
+    Imported,
+    Inexpressible,
+    LeftOut,
+    all_of,
+    any_of,
+    conditions_with_scope,
+    why_not_exportable,
+)
 from postroom.core.rules.sieve_syntax import Call, read_sieve
 from postroom.core.rules.sieve_tests import condition_of, quoted, sieve_test
 
@@ -163,10 +172,10 @@ def write_sieve_rules(drafts: Sequence[RuleDraft]) -> Exported:
     for draft in drafts:
         wanted: set[str] = set()
         try:
-            if reason := unsaid(draft):
+            if reason := why_not_exportable(draft):
                 raise Inexpressible(reason)
             action = _action_text(draft, wanted)
-            test = sieve_test(in_scope(draft), wanted)
+            test = sieve_test(conditions_with_scope(draft), wanted)
         except Inexpressible as error:
             left_out.append(LeftOut(draft.name, draft.action_type, str(error)))
             continue

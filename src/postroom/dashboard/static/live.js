@@ -43,7 +43,7 @@
   function announce() {
     announcing ||= setTimeout(() => {
       announcing = 0;
-      announcer.textContent = board.querySelector("[data-summary]").dataset.summary;
+      announcer.textContent = board.querySelector("[data-summary]")?.dataset.summary ?? "";
     }, ANNOUNCE_MS);
   }
 

@@ -10,11 +10,10 @@ from postroom.core.errors import BadInput, DatabaseReadOnly
 from postroom.store.engine.ballast import Ballast
 from postroom.store.engine.database import Database
 from postroom.store.engine.migrate import migrate
-from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.health import refuse_unsafe
 from postroom.store.restore_lock import share_folder
-from postroom.system.private_files import DATABASE, open_private, private_folder, tighten
+from postroom.system.private_files import DATABASE, make_private, open_private, private_folder
 
 log = structlog.get_logger()
 
@@ -25,7 +24,7 @@ async def open_database(data_dir: Path, url: str | None = None, *, allow_unsafe:
     """The database, ready for work: durable, and with the schema that this Postroom knows."""
     database = connect_database(data_dir, url, allow_unsafe=allow_unsafe)
     try:
-        for loose in tighten(data_dir):
+        for loose in make_private(data_dir):
             log.warning("files.closed_to_others", path=str(loose.path), mode=f"{loose.mode:03o}")
         await refuse_unsafe(database, allow_unsafe)
         await migrate(database)
@@ -51,6 +50,8 @@ def connect_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bo
             raise
     if not url.startswith(("postgresql://", "postgres://")):
         raise BadInput("database_url", "is no PostgreSQL address", "write postgresql://user@host:5432/database")
+    from postroom.store.engine.postgres import PostgresDatabase
+
     return PostgresDatabase(url, allow_unsafe=allow_unsafe)
 
 

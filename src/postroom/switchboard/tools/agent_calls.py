@@ -1,26 +1,25 @@
-"""What the tools for stored mail, actions and the kill switch do.
+"""The tools for stored mail, actions and the kill switch.
 
-Whoever is bound to an account gets no other: what belongs to another does not exist for it. Every call is audited by
-ids, never with what was searched for or read.
+A caller that is bound to an account sees no other: for it, messages of other accounts do not exist. Calls are audited
+with ids only, never with the query or the text that was read.
 """
 
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from postroom.core.actions.undo import why_not
+from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import BadInput, Refused, SafetyRefused
 from postroom.core.mail.search import read_query
 from postroom.core.rules.conditions import recipients
-from postroom.manage.accounts import find_account
+from postroom.manage.accounts import find_account, list_accounts
+from postroom.manage.audit import Signature, signature
 from postroom.manage.pausing import stop
 from postroom.store import pauses
-from postroom.store.accounts import list_accounts
 from postroom.store.actions import ActionView, list_actions
-from postroom.store.audit import Signature, record_audit
+from postroom.store.audit import record_audit
 from postroom.store.decisions import DecisionView, decisions_about
 from postroom.store.engine.codecs import json_text, time_text
 from postroom.store.engine.cursors import Cursor, read_cursor
-from postroom.store.engine.ids import new_id
 from postroom.store.search import LONGEST_TEXT, NEWEST, FoundMail, ReadMail, check_message, read_mail, search_mail
 from postroom.switchboard.agents import AgentService
 from postroom.switchboard.tools import agent_schemas as forms
@@ -29,15 +28,15 @@ from postroom.switchboard.tools.ingest_schemas import NoArguments
 from postroom.switchboard.tools.untrusted import own_labels, system_labels
 
 MOST_EXPLAINED = 100
-# What is written into a mail that is sent; an agent that may list actions has not thereby asked to read it.
+# Texts of outgoing mail, which are not shown in the list of actions.
 _TEXTS = frozenset({"text", "html", "note"})
 
 
 async def search(call: Call, arguments: forms.SearchArguments) -> forms.SearchAnswer:
     database, principal = call.services.database, call.principal
-    asked = read_query(arguments.query)
+    query = read_query(arguments.query)
     before = NEWEST if arguments.before is None else read_cursor(arguments.before)
-    searching = search_mail(asked, database.dialect, arguments.limit, before, principal.account_id)
+    searching = search_mail(query, database.dialect, arguments.limit, before, principal.account_id)
     page = await call.services.searches.run(database, searching)
     await _note(call, "mail.search", "account", str(principal.account_id or "all"), found=len(page.found))
     return {
@@ -78,7 +77,7 @@ async def read(call: Call, arguments: forms.ReadArguments) -> forms.ReadAnswer:
 
 
 def _content(mail: ReadMail, level: Literal["headers", "text"]) -> forms.UntrustedMail:
-    """Headers are cut like texts: a hostile message may have a megabyte of them."""
+    """The content of a message. Headers are cut like text: a hostile message may have a megabyte of them."""
     headers, room = list[list[str]](), LONGEST_TEXT
     for name, value in mail.headers:
         room -= len(name) + len(value)
@@ -97,10 +96,10 @@ def _content(mail: ReadMail, level: Literal["headers", "text"]) -> forms.Untrust
 
 
 async def propose(call: Call, arguments: forms.ProposeArguments) -> forms.ProposeAnswer:
-    """As an agent whoever calls: nothing that comes in here is the user's own word."""
+    """Propose an action as an agent, whatever the caller's role: nothing sent here counts as the user's own request."""
     _check_storable(arguments.parameters)
     await call.services.database.run(check_message(arguments.message_id, call.principal.account_id))
-    proposed = _desk(call).propose(
+    proposed = _agent_service(call).propose(
         arguments.message_id, arguments.action, arguments.parameters, arguments.why, _signed(call)
     )
     try:
@@ -146,7 +145,7 @@ async def actions_list(call: Call, arguments: forms.ActionsListArguments) -> for
 
 
 def _action(call: Call, view: ActionView) -> forms.ActionForm:
-    possible = why_not(view.action_type, view.state, view.undo_hint) is None
+    possible = why_not_undoable(view.action_type, view.state, view.undo_hint) is None
     return {
         "action_id": str(view.id),
         "message_id": str(view.message_id),
@@ -177,7 +176,7 @@ def _without_texts(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 async def undo(call: Call, arguments: forms.UndoArguments) -> forms.UndoAnswer:
     try:
-        state = await _desk(call).undo(arguments.action_id, call.principal.account_id, _signed(call))
+        state = await _agent_service(call).undo(arguments.action_id, call.principal.account_id, _signed(call))
     except SafetyRefused:
         entry = _signed(call).under("action.undo", "action", str(arguments.action_id), after={"refused": True})
         await call.services.database.run(record_audit(entry, call.services.clock()))
@@ -235,7 +234,7 @@ async def resume(call: Call, arguments: forms.ResumeArguments) -> forms.ResumeAn
 
 async def status(call: Call, arguments: NoArguments) -> forms.StatusAnswer:
     standing = await call.services.database.run(pauses.standing_pauses())
-    accounts = {str(each.id): each.email for each in await call.services.database.run(list_accounts())}
+    accounts = {str(each.id): each.email for each in await list_accounts(call.services.database)}
     return {
         "paused": any(each.scope == pauses.ALL for each in standing),
         "pauses": [_pause(each, accounts) for each in standing],
@@ -254,22 +253,22 @@ async def _scope(call: Call, account: str | None) -> tuple[str, str | None]:
     return str(found.id), found.email
 
 
-def _desk(call: Call) -> AgentService:
+def _agent_service(call: Call) -> AgentService:
     if call.services.agents is None:
         raise Refused("this server only takes mail in; nothing is done with it here")
     return call.services.agents
 
 
 def _signed(call: Call, reason: str | None = None) -> Signature:
-    return Signature(new_id(), call.principal.actor, call.principal.role.value, reason)
+    return signature(call.principal.actor, call.principal.role, reason)
 
 
 async def _note(call: Call, action: str, object_type: str, object_id: str, **after: object) -> None:
-    """Audits what was looked at. Of the same over and over, one a minute is written, and how many it stands for."""
+    """Audit what was read. Repeated reads are written once a minute, with their number."""
     what = (call.principal.actor, action, object_id, str(after.get("level", "")))
     repeated = call.services.looks.since_last(what, call.services.clock())
     if repeated is None:
         return
-    told = {**after, "repeated": repeated} if repeated else after
-    entry = _signed(call).under(action, object_type, object_id, after=told or None)
+    details = {**after, "repeated": repeated} if repeated else after
+    entry = _signed(call).under(action, object_type, object_id, after=details or None)
     await call.services.database.run(record_audit(entry, call.services.clock()))

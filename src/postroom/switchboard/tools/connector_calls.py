@@ -1,4 +1,4 @@
-"""What the tools for contacts, filters and requests do. A connector is served for its own endpoint only."""
+"""The tools for contacts, filters and requests. A connector is served for its own endpoint only."""
 
 from datetime import timedelta
 from typing import cast
@@ -8,21 +8,22 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.contacts import LONGEST_NAME, Contact, contact_address
 from postroom.core.mail.ingestion import as_data
 from postroom.core.mail.mailbox_requests import checked_arguments
-from postroom.store.audit import Signature
+from postroom.manage.audit import signature
+from postroom.manage.contacts import keep_contacts
+from postroom.manage.filters import list_filters
 from postroom.store.connector_requests import LeasedRequest, Reply
-from postroom.store.contacts import EVERY_MAILBOX, export_contacts, keep_contacts, note_correspondents
+from postroom.store.contacts import EVERY_MAILBOX, export_contacts, note_correspondents
 from postroom.store.engine.codecs import time_text
-from postroom.store.engine.ids import new_id
-from postroom.store.ingestion_rules import list_ingestion_rules, version_of
+from postroom.store.ingestion_rules import version_of
 from postroom.switchboard.access import bound_identity
 from postroom.switchboard.problems import AccessRefused
 from postroom.switchboard.tools import connector_schemas as forms
-from postroom.switchboard.tools.ingest_calls import Call, until_left
+from postroom.switchboard.tools.ingest_calls import Call, caller_left
 from postroom.switchboard.tools.ingest_schemas import NoArguments
 
 
 async def contacts_export(call: Call, arguments: forms.ContactsExportArguments) -> forms.ContactsExportAnswer:
-    """One page. One more than asked for tells whether another follows."""
+    """Return one page. Reads one row more than requested, to know whether another page follows."""
     generated_at = call.services.clock()
     found = await call.services.database.run(export_contacts(_own(call), arguments.cursor, arguments.max + 1))
     page = found[: arguments.max]
@@ -35,9 +36,9 @@ async def contacts_export(call: Call, arguments: forms.ContactsExportArguments) 
 
 async def contacts_add(call: Call, arguments: forms.ContactsAddArguments) -> forms.ContactsAddAnswer:
     contacts = [_contact(index, each) for index, each in enumerate(arguments.contacts)]
-    signed = Signature(new_id(), call.principal.actor, call.principal.role.value)
+    services, signed = call.services, signature(call.principal.actor, call.principal.role)
     identity = arguments.endpoint_identity or EVERY_MAILBOX
-    kept = await call.services.database.run(keep_contacts(contacts, "mcp", identity, signed, call.services.clock()))
+    kept = await keep_contacts(services.database, contacts, "mcp", identity, signed, services.clock)
     return {"added": kept.added, "updated": kept.updated, "unchanged": kept.unchanged}
 
 
@@ -57,8 +58,7 @@ def _contact(index: int, given: forms.ContactForm) -> Contact:
 
 async def filters_export(call: Call, arguments: NoArguments) -> forms.FiltersExportAnswer:
     generated_at = call.services.clock()
-    views = await call.services.database.run(list_ingestion_rules())
-    rules = [view.rule for view in views if view.enabled]
+    rules = [view.rule for view in await list_filters(call.services.database) if view.enabled]
     return {
         "generated_at": time_text(generated_at),
         "version": version_of(rules),
@@ -68,7 +68,7 @@ async def filters_export(call: Call, arguments: NoArguments) -> forms.FiltersExp
 
 async def requests(call: Call, arguments: forms.RequestsArguments) -> forms.RequestsAnswer:
     wait = timedelta(seconds=arguments.wait_s)
-    async with until_left(call, wait) as left:
+    async with caller_left(call, wait) as left:
         leased = await call.services.requests.next(_own(call), arguments.max, wait, left)
     return {"requests": [_leased(call, each) for each in leased]}
 
@@ -93,7 +93,7 @@ async def reply(call: Call, arguments: forms.ReplyArguments) -> forms.ReplyAnswe
 async def request(call: Call, arguments: forms.RequestArguments) -> forms.RequestAnswer:
     wait, given = timedelta(seconds=arguments.wait_s), arguments.model_dump(include={"message_ids", "query", "max"})
     asked = checked_arguments(arguments.kind, {name: value for name, value in given.items() if value is not None})
-    async with until_left(call, wait) as left:
+    async with caller_left(call, wait) as left:
         view = await call.services.requests.ask(arguments.endpoint_identity, arguments.kind, asked, wait, left)
     counts = {name: value for name, value in (view.result or {}).items() if isinstance(value, int | float)}
     return {
@@ -105,7 +105,7 @@ async def request(call: Call, arguments: forms.RequestArguments) -> forms.Reques
 
 
 def _own(call: Call) -> str:
-    """The endpoint that the caller is bound to: there is no way to name another."""
+    """The endpoint to which the caller is bound; it cannot name another."""
     identity = bound_identity(call.principal)
     if identity is None:
         raise AccessRefused("token", "this token names no endpoint", "use the token of a connector", "identity")

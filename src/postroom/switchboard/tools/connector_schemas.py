@@ -24,15 +24,15 @@ class ContactsExportArguments(Arguments):
 
 class ContactForm(Arguments):
     address: Text = Field(min_length=3, max_length=500, description="The mail address, in any form.")
-    name: Text = Field("", max_length=200, description="The name it stands under, if any.")
+    name: Text = Field("", max_length=200, description="The person's name, if known.")
 
 
 class ContactsAddArguments(Arguments):
     contacts: list[ContactForm] = Field(
-        min_length=1, max_length=MOST_CONTACTS, description=f"1 to {MOST_CONTACTS} people that the user knows."
+        min_length=1, max_length=MOST_CONTACTS, description=f"1 to {MOST_CONTACTS} people whom the user knows."
     )
     endpoint_identity: Text | None = Field(
-        None, min_length=1, max_length=500, description="The mailbox they are known in; without it, in all."
+        None, min_length=1, max_length=500, description="The mailbox for which they count; without it, all mailboxes."
     )
 
 
@@ -52,9 +52,9 @@ class RequestsArguments(Arguments):
 class ReplyArguments(Arguments):
     request_id: UUID = Field(description="The request's id, as `connector.requests` gave it.")
     lease_token: UUID = Field(description="The lease token that `connector.requests` gave with the request.")
-    result: dict[str, Any] | None = Field(None, description="What came of it; not together with error.")
+    result: dict[str, Any] | None = Field(None, description="The result; not together with error.")
     error: Text | None = Field(
-        None, min_length=1, max_length=2000, description="Why nothing came of it, in a few words; instead of result."
+        None, min_length=1, max_length=2000, description="Why it failed, in a few words; instead of result."
     )
 
 
@@ -64,25 +64,28 @@ class RequestArguments(Arguments):
     )
     kind: RequestKind = Field(
         "sync_now",
-        description="What it is to do: sync_now looks for new mail at once, ingest takes in the messages of "
-        "message_ids, estimate counts what query finds, search lists it.",
+        description="What to do: sync_now looks for new mail at once, ingest ingests the messages in message_ids, "
+        "estimate counts the messages that match query, search lists them.",
     )
     message_ids: list[Text] | None = Field(
         None,
         min_length=1,
         max_length=MOST_INGESTED,
-        description=f"1 to {MOST_INGESTED} messages by the mailbox's own ids; with ingest, and only there.",
+        description=f"1 to {MOST_INGESTED} messages by the provider's ids; for ingest only.",
     )
     query: Text | None = Field(
         None,
         min_length=1,
         max_length=LONGEST_QUERY,
-        description="A search as in Gmail's own search box; with estimate and search, and only there.",
+        description="A search as in Gmail's search box; for estimate and search only.",
     )
     max: int | None = Field(
-        None, ge=1, le=MOST_FOUND, description=f"How many search lists at most, 1 to {MOST_FOUND}; {FOUND} without it."
+        None,
+        ge=1,
+        le=MOST_FOUND,
+        description=f"How many messages to list, 1 to {MOST_FOUND}; default {FOUND}.",
     )
-    wait_s: float = Field(0, ge=0, le=LONGEST_WAIT_S, description="How many seconds to wait for its answer, 0 to 60.")
+    wait_s: float = Field(0, ge=0, le=LONGEST_WAIT_S, description="How many seconds to wait for the answer, 0 to 60.")
 
 
 class ContactsExportAnswer(TypedDict):
@@ -117,7 +120,7 @@ class FiltersExportAnswer(TypedDict):
 
 
 class LeasedRequestForm(TypedDict):
-    """A leased request: the caller's own until `lease_until`, and of use for `expires_in_s` seconds."""
+    """A leased request: the caller's until `lease_until`; an answer is useful for `expires_in_s` seconds."""
 
     request_id: str
     lease_token: str
@@ -141,7 +144,7 @@ class UntrustedResult(TypedDict):
 
 
 class RequestAnswer(TypedDict):
-    """`result` when it was answered, the numbers of it outside `untrusted` too; `error` when it failed."""
+    """`result` if it was answered, with its numbers also outside `untrusted`; `error` if it failed."""
 
     request_id: str
     state: RequestState

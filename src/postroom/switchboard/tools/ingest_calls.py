@@ -1,4 +1,4 @@
-"""What the tools do: each takes its checked arguments to the service behind it, and answers in the form it promised."""
+"""The tools for ingest, queues and connectors: each passes its arguments to a service and formats the answer."""
 
 import asyncio
 import contextlib
@@ -9,12 +9,13 @@ from typing import Literal
 from uuid import UUID
 
 from postroom.core.errors import AccountUnusable, BadInput, LeaseLost, PostroomError, Refused
-from postroom.core.heartbeat import liveness, parse_heartbeat
+from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.roles import Principal, Role
-from postroom.store import connectors
+from postroom.manage import connectors, queues
+from postroom.manage.audit import signature
 from postroom.store.acceptance import Accepted
+from postroom.store.connectors import record_heartbeat
 from postroom.store.engine.codecs import time_text
-from postroom.store.history import WaitingMessage
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.message_queues import queues_of
 from postroom.switchboard.access import (
@@ -25,7 +26,7 @@ from postroom.switchboard.access import (
     note_refusal,
     require_queue,
 )
-from postroom.switchboard.buffer import Delivery, LeaseRef, QueueStats
+from postroom.switchboard.buffer import Delivery, LeaseRef
 from postroom.switchboard.problems import AccessRefused, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools import ingest_schemas as forms
@@ -36,7 +37,7 @@ IDENTITY = "source.endpoint_identity"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool: who calls, and what each ends when nobody waits for the answer any more."""
+    """One call of a tool: the caller, and awaitables that end when nobody waits for the answer any more."""
 
     services: Services
     principal: Principal
@@ -63,7 +64,7 @@ async def ingest_one(call: Call, envelope: object) -> forms.IngestAnswer:
 
 
 async def ingest_many(call: Call, envelopes: Sequence[object]) -> forms.IngestBatchAnswer:
-    """The good ones are accepted, the bad ones named by index. Foreign sources are audited once for them all."""
+    """Accept the good envelopes, list the bad ones by index. Foreign sources are audited once for the whole batch."""
     bound_to = bound_identity(call.principal)
     own = [each for each in envelopes if may_ingest(call.principal, each)]
     taken = iter(await call.services.intake.ingest_batch(own, bound_to) if own else [])
@@ -102,12 +103,12 @@ async def heartbeat(call: Call, arguments: forms.HeartbeatArguments) -> forms.He
     report = parse_heartbeat(arguments.report)
     if report.connector.endpoint_identity != bound_identity(call.principal):
         raise not_its_identity(call.principal, "report.connector.endpoint_identity")
-    kept = await call.services.database.run(connectors.record_heartbeat(report, call.services.clock()))
+    kept = await call.services.database.run(record_heartbeat(report, call.services.clock()))
     return {"status": "recorded" if kept else "outdated"}
 
 
 async def access_token(call: Call, arguments: forms.AccessTokenArguments) -> forms.AccessTokenAnswer:
-    """For the endpoint that the caller is bound to: there is no way to name another."""
+    """A token for the endpoint to which the caller is bound; it cannot name another."""
     identity, credentials = bound_identity(call.principal), call.services.credentials
     if identity is None or credentials is None:
         raise AccountUnusable(
@@ -137,18 +138,18 @@ async def mail_changes(call: Call, arguments: forms.MailChangesArguments) -> for
 
 
 async def list_connectors(call: Call, arguments: forms.NoArguments) -> forms.ConnectorListAnswer:
-    now = call.services.clock()
-    found = await call.services.database.run(connectors.list_connectors())
-    return {"connectors": [_connector(each, now) for each in found]}
+    found = await connectors.list_connectors(call.services.database, call.services.clock)
+    return {"connectors": [_connector(each) for each in found]}
 
 
-def _connector(view: connectors.ConnectorView, now: datetime) -> forms.ConnectorForm:
+def _connector(reported: connectors.ReportedConnector) -> forms.ConnectorForm:
+    view = reported.connector
     return {
         "connector_type": view.connector_type,
         "endpoint_identity": view.endpoint_identity,
         "instance_id": view.instance_id,
         "version": view.version,
-        "liveness": liveness(view.last_heartbeat_at, now),
+        "liveness": reported.liveness,
         "state": view.state,
         "uptime_s": view.uptime_s,
         "counters": dict(view.counters),
@@ -165,17 +166,17 @@ async def take_next(call: Call, arguments: forms.NextArguments) -> forms.NextAns
 
 
 async def _leased(call: Call, arguments: forms.NextArguments) -> list[Delivery]:
-    """Waits only as long as somebody waits for the answer."""
+    """Lease messages; stop waiting when the caller leaves."""
     wait = timedelta(seconds=arguments.wait_s)
-    async with until_left(call, wait) as left:
+    async with caller_left(call, wait) as left:
         return await call.services.buffer.next(arguments.queue, arguments.max, wait, left)
 
 
 @contextlib.asynccontextmanager
-async def until_left(call: Call, wait: timedelta) -> AsyncGenerator[asyncio.Event]:
-    """An event that is set, during a call that may wait, when nobody waits for its answer any more."""
+async def caller_left(call: Call, wait: timedelta) -> AsyncGenerator[asyncio.Event]:
+    """An event that is set when nobody waits for the answer to this long poll any more."""
     left = asyncio.Event()
-    leaving = [asyncio.create_task(_tell_when(end, left)) for end in call.ends] if wait else []
+    leaving = [asyncio.create_task(_set_when(end, left)) for end in call.ends] if wait else []
     try:
         yield left
     finally:
@@ -183,7 +184,7 @@ async def until_left(call: Call, wait: timedelta) -> AsyncGenerator[asyncio.Even
             task.cancel()
 
 
-async def _tell_when(end: Callable[[], Awaitable[object]], left: asyncio.Event) -> None:
+async def _set_when(end: Callable[[], Awaitable[object]], left: asyncio.Event) -> None:
     await end()
     left.set()
 
@@ -213,7 +214,7 @@ async def nack(call: Call, arguments: forms.NackArguments) -> forms.LeaseAnswer:
 
 
 async def _own_refs(call: Call, arguments: forms.AckArguments) -> list[LeaseRef]:
-    """The messages that are named. None of them may lie in a queue that is not the caller's, whatever it holds."""
+    """The given messages. Raises AccessRefused if one is in a queue that the caller may not use."""
     refs = _refs(arguments)
     if call.principal.role is Role.AGENT:
         for queue in await call.services.database.run(queues_of([ref.message_id for ref in refs])):
@@ -238,7 +239,7 @@ def _outcomes(
     refs: Sequence[LeaseRef],
     outcomes: Sequence[LeaseLost | None],
 ) -> forms.LeaseAnswer:
-    """A single message whose lease is lost is an error; among several, each says how it went."""
+    """The answer: for a single message, a lost lease is an error; for a list, each has its status."""
     if arguments.items is None:
         if (lost := outcomes[0]) is not None:
             raise lost
@@ -255,11 +256,11 @@ def _outcome(word: Literal["acked", "returned"], ref: LeaseRef, lost: LeaseLost 
 async def peek(call: Call, arguments: forms.PeekArguments) -> forms.PeekAnswer:
     require_queue(call.services, call.principal, arguments.queue)
     now = call.services.clock()
-    found = await call.services.buffer.peek(arguments.queue, arguments.max)
+    found = await queues.peek(call.services.database, call.services.queues, arguments.queue, arguments.max)
     return {"messages": [_peeked(each, now) for each in found]}
 
 
-def _peeked(message: WaitingMessage, now: datetime) -> forms.PeekedMessage:
+def _peeked(message: queues.WaitingMessage, now: datetime) -> forms.PeekedMessage:
     return {
         "message_id": str(message.message_id),
         "queue": message.queue,
@@ -275,10 +276,11 @@ def _peeked(message: WaitingMessage, now: datetime) -> forms.PeekedMessage:
 
 
 async def stats(call: Call, arguments: forms.NoArguments) -> forms.StatsAnswer:
-    return {"queues": [_queue(each) for each in await call.services.buffer.stats()]}
+    found = await queues.queue_stats(call.services.database, call.services.queues)
+    return {"queues": [_queue(each) for each in found]}
 
 
-def _queue(queue: QueueStats) -> forms.QueueForm:
+def _queue(queue: queues.QueueStats) -> forms.QueueForm:
     return {
         "queue": queue.queue,
         "tiers": [
@@ -296,14 +298,16 @@ def _queue(queue: QueueStats) -> forms.QueueForm:
 
 
 async def replay(call: Call, arguments: forms.ReplayArguments) -> forms.ReplayAnswer:
-    replayed = await call.services.buffer.replay(
+    replayed = await queues.replay(
+        call.services.database,
+        call.services.queues,
         arguments.queue,
+        signature(call.principal.actor, call.principal.role),
         since=arguments.since,
         until=arguments.until,
         kinds=arguments.kinds,
         ids=arguments.ids,
         most=arguments.max,
-        actor=call.principal.actor,
-        role=call.principal.role.value,
+        clock=call.services.clock,
     )
     return {"message_ids": [str(each) for each in replayed], "replayed": len(replayed)}

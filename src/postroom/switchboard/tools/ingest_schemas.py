@@ -1,4 +1,4 @@
-"""The arguments and answers of the tools: what is checked on the way in, and what both look like as JSON Schema."""
+"""The arguments and answers of the tools, the validation of arguments, and their JSON Schemas."""
 
 import difflib
 from collections.abc import Mapping
@@ -20,21 +20,21 @@ LONGEST_WAIT_S = 60
 
 
 class Arguments(BaseModel):
-    """What all tools share: an unknown argument is refused by name."""
+    """The base of all arguments: unknown ones are refused by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 AnyArguments = TypeVar("AnyArguments", bound=Arguments)
-# As both databases can hold it: the pattern also keeps out what is no text, such as half a surrogate pair.
+# Text that both databases can store. The pattern also refuses invalid text, such as half a surrogate pair.
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 QueueName = Annotated[Text, Field(description="The queue's name, such as `gateway`; `queue.stats` lists them.")]
-# Checked by the intake and not here, so that one bad envelope of a batch does not refuse the others.
+# Validated by the intake and not here, so that one bad envelope in a batch does not refuse the others.
 UncheckedEnvelope = Annotated[Envelope, SkipValidation]
 
 
 class NoArguments(Arguments):
-    """For tools that take none."""
+    """The arguments of tools that take none."""
 
 
 class IngestArguments(Arguments):
@@ -57,7 +57,7 @@ ProviderId = Annotated[Text, StringConstraints(min_length=1, max_length=512)]
 
 
 class MailChange(Arguments):
-    """What happened to one message in the mailbox, since it was handed in or last told of."""
+    """A change of one message in the mailbox since it was ingested or last reported."""
 
     message_id: ProviderId = Field(description="The provider's id of the message, its external_event_id.")
     labels_added: Annotated[list[ProviderId], Field(max_length=100)] = []
@@ -67,13 +67,13 @@ class MailChange(Arguments):
 
 class MailChangesArguments(Arguments):
     items: list[MailChange] = Field(
-        min_length=1, max_length=MOST_IN_BATCH, description="1 to 100 changes, those of one message in their order."
+        min_length=1, max_length=MOST_IN_BATCH, description="1 to 100 changes; those of one message in order."
     )
 
 
 class AccessTokenArguments(Arguments):
     refused: Text | None = Field(
-        None, max_length=4096, description="A token that was given before and that the mailbox did not accept."
+        None, max_length=4096, description="A token that was given before and that the provider refused."
     )
 
 
@@ -81,7 +81,7 @@ class NextArguments(Arguments):
     queue: QueueName
     max: int = Field(1, ge=1, le=100, description="How many messages at most, 1 to 100.")
     wait_s: float = Field(
-        0, ge=0, le=LONGEST_WAIT_S, description="How many seconds to wait when nothing is there, 0 to 60."
+        0, ge=0, le=LONGEST_WAIT_S, description="How many seconds to wait if the queue is empty, 0 to 60."
     )
 
 
@@ -142,13 +142,13 @@ class IngestBatchAnswer(TypedDict):
 
 
 class HeartbeatAnswer(TypedDict):
-    """`outdated`: a later report of the same instance was here before."""
+    """`outdated`: a later report of the same instance was received before."""
 
     status: Literal["recorded", "outdated"]
 
 
 class MailChangesAnswer(TypedDict):
-    """How many stored messages it changed; those that are not stored here are none of them."""
+    """How many stored messages were changed."""
 
     changed: int
 
@@ -162,7 +162,7 @@ class AccessTokenAnswer(TypedDict):
 
 
 class Message(TypedDict):
-    """A leased message: the caller's own until `lease_until`. What strangers wrote is under `envelope.untrusted`."""
+    """A leased message: the caller's until `lease_until`. Text by strangers is under `envelope.untrusted`."""
 
     message_id: str
     lease_token: str
@@ -256,7 +256,7 @@ class ConnectorListAnswer(TypedDict):
 
 
 def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any] | None) -> AnyArguments:
-    """The checked arguments, or BadInput that names the one that is wrong."""
+    """Validate the arguments. Raises BadInput, which names the wrong one."""
     try:
         if given is not None and len(given) > MOST_KEYS:
             raise BadInput("arguments", f"are more than {MOST_KEYS}", f"{tool} takes {', '.join(form.model_fields)}")
@@ -281,7 +281,7 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
 
 
 def _described(form: type[Arguments], path: str) -> str:
-    """What is said of the argument; for a place inside of it, of the whole."""
+    """The description of the argument, also for a field inside it."""
     field = form.model_fields.get(path.partition(".")[0])
     return (field and field.description) or "see the tool's input schema"
 
@@ -300,7 +300,7 @@ def output_schema(form: type[Any]) -> dict[str, Any]:
 
 
 def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """Pydantic names everything twice; a model that reads the schema pays for each word."""
+    """Remove pydantic's titles, which repeat the names: a model that reads the schema pays for each word."""
     plain: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("properties", "$defs"):

@@ -1,8 +1,8 @@
-"""Sets apart, in what tools answer, the text that strangers and models wrote, and takes out what could act on a reader.
+"""Separates text by strangers and models in the answers of tools, and removes characters that could act on a reader.
 
-Answers go to agents, which follow words, and to terminals, which follow escape sequences. So text of strangers and
-models stands under `untrusted` and nowhere else, and no answer to anybody but a connector holds control characters,
-escape sequences, or characters that hide or reorder text. A connector needs its bytes exactly as they are.
+Answers go to agents, which follow instructions, and to terminals, which follow escape sequences. So text by strangers
+and models is under `untrusted` and nowhere else, and answers contain no control characters, escape sequences, or
+characters that hide or reorder text. Only connectors get text unchanged, since they need the exact bytes.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 Answer = TypeVar("Answer")
 
-# Labels that every mailbox has; their names are nobody's text.
+# Labels that every mailbox has; nobody wrote their names.
 SYSTEM_LABELS = frozenset(
     {
         "INBOX",
@@ -48,7 +48,7 @@ def harmless(text: str) -> str:
 
 
 def cleaned(value: Answer) -> Answer:
-    """The value, with every text in it, names of members included, made harmless."""
+    """The value with every text in it made harmless, including the keys of objects."""
     return cast("Answer", _cleaned(value))
 
 
@@ -66,8 +66,8 @@ def _cleaned(value: object) -> object:
 
 
 def marked_envelope(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """An envelope as consumers get it: what Postroom checked against closed lists, and beside it all the rest, which is
-    a stranger's, in the same form under `untrusted`."""
+    """An envelope as consumers get it: values that Postroom checked against closed lists, and everything else, which
+    strangers wrote, in the same form under `untrusted`."""
     source, event, control = (cast("Mapping[str, Any]", envelope.get(part) or {}) for part in _PARTS)
     kind = event.get("kind")
     trusted_event = {"observed_at": event.get("observed_at")} | ({"kind": kind} if is_plain(kind) else {})
@@ -91,7 +91,7 @@ _PARTS = ("source", "event", "control")
 
 
 def is_plain(kind: object) -> bool:
-    """Whether the kind of an event is a name for machines, such as `deploy.failed`, and no sentence in disguise."""
+    """Whether the kind of an event is an identifier, such as `deploy.failed`, and not a sentence in disguise."""
     return isinstance(kind, str) and re.fullmatch(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+){0,3}", kind) is not None
 
 

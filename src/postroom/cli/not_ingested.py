@@ -1,0 +1,45 @@
+"""`postroom connector refused` and `postroom connector retry`: mail that was left out, and another try at it."""
+
+from typing import Annotated
+
+import typer
+
+from postroom.cli.options import AsJson, DataDir, settings_for
+from postroom.cli.output import show_list
+from postroom.cli.running import call
+from postroom.core.errors import BadInput
+
+COLUMNS = ("account", "message_id", "state", "reason", "since", "next_try_at")
+JOB_COLUMNS = ("message_id", "job_id", "asked_before")
+
+
+def refused(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List the mail that connectors could not hand in: what was refused for good, and what is set aside for now."""
+    from postroom.manage.not_ingested import list_not_ingested
+
+    show_list(list_not_ingested(settings_for(data_dir).data_dir), COLUMNS, as_json=as_json)
+
+
+def retry(
+    context: typer.Context,
+    account: Annotated[str, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Whose mail it is.")],
+    message: Annotated[
+        list[str] | None,
+        typer.Option("--message", metavar="ID", help="A message by Gmail's id of it; may be repeated."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that `postroom connector refused` lists.")] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have messages taken in once more, up to a hundred by one job. Safe to repeat."""
+    from postroom.manage.not_ingested import check_message_ids, retry_ingest
+
+    ids = message or []
+    if ids and everything:
+        raise BadInput("--message", "and --all exclude each other", "give one of the two")
+    if not ids and not everything:
+        raise BadInput("--message", "is missing, and --all too", "give one of the two")
+    check_message_ids(ids)
+    settings = settings_for(data_dir)
+    retries = call(context, settings, retry_ingest, settings.data_dir, account, ids)
+    show_list(retries, JOB_COLUMNS, as_json=as_json)

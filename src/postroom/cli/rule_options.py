@@ -1,0 +1,75 @@
+"""How the commands about rules are told of them: whose mail they are for, in files, in JSON, by names and values."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from postroom.core.errors import BadInput
+from postroom.core.rules.documents import read_documents
+from postroom.core.rules.draft import RuleDraft
+
+LARGEST_FILE = 8 * 1024 * 1024 + 1
+
+Scope = Annotated[str | None, typer.Option("--scope", help="Whose mail it is for: global, account, domain or sender.")]
+ScopeRef = Annotated[
+    str | None,
+    typer.Option(
+        "--for", metavar="WHOM", help="The account (id or address), domain or sender that the scope is about."
+    ),
+]
+AllowMissing = Annotated[
+    bool, typer.Option("--allow-missing", help="Take rules that look at labels no mailbox has yet.")
+]
+
+
+def read_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(LARGEST_FILE)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput("FILE", f"{str(path)!r} cannot be read ({reason})", "give another file") from None
+
+
+def read_text(path: Path) -> str:
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise no_utf_8(path) from None
+
+
+def no_utf_8(path: Path) -> BadInput:
+    return BadInput("FILE", f"{str(path)!r} is not UTF-8", "save it as UTF-8")
+
+
+def read_drafts(path: Path) -> list[RuleDraft]:
+    """The rules of a file in YAML or JSON."""
+    return read_documents(read_text(path))
+
+
+def json_option(option: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadInput(option, "is no JSON", """write it as '{"sender_domain": "shop.example"}'""") from None
+
+
+def parameters_of(given: list[str]) -> dict[str, Any]:
+    """`label=Receipts amount=3`; a name that comes twice makes a list."""
+    found: dict[str, Any] = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not (name and equals):
+            raise BadInput("--param", f"{each!r} is not NAME=VALUE", "write it as label=Receipts")
+        value: Any = int(text) if text.isascii() and text.isdigit() and len(text) < 10 and name == "amount" else text
+        before = found.get(name)
+        match before:
+            case None:
+                found[name] = value
+            case list():
+                found[name] = [*before, value]
+            case _:
+                found[name] = [before, value]
+    return found

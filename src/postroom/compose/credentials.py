@@ -1,0 +1,28 @@
+"""The access tokens of connected accounts, opened and closed."""
+
+import contextlib
+from collections.abc import AsyncGenerator
+
+import httpx2
+
+from postroom.accounts.credentials import AccessTokens
+from postroom.compose.google import google_app, vault_of
+from postroom.gmail.oauth import GoogleOAuth
+from postroom.settings.reading import Settings
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+
+
+@contextlib.asynccontextmanager
+async def open_credentials(
+    settings: Settings, database: Database, http: httpx2.AsyncClient
+) -> AsyncGenerator[AccessTokens | None]:
+    """Access tokens for connected accounts; None while no app at Google is set, and so none can be connected."""
+    if settings.google.client_id is None:
+        yield None
+        return
+    tokens = AccessTokens(database, vault_of(settings), GoogleOAuth(http, google_app(settings)), wall_clock)
+    try:
+        yield tokens
+    finally:
+        await tokens.close()

@@ -1,0 +1,91 @@
+"""The switchboard of a process: its services, what keeps its queues, and the way in for connectors."""
+
+import contextlib
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+
+import httpx2
+
+from postroom.act.action_requests import ActionRequests
+from postroom.act.agents import Agents
+from postroom.compose.credentials import open_credentials
+from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.roles import Principal, Role
+from postroom.core.tally import Gauges, Tally
+from postroom.settings.queues import queues_of
+from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
+from postroom.store.engine.clock import clock_of, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import FILE
+from postroom.switchboard.buffer import Buffer
+from postroom.switchboard.disk import DiskReserve
+from postroom.switchboard.dispatcher import Dispatcher
+from postroom.switchboard.intake import Intake
+from postroom.switchboard.keeper import Keeper
+from postroom.switchboard.services import Services
+from postroom.switchboard.token_check import TokenCheck
+from postroom.web.mcp_server import build_server
+
+
+@contextlib.asynccontextmanager
+async def open_services(
+    settings: Settings, database: Database, http: httpx2.AsyncClient, reserve: DiskReserve | None
+) -> AsyncGenerator[Services]:
+    """What the doors lead to, closed before the database is."""
+    queues, tally = queues_of(settings.queues, settings.routes), Tally()
+    async with open_credentials(settings, database, http) as credentials:
+        services = Services(
+            intake=Intake(database, reserve, queues=queues, tally=tally, clock=clock_of(database)),
+            buffer=Buffer(database, queues, tally=tally, clock=clock_of(database)),
+            database=database,
+            queues=queues,
+            token_check=TokenCheck(database, wall_clock),
+            tally=tally,
+            clock=clock_of(database),
+            credentials=credentials,
+            agents=_agents(settings, database),
+        )
+        try:
+            yield services
+        finally:
+            await services.requests.close()
+            await services.buffer.close()
+            await services.token_check.close()
+
+
+def _agents(settings: Settings, database: Database) -> Agents:
+    safety = settings.safety
+    approval_time = timedelta(hours=safety.approval_hours)
+    return Agents(ActionRequests(database, CATALOGUE, policy_of(safety), wall_clock, approval_time))
+
+
+def reserve_of(settings: Settings, database: Database) -> DiskReserve | None:
+    if database.dialect != "sqlite":
+        return None
+    return DiskReserve(settings.data_dir, settings.disk_reserve_mib, database=settings.data_dir / FILE)
+
+
+def keeper_of(settings: Settings, services: Services, gauges: Gauges, reserve: DiskReserve | None) -> Keeper:
+    return Keeper(
+        services.database,
+        services.queues,
+        services.buffer,
+        gauges,
+        keep=timedelta(days=settings.inbox.keep_days),
+        keep_rollups=timedelta(days=settings.inbox.rollup_days),
+        log_bytes=lambda: None if reserve is None else reserve.log_bytes,
+        clock=services.clock,
+    )
+
+
+def dispatcher_of(services: Services) -> Dispatcher:
+    """What hands mail over to the jobs."""
+    email = services.queues["email"]
+    return Dispatcher(services.database, CATALOGUE, services.buffer, email, clock=services.clock)
+
+
+def switchboard_for(services: Services, identity: str) -> McpSwitchboard:
+    """The switchboard as the connector of this endpoint reaches it: through MCP, as it would from afar."""
+    return switchboard_within(build_server(services, Principal(Role.CONNECTOR, identity)))

@@ -1,0 +1,127 @@
+"""The jobs of a process: the worker, its share in leading, and what goes on beside them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+
+from postroom.act.maintenance import maintenance_tasks, run_maintenance
+from postroom.compose.approvals import ApprovalChannels
+from postroom.compose.credentials import open_credentials
+from postroom.compose.gate import MailboxGate
+from postroom.compose.jobs import job_handlers, restore_watch, sender
+from postroom.compose.mailboxes import Mailboxes
+from postroom.compose.tasks import background
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.tally import Gauges, Tally
+from postroom.decide.adviser import ModelAdviser
+from postroom.decide.model import Model, configured_model, release_waiting
+from postroom.gmail.transport import CheckedClient
+from postroom.http_server.metrics import serving_metrics
+from postroom.jobs.leadership import Leadership
+from postroom.jobs.prune import Pruner
+from postroom.jobs.rescue import Rescuer
+from postroom.jobs.schedule import Scheduler
+from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.outbound.pace import Pace
+from postroom.settings.queues import queues_of
+from postroom.settings.reading import Settings
+from postroom.store.engine.clock import clock_of, wall_clock
+from postroom.store.engine.clock_jumps import Longest
+from postroom.store.engine.database import Database
+from postroom.telemetry.exporter import exporting
+
+
+async def run_worker(settings: Settings, database: Database, stop: asyncio.Event, concurrency: int) -> None:
+    """Only jobs: the worker, and its share in leading."""
+    async with (
+        exporting(settings.telemetry, Tally(), Gauges()) as exporter,
+        serving_metrics(
+            settings.telemetry.listen,
+            exporter.metrics_text,
+            settings.web.allowed_hosts,
+            allow_exposed=settings.web.allow_unprotected_bind,
+        ),
+        CheckedClient(timeout=30) as http,
+        MailboxGate.open(database) as gate,
+        open_credentials(settings, database, http) as credentials,
+    ):
+        mailboxes = Mailboxes(settings, http, credentials, gate)
+        async with running_jobs(settings, database, mailboxes, stop, concurrency=concurrency):
+            await stop.wait()
+
+
+@contextlib.asynccontextmanager
+async def running_jobs(
+    settings: Settings,
+    database: Database,
+    mailboxes: Mailboxes,
+    stop: asyncio.Event,
+    *,
+    concurrency: int,
+    pace: Pace | None = None,
+) -> AsyncGenerator[None]:
+    """Run the worker and its share in leading during the block; what runs at its end is given time to end.
+
+    `stop` is set when one of the parts fails.
+    """
+    jobs = settings.jobs
+    options = WorkerOptions(
+        concurrency=concurrency,
+        prefetch=timedelta(milliseconds=settings.worker.prefetch_ms),
+        lease=timedelta(seconds=jobs.lease_s),
+        heartbeat=timedelta(seconds=jobs.heartbeat_s),
+        drain=timedelta(seconds=jobs.drain_s),
+        poll=timedelta(seconds=jobs.poll_s),
+    )
+    keep = {
+        "completed": timedelta(days=jobs.keep_completed_days),
+        "failed": timedelta(days=jobs.keep_failed_days),
+        "canceled": timedelta(days=jobs.keep_canceled_days),
+    }
+    await release_waiting(database, wall_clock())
+    model = configured_model(database, settings.model)
+    adviser = None if model is None else _adviser(settings, database, model)
+    approvals = ApprovalChannels(settings, database)
+    handlers = job_handlers(settings, database, mailboxes, adviser, approvals.channels)
+    clock = clock_of(database)
+    worker = Worker(database, CATALOGUE, handlers, options, clock)
+    leadership = Leadership(
+        database,
+        Scheduler(database, CATALOGUE, clock=clock),
+        Rescuer(database, clock),
+        Pruner(database, keep, clock),
+        poll=options.poll,
+        clock=clock,
+        longest=_longest(settings),
+    )
+    chores = maintenance_tasks(settings.safety.hourly_cap)
+    watch = restore_watch(settings, database, mailboxes)
+    await watch.observe()
+    sending = sender(settings, database, mailboxes, watch, pace).run()
+    async with (
+        approvals,
+        background(run_maintenance(database, chores, clock=clock), stop),
+        background(sending, stop),
+        background(watch.run(), stop),
+        asyncio.TaskGroup() as group,
+    ):
+        group.create_task(worker.run())
+        group.create_task(leadership.run())
+        yield
+        worker.stop()
+        leadership.stop()
+    if model is not None:
+        await model.close()
+
+
+def _longest(settings: Settings) -> Longest:
+    """How far ahead a lease of one of the configured queues may honestly end."""
+    queues = queues_of(settings.queues, settings.routes)
+    policies = [queues[name] for name in queues.names]
+    texts = [each.same_text_within for each in policies if each.same_text_within is not None]
+    return Longest(message_lease=max(each.lease for each in policies), same_text=max(texts, default=timedelta(0)))
+
+
+def _adviser(settings: Settings, database: Database, model: Model) -> ModelAdviser:
+    return ModelAdviser(database, model, settings.model.mode, frozenset({settings.gmail.snooze_label}))

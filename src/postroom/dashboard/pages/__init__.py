@@ -1,0 +1,20 @@
+"""One module per page, with its reader, its template and its actions. A module in this folder is served.
+
+Each has a function `page`, which makes the page out of what it is given here.
+"""
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING
+
+from postroom.dashboard.page import Page
+from postroom.dashboard.site import Site
+from postroom.settings.reading import Settings
+
+if TYPE_CHECKING:
+    from postroom.manage.database import Database
+
+
+def all_pages(site: Site, database: "Database", settings: Settings) -> list[Page]:
+    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    return [module.page(site, database, settings) for module in modules]

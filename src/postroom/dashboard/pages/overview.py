@@ -1,0 +1,80 @@
+"""The first page: what has arrived and what came of it, totals, accounts, and the kill switch.
+
+The kill switch is a form that stops every change to mailboxes, and one that lets them go on. Stopping is safe in
+anybody's hands. Letting things go on is not, so the page does that only where it is served to this machine alone.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from postroom.dashboard.forms import form_route
+from postroom.dashboard.page import Page
+from postroom.dashboard.site import Site
+from postroom.http_server.listening import is_own_machine
+from postroom.manage.audit import Signature, signature
+from postroom.manage.database import Database
+from postroom.manage.overview import Overview
+from postroom.settings.reading import Settings
+
+LINES_SHOWN = 50
+WORDS: Mapping[str, Mapping[str, str]] = {
+    "deciders": {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"},
+    "action_words": {"completed": "done", "executing": "under way", "awaiting_approval": "waits for your yes"},
+    "action_moods": {
+        "completed": "good",
+        "failed": "bad",
+        "rejected": "bad",
+        "expired": "bad",
+        "executing": "busy",
+        "awaiting_approval": "ask",
+    },
+    "account_words": {"active": "in use", "needs_consent": "needs your consent"},
+    "account_moods": {"active": "good", "paused": "ask", "needs_consent": "bad"},
+    "connector_words": {"never": "no connector yet"},
+    "connector_moods": {"online": "good", "stale": "ask", "offline": "bad"},
+}
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    model = settings.model.name if settings.model.provider != "none" else None
+    return OverviewPage(site, Overview(database, model=model), may_resume=is_own_machine(settings.web.host))
+
+
+class OverviewPage(Page):
+    address, title, template, main = "/", "Overview", "overview.html", "messages"
+
+    def __init__(self, site: Site, overview: Overview, *, may_resume: bool = False) -> None:
+        super().__init__(site)
+        self._overview = overview
+        self._may_resume = may_resume
+
+    async def read(self) -> Mapping[str, object]:
+        return {
+            "lines": await self._overview.lines(LINES_SHOWN),
+            "totals": await self._overview.totals(),
+            "accounts": await self._overview.accounts(),
+            "control": await self._overview.control_state(),
+            "may_resume": self._may_resume,
+            **WORDS,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._overview.changes()
+
+    def actions(self) -> list[Route]:
+        pause = form_route("/pause", self._pause, self.address)
+        return [pause, form_route("/resume", self._resume, self.address)] if self._may_resume else [pause]
+
+    async def _pause(self, _request: Request) -> None:
+        await self._overview.pause(_signed())
+        self.look_again()
+
+    async def _resume(self, _request: Request) -> None:
+        await self._overview.resume(_signed())
+        self.look_again()
+
+
+def _signed() -> Signature:
+    return signature("dashboard", "dashboard", "on the page")

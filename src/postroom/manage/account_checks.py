@@ -1,0 +1,249 @@
+"""What `postroom doctor` checks of accounts: the app at Google, the keys, the consents, the connectors."""
+
+import re
+import socket
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import assert_never
+from urllib.parse import urlsplit
+
+from postroom.core.actions.action import DecidedType
+from postroom.core.errors import VaultError
+from postroom.core.heartbeat import liveness
+from postroom.core.hosts import bare_name
+from postroom.core.mail.account_repair import (
+    PUBLISH,
+    consent_command,
+    dies_soon,
+    repair_in,
+    resume_command,
+    retry_command,
+)
+from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.rules.rule import Rule
+from postroom.gmail.scopes import LEVELS, Level, missing_scopes
+from postroom.manage.checks import Check, judged
+from postroom.settings.reading import Settings
+from postroom.store.accounts import AccountView
+from postroom.store.connectors import ConnectorView
+from postroom.store.secret_keys import KeyUse
+from postroom.vault.sealing import Vault
+
+HOW_TO = "docs/how-to/connect-gmail.md"
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_CLIENT_ID = re.compile(r"[\w-]+\.apps\.googleusercontent\.com", re.ASCII)
+_CLIENT_SECRET = re.compile(r"[!-~]{16,256}")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the database holds of accounts, and the rules that are switched on."""
+
+    accounts: Sequence[AccountView]
+    rules: Sequence[Rule]
+    connectors: Mapping[str, ConnectorView]
+    keys: Sequence[KeyUse]
+    client_id: str | None = None
+
+    @property
+    def in_use(self) -> list[AccountView]:
+        return [account for account in self.accounts if account.state != "removed"]
+
+
+def google_checks(settings: Settings) -> list[Check]:
+    """What can be told from the settings alone."""
+    google, gmail = settings.google, settings.gmail
+    addresses = {
+        "gmail.base_url": gmail.base_url,
+        "gmail.pubsub_url": gmail.pubsub_url,
+        "gmail.push_keys_url": gmail.push_keys_url,
+        "google.auth_url": google.auth_url,
+        "google.token_url": google.token_url,
+        "google.revoke_url": google.revoke_url,
+    }
+    secret = None if google.client_secret is None else google.client_secret.get_secret_value()
+    is_google = not _is_loopback(google.token_url)
+    found = [google_app(google.client_id, secret, is_google), encrypted_ways(addresses)]
+    return [*found, redirect()] if google.client_id is not None else found
+
+
+def google_app(client_id: str | None, secret: str | None, is_google: bool) -> Check:
+    """Both or neither, and each in its own place. Nothing of the secret is told."""
+    name = "google app"
+    if client_id is None and secret is None:
+        return Check(name, "ok", "not set; only mailboxes at Gmail need it")
+    if client_id is None or secret is None:
+        missing = "google.client_id" if client_id is None else "google.client_secret"
+        return Check(name, "fail", f"{missing} is not set", f"set both, as {HOW_TO} shows")
+    remedy = f"copy it anew from the Google Cloud console (Clients), as {HOW_TO} shows"
+    if is_google and not _CLIENT_ID.fullmatch(client_id):
+        return Check(name, "fail", "google.client_id does not end in .apps.googleusercontent.com", remedy)
+    if is_google and (not _CLIENT_SECRET.fullmatch(secret) or _CLIENT_ID.fullmatch(secret)):
+        return Check(name, "fail", "google.client_secret is not what Google hands out", remedy)
+    return Check(name, "ok", "client id and secret are set")
+
+
+def encrypted_ways(addresses: Mapping[str, str]) -> Check:
+    """Tokens and mail go over these, so only within this machine may they go in the clear."""
+    plain = [key for key, value in addresses.items() if value.startswith("http://") and not _is_loopback(value)]
+    found = f"in the clear: {', '.join(plain)}" if plain else "encrypted, or within this machine"
+    remedy = "use https:// there: what goes over it can be read on the way, tokens and mail among it"
+    return judged("addresses", not plain, found, remedy)
+
+
+def redirect() -> Check:
+    """Google sends the browser back to a page of ours on this machine, on any free port."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)):
+            return Check("redirect", "ok", "127.0.0.1 can be listened on")
+    except OSError as error:
+        remedy = "connect accounts with `postroom account add gmail --no-browser`, or let this user open ports"
+        return Check("redirect", "warn", f"127.0.0.1 cannot be listened on ({error.strerror})", remedy)
+
+
+def key_check(vault: Vault, uses: Sequence[KeyUse]) -> Check:
+    """Every key that seals something has to be here. Keys are told by their ids, which give nothing away."""
+    name, needed = "secret keys", {use.id for use in uses if use.secrets}
+    try:
+        here = {key.id for key in vault.known_keys()}
+    except VaultError as error:
+        problem, _, remedy = str(error).partition("; ")
+        return Check(name, "fail", problem, remedy or f"restore {vault.file} from a backup")
+    if missing := sorted(needed - here):
+        remedy = (
+            f"copy {vault.file} from where it is, restore it from a backup, or set secret_key; "
+            "if it is lost, connect the accounts again"
+        )
+        return Check(name, "fail", f"the key {', '.join(missing)} is in use and not here", remedy)
+    if not here:
+        return Check(name, "ok", "none yet; the first is made with the first account")
+    return Check(name, "ok", f"{len(here)} here, {len(needed)} in use; kept in {vault.file}")
+
+
+def account_checks(known: Known, now: datetime) -> list[Check]:
+    """For each account: whether it is used, how long its consent lasts, and whether that is enough for the rules."""
+    found: list[Check] = []
+    for account in known.in_use:
+        found.append(_state_of(account, known.client_id, now))
+        if account.consent is not None:
+            found += _levels_of(account, account.consent.scopes, known.rules)
+    return found
+
+
+def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Check:
+    name, email, consent = "account", account.email, account.consent
+    level = None if consent is None else consent.level
+    again = f"run `{consent_command(email, level)}`"
+    why = f": {account.state_reason}" if account.state_reason else ""
+    if (mending := repair_in(account.state_reason, email)) and account.state == "needs_consent":
+        remedy = f"{mending.remedy}, then run `{resume_command(email)}`"
+        return Check(name, "fail", f"{email}: {mending.problem}", remedy)
+    if account.state == "needs_consent":
+        return Check(name, "fail", f"{email}: its consent is gone{why}", again)
+    if account.state == "paused":
+        return Check(name, "warn", f"{email}: paused{why}", f"run `{resume_command(email)}` to use it again")
+    if consent is not None and consent.client_id != client_id:
+        problem = f"{email}: its consent is for another app than google.client_id names"
+        return Check(name, "fail", problem, f"set google.client_id and google.client_secret as they were, or {again}")
+    if consent is not None and consent.dies_at is not None and dies_soon(consent.dies_at, now):
+        ends = f"{email}: its consent ends on {consent.dies_at:%Y-%m-%d %H:%M} UTC, as those of apps in testing do"
+        return Check(name, "warn", ends, f"{PUBLISH}, then {again}")
+    return Check(name, "ok", f"{email}: in use" if level is None else f"{email}: in use, level {level}")
+
+
+def level_needed(action: DecidedType) -> Level:
+    """The least that the owner must have agreed to before this may be done."""
+    match action:
+        case "none":
+            return "read"
+        case "forward" | "auto_reply":
+            return "send"
+        case "delete":
+            return "full"
+        case (
+            "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar" | "trash"
+            | "restore" | "snooze"
+        ):  # fmt: skip
+            return "organise"
+        case _:
+            assert_never(action)
+
+
+def _levels_of(account: AccountView, scopes: Collection[str], rules: Sequence[Rule]) -> list[Check]:
+    """The highest level that rules lack; agreeing to that one is enough for all of them."""
+    lacking: dict[Level, list[str]] = {}
+    for rule in rules:
+        level = level_needed(rule.action_type)
+        concerned = rule.scope != "account" or rule.scope_ref == str(account.id)
+        if not rule.shadow and concerned and missing_scopes(level, scopes):
+            lacking.setdefault(level, []).append(rule.name)
+    if not lacking:
+        return []
+    highest = max(lacking, key=tuple(LEVELS).index)
+    names = [f"“{name}”" for level in lacking for name in lacking[level]]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    found = f"{account.email}: too low for the rules {', '.join(names[:3])}{more}"
+    remedy = f"run `{consent_command(account.email, highest)}`, or switch those rules off"
+    return [Check("level", "fail", found, remedy)]
+
+
+def connector_checks(known: Known, now: datetime, contacts_stale_s: float) -> list[Check]:
+    """Each endpoint that should be watched, by what was last heard of it."""
+    resting = {account.endpoint_identity for account in known.accounts if account.state != "active"}
+    silent = {account.endpoint_identity for account in known.in_use} - known.connectors.keys() - resting
+    found = [
+        Check("connector", "warn", f"{endpoint}: has never reported", "start Postroom, or its connector")
+        for endpoint in sorted(silent)
+    ]
+    for endpoint, connector in sorted(known.connectors.items()):
+        if endpoint not in resting:
+            found += [*_connector(connector, now), *_old_contacts(connector, now, contacts_stale_s)]
+    return found
+
+
+def _connector(connector: ConnectorView, now: datetime) -> list[Check]:
+    name, who = "connector", connector.endpoint_identity
+    alive = liveness(connector.last_heartbeat_at, now)
+    heard = f"last heard of {connector.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC on {connector.instance_id}"
+    if alive != "online":
+        first = Check(
+            name, "warn", f"{who}: {alive}, {heard}", "start Postroom, or its connector, and look into its log"
+        )
+    elif connector.state != "healthy":
+        said = f": {connector.error}" if connector.error else ""
+        first = Check(name, "warn", f"{who}: {connector.state}{said}", "its log says more")
+    else:
+        first = Check(name, "ok", f"{who}: online, {heard}")
+    return [first, *_left_behind(connector)]
+
+
+def _old_contacts(connector: ConnectorView, now: datetime, stale_s: float) -> list[Check]:
+    """Contacts that are too old are not used: people who are known are then treated as strangers."""
+    made = connector.contacts_generated_at
+    if made is None or now - made <= timedelta(seconds=stale_s):
+        return []
+    told = f"{connector.endpoint_identity}: its contacts are of {made:%Y-%m-%d %H:%M} UTC, too old to be used"
+    return [Check("contacts", "warn", told, "look into its log: it cannot fetch them from the switchboard")]
+
+
+def _left_behind(connector: ConnectorView) -> list[Check]:
+    """What was refused for good is not lost, but somebody has to look at it; what is set aside comes late."""
+    who, found = connector.endpoint_identity, list[Check]()
+    remedy = "the stream beside its own, whose name ends in :refused, holds them with the reason"
+    if connector.connector_type == "gmail":
+        again = retry_command(who.removeprefix(gmail_endpoint("")))
+        remedy = f"`postroom connector refused` says which, and why; `{again}` has them tried once more"
+    if refused := connector.counters.get("refused", 0):
+        found.append(Check("refused", "warn", f"{who}: {refused:,} messages were refused", remedy))
+    if aside := connector.counters.get("set_aside", 0):
+        told = f"{who}: {aside:,} messages are set aside, since Gmail does not give them; they are tried again"
+        found.append(Check("set aside", "warn", told, remedy))
+    return found
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return bare_name(urlsplit(address).hostname or "") in LOOPBACK
+    except ValueError:
+        return False

@@ -1,0 +1,82 @@
+"""How the accounts are doing: whether each is used, what its connector last reported, and what helps it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from postroom.core.heartbeat import liveness
+from postroom.core.mail.account_repair import consent_command, dies_soon, repair_in, resume_command, retry_command
+from postroom.store import accounts, connectors
+from postroom.store.engine.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLine:
+    """One account: whether it is used, what was consented to, and what its connector last reported."""
+
+    email: str
+    state: str
+    """`active`, `paused` or `needs_consent`."""
+    reason: str | None = None
+    level: str | None = None
+    connector: str = "never"
+    """`online`, `stale` or `offline`; `never` when none has ever reported."""
+    heard_at: datetime | None = None
+    trouble: str | None = None
+    """What the connector says of itself when it is not well."""
+    ingested: int = 0
+    refused: int = 0
+    set_aside: int = 0
+    """Messages that the mailbox has not given so far; they are tried again."""
+    dies_at: datetime | None = None
+    """When its consent ends, if that is soon."""
+    remedy: str | None = None
+    """What has to be put right before the command helps, if it is not the consent."""
+    command: str | None = None
+    """What the owner runs to put it right, if there is something to put right."""
+    retry: str | None = None
+    """What the owner runs to have mail that was left out tried once more, if there is any."""
+
+
+async def account_lines(database: Database, now: datetime) -> list[AccountLine]:
+    """The accounts that were not removed, oldest first."""
+    known = await database.run(accounts.list_accounts())
+    reports = connectors.last_reports(await database.run(connectors.list_connectors()))
+    return [
+        _with_report(_line(each, now), reports.get(each.endpoint_identity), now)
+        for each in known
+        if each.state != "removed"
+    ]
+
+
+def _line(account: accounts.AccountView, now: datetime) -> AccountLine:
+    consent = account.consent
+    level = None if consent is None else consent.level
+    dies_at = consent.dies_at if consent is not None and dies_soon(consent.dies_at, now) else None
+    line = AccountLine(account.email, account.state, account.state_reason, level)
+    match account.state:
+        case "paused":
+            return replace(line, command=resume_command(account.email))
+        case "needs_consent" if repair := repair_in(account.state_reason, account.email):
+            return replace(line, reason=repair.problem, remedy=repair.remedy, command=resume_command(account.email))
+        case "needs_consent":
+            return replace(line, command=consent_command(account.email, level))
+        case _ if dies_at is not None:
+            return replace(line, dies_at=dies_at, command=consent_command(account.email, level))
+        case _:
+            return line
+
+
+def _with_report(line: AccountLine, report: connectors.ConnectorView | None, now: datetime) -> AccountLine:
+    if report is None:
+        return line
+    refused, aside = report.counters.get("refused", 0), report.counters.get("set_aside", 0)
+    return replace(
+        line,
+        connector=liveness(report.last_heartbeat_at, now),
+        heard_at=report.last_heartbeat_at,
+        trouble=None if report.state == "healthy" else report.error or report.state,
+        ingested=report.counters.get("ingested", 0),
+        refused=refused,
+        set_aside=aside,
+        retry=retry_command(line.email) if refused or aside else None,
+    )

@@ -1,0 +1,43 @@
+"""What was done with messages, waits, or failed, and why it was decided."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from postroom.store import actions as store
+from postroom.store.actions import ActionView
+from postroom.store.decisions import DecisionView, decisions_about
+from postroom.store.engine.database import Database
+from postroom.store.outcomes import OutcomeView, outcomes_of
+
+__all__ = ["ActionView", "ExplainedDecision", "Explanation", "explain", "list_actions"]
+
+MOST_EXPLAINED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedDecision:
+    """A decision, and how the user answered it in the mailbox, if they did."""
+
+    view: DecisionView
+    answer: OutcomeView | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What was decided about a message, and what was done."""
+
+    decisions: Sequence[ExplainedDecision]
+    actions: Sequence[ActionView]
+
+
+async def list_actions(database: Database, limit: int, state: str | None = None) -> list[ActionView]:
+    """The actions in one state, or all of them, the newest first."""
+    return await database.run(store.list_actions(limit, state=state))
+
+
+async def explain(database: Database, message_id: UUID) -> Explanation:
+    decided = await database.run(decisions_about(message_id))
+    done = await database.run(store.list_actions(MOST_EXPLAINED, message_id=message_id))
+    answers = {each.decision_id: each for each in await database.run(outcomes_of(message_id))}
+    return Explanation([ExplainedDecision(each, answers.get(each.decision.id)) for each in decided], done)

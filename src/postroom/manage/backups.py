@@ -1,0 +1,43 @@
+"""Backups: everything that Postroom keeps in one file, made while it runs, and put in place again."""
+
+from pathlib import Path
+
+from postroom.backup.archive import ArchiveReader, Manifest, Progress
+from postroom.backup.make import Source, make_backup
+from postroom.backup.restore import Restored, RestoreTarget, restore_backup
+from postroom.manage.database import url_of
+from postroom.settings.reading import Settings
+from postroom.store.audit import Signature
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.vault.sealing import Vault
+
+__all__ = ["Manifest", "Progress", "Restored", "back_up", "check", "missing_keys", "restore"]
+
+
+async def back_up(
+    settings: Settings, target: Path, keys_needed: list[str], with_keys: bool, progress: Progress
+) -> Manifest:
+    """Writes the backup into a file that is not there yet, given by its whole path."""
+    source = Source(settings.data_dir, url_of(settings), keys_needed, with_keys)
+    return await make_backup(source, target, progress)
+
+
+def check(file: Path, progress: Progress) -> Manifest:
+    """What the backup says of itself. Raises BackupError when it is not whole."""
+    reader = ArchiveReader(file, progress)
+    reader.close()
+    return reader.manifest
+
+
+async def restore(
+    settings: Settings, file: Path, replace: bool, signed: Signature, progress: Progress, clock: Clock = wall_clock
+) -> Restored:
+    """Puts the backup in place, where no process runs. With `replace`, what is there is set aside."""
+    target = RestoreTarget(settings.data_dir.absolute(), url_of(settings), replace)
+    return await restore_backup(file, target, signed, clock(), progress)
+
+
+def missing_keys(manifest: Manifest, vault: Vault) -> list[str]:
+    """The keys without which the accounts' secrets of this backup stay closed, as far as they are not here."""
+    here = {key.id for key in vault.known_keys()}
+    return [id for id in manifest.keys_needed if id not in here]

@@ -1,0 +1,212 @@
+"""Connects mailboxes, with the consent of their owners, and removes them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Protocol, cast
+
+import httpx2
+
+from postroom.accounts.sealing import with_newest_key
+from postroom.core.errors import VaultError
+from postroom.core.mail.account_repair import consent_command
+from postroom.core.mail.accounts import normalised_address, same_mailbox
+from postroom.gmail.errors import GmailError
+from postroom.gmail.oauth import (
+    ConsentRefused,
+    ConsentRequest,
+    GoogleApp,
+    GoogleOAuth,
+    Grant,
+    address_of,
+    begin_consent,
+)
+from postroom.gmail.scopes import (
+    DEFAULT_LEVEL,
+    Consented,
+    Level,
+    covered,
+    granted_level,
+    is_lower,
+    missing_scopes,
+    needs_more,
+)
+from postroom.manage.accounts import find_account, gmail_account
+from postroom.manage.database import prepare
+from postroom.manage.pausing import forbid
+from postroom.store import accounts, secret_keys
+from postroom.store.accounts import REFRESH_TOKEN, AccountView, Consent
+from postroom.store.audit import Signature
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
+from postroom.vault.sealing import Vault
+
+TIMEOUT_S = 30
+
+Begin = Callable[[str], ConsentRequest]
+"""Makes the request for a consent that comes back to the given address."""
+
+
+class ConsentDialog(Protocol):
+    """How the owner is brought to Google's page, and Google's answer back."""
+
+    async def code(self, begin: Begin) -> tuple[ConsentRequest, str]:
+        """Shows the request that it has begun, and returns it with the code that answers it."""
+        ...
+
+    def renewing(self, account: AccountView) -> None:
+        """The mailbox has an account already, whose consent is renewed."""
+        ...
+
+
+class WantedConsent(NamedTuple):
+    """What the owner is asked for: a level, by default the one the account has; and scopes beside it."""
+
+    email: str | None
+    level: Level | None
+    beside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedAccount:
+    """The account, and what its owner should know of the consent: less than asked for, or one that will not last."""
+
+    account: AccountView
+    warnings: Sequence[str]
+
+
+async def add_gmail(
+    database: Database,
+    vault: Vault,
+    app: GoogleApp,
+    gmail_url: str,
+    wanted: WantedConsent,
+    dialog: ConsentDialog,
+    signed: Signature,
+    clock: Clock = wall_clock,
+) -> ConnectedAccount:
+    """Asks for consent to a mailbox at Gmail and connects it, or renews the consent of its account."""
+    await prepare(database)
+    email = wanted.email
+    before = None if email is None else await gmail_account(database, email)
+    level = wanted.level or DEFAULT_LEVEL
+    if before is not None:
+        if before.consent is not None and wanted.level is None:
+            level = cast("Level", before.consent.level)
+        dialog.renewing(before)
+    request, code = await dialog.code(lambda back: begin_consent(app, back, level, email, wanted.beside))
+    async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
+        grant = await GoogleOAuth(http, app).exchange(request, code)
+        address = normalised_address(await address_of(http, gmail_url, grant.access_token))
+    if email is not None and not same_mailbox(email, address):
+        raise ConsentRefused(f"the consent is for {address}, not for {email}; start again, and choose that one")
+    if before is None and (found := await gmail_account(database, address)) is not None:
+        if wanted.level is None:
+            _refuse_less(found, grant, level)
+        dialog.renewing(found)
+    account = await connect(database, vault, grant, address, app.client_id, signed, clock())
+    return ConnectedAccount(account, _warnings(account, grant, level, wanted.beside))
+
+
+def _refuse_less(account: AccountView, grant: Grant, level: Level) -> None:
+    """Whose account it is came out at Google's page: it is not to lose by chance what it was granted before."""
+    consent = account.consent
+    if consent is not None and is_lower(granted_level(grant.scopes), consent.level):
+        command = consent_command(account.email, None)
+        raise ConsentRefused(
+            f"{account.email} is connected with the level {consent.level} already, and this consent allows less; "
+            f"run `{command}` to renew it as it is, or with `--level {level}` to narrow it"
+        )
+
+
+def _warnings(account: AccountView, grant: Grant, level: Level, beside: Sequence[str]) -> list[str]:
+    consented, found = Consented(account.email, grant.scopes), list[str]()
+    if missing := missing_scopes(level, grant.scopes):
+        found.append(needs_more("what was asked for", missing, consented, level))
+    if lacking := [scope for scope in beside if scope not in covered(grant.scopes)]:
+        found.append(needs_more("pulling gmail.pubsub_subscription", lacking, consented))
+    if account.consent and account.consent.dies_at:
+        found.append(
+            f"Google ends this consent on {account.consent.dies_at:%Y-%m-%d %H:%M} UTC, because the app is in "
+            '"Testing"; publish it in the Google Cloud console (Audience, Publish app) and connect again.'
+        )
+    return found
+
+
+async def connect(
+    database: Database,
+    vault: Vault,
+    grant: Grant,
+    email: str,
+    client_id: str,
+    signed: Signature,
+    now: datetime,
+) -> AccountView:
+    """Keeps what Google granted, for the account that the mailbox has, or for a new one.
+
+    A consent that does not even allow reading is refused.
+    """
+    level: Level | None = granted_level(grant.scopes)
+    if grant.refresh_token is None:
+        raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com, and start again")
+    if level is None:
+        raise ConsentRefused("reading was not granted; start again, and leave every box on Google's page ticked")
+    found = await gmail_account(database, email)
+    account_id = new_id() if found is None else found.id
+    uses = await database.run(secret_keys.list_key_uses())
+    vault.prepare([use.id for use in uses if use.secrets], now)
+    dies_at = None if grant.dies_in is None else now + grant.dies_in
+    consent = Consent(client_id, level, grant.scopes, now, dies_at=dies_at)
+    secret, address = grant.refresh_token, normalised_address(email)
+
+    def storing() -> Transaction[AccountView]:
+        sealed = vault.seal(account_id, REFRESH_TOKEN, secret)
+        return accounts.connect_account(account_id, address, consent, sealed, signed, now)
+
+    return await with_newest_key(database, storing)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedAccount:
+    """The account, and whether its consent was ended at the provider too."""
+
+    account: AccountView
+    consent_ended: bool
+
+
+async def remove_account(
+    database: Database,
+    vault: Vault,
+    app: GoogleApp | None,
+    name: str,
+    signed: Signature,
+    clock: Clock = wall_clock,
+) -> RemovedAccount:
+    """Removes the account with this id or address: its secrets are wiped, its mail and history stay."""
+    account = await find_account(database, name)
+    async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
+        oauth = None if app is None else GoogleOAuth(http, app)
+        ended = await remove(database, vault, oauth, account, signed, clock())
+    return RemovedAccount(await database.run(accounts.load_account(account.id)), ended)
+
+
+async def remove(
+    database: Database, vault: Vault, oauth: GoogleOAuth | None, account: AccountView, signed: Signature, now: datetime
+) -> bool:
+    """Wipes the account's secrets, then ends its consent at Google. False when that last part did not succeed."""
+    sealed = (await database.run(accounts.held_by(account.id))).sealed
+    try:
+        secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)
+    except VaultError:
+        secret = None
+    await forbid(database, accounts.remove_account(account.id, signed, now))
+    if sealed is None:
+        return True
+    if oauth is None or secret is None:
+        return False
+    try:
+        await oauth.revoke(secret)
+    except GmailError:
+        return False
+    return True

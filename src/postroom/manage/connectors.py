@@ -1,0 +1,24 @@
+"""The connectors that report, and whether they still do."""
+
+from dataclasses import dataclass
+
+from postroom.core.heartbeat import Liveness, liveness
+from postroom.store import connectors
+from postroom.store.connectors import ConnectorView
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedConnector:
+    """The last report of a connector, and how long ago that was, in a word."""
+
+    connector: ConnectorView
+    liveness: Liveness
+
+
+async def list_connectors(database: Database, clock: Clock = wall_clock) -> list[ReportedConnector]:
+    """Every instance that ever reported."""
+    now = clock()
+    found = await database.run(connectors.list_connectors())
+    return [ReportedConnector(each, liveness(each.last_heartbeat_at, now)) for each in found]

@@ -1,0 +1,62 @@
+"""Whom the user knows: address books taken in, and the contacts that came of them."""
+
+from collections.abc import Sequence
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.accounts import normalised_address
+from postroom.core.mail.contacts import Contact, ContactSource, ReadContacts
+from postroom.manage.audit import next_entry
+from postroom.manage.database import prepare
+from postroom.store import contacts
+from postroom.store.accounts import accounts_with_address
+from postroom.store.audit import Signature
+from postroom.store.contacts import EVERY_MAILBOX, MOST_AT_ONCE, ContactsKept, ContactView
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+
+__all__ = ["ContactView", "ContactsKept", "import_contacts", "keep_contacts", "list_contacts"]
+
+PAGE = 5000
+
+
+async def import_contacts(
+    database: Database, book: ReadContacts, account: str | None, signed: Signature, clock: Clock = wall_clock
+) -> ContactsKept:
+    """Takes in an address book, for the mailbox of one account or for all of them."""
+    await prepare(database)
+    mailbox = EVERY_MAILBOX if account is None else await _mailbox(database, account)
+    return await keep_contacts(database, book.contacts, book.form, mailbox, signed, clock)
+
+
+async def keep_contacts(
+    database: Database,
+    given: Sequence[Contact],
+    source: ContactSource,
+    endpoint_identity: str,
+    signed: Signature,
+    clock: Clock = wall_clock,
+) -> ContactsKept:
+    """Adds those that are new and brings the others up to date, some thousands in each transaction."""
+    kept = ContactsKept(0, 0, 0)
+    for at in range(0, len(given), MOST_AT_ONCE):
+        part = given[at : at + MOST_AT_ONCE]
+        keeping = contacts.keep_contacts(part, source, endpoint_identity, next_entry(signed), clock())
+        kept = ContactsKept(*map(sum, zip(kept, await database.run(keeping), strict=True)))
+    return kept
+
+
+async def list_contacts(database: Database) -> list[ContactView]:
+    """All contacts, in the order of their addresses."""
+    found: list[ContactView] = []
+    after = ("", "")
+    while page := await database.run(contacts.list_contacts(PAGE, after)):
+        found += page
+        after = page[-1].address, page[-1].endpoint_identity
+    return found
+
+
+async def _mailbox(database: Database, address: str) -> str:
+    found = await database.run(accounts_with_address(normalised_address(address)))
+    if not found:
+        raise BadInput("--account", f"there is no account {address}", "`postroom account list` shows those there are")
+    return found[0].endpoint_identity

@@ -1,0 +1,37 @@
+"""Filters, which are the ingestion rules: how much of a message is taken in."""
+
+from postroom.core.mail.ingestion import IngestionRule
+from postroom.manage.database import prepare
+from postroom.store import ingestion_rules
+from postroom.store.audit import Signature
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.ingestion_rules import PACK, IngestionRuleView, Origin
+
+__all__ = ["IngestionRuleView", "add_filter", "is_shipped", "list_filters", "remove_filter", "restore_filter"]
+
+
+async def list_filters(database: Database) -> list[IngestionRuleView]:
+    """The user's filters and those that are shipped, in the order in which they are tried."""
+    return await database.run(ingestion_rules.list_ingestion_rules())
+
+
+def is_shipped(name: str) -> bool:
+    return name in PACK
+
+
+async def add_filter(database: Database, rule: IngestionRule, signed: Signature, clock: Clock = wall_clock) -> None:
+    """Adds a filter of the user's own. Its name must be new."""
+    await prepare(database)
+    await database.run(ingestion_rules.add_ingestion_rule(rule, signed, clock()))
+
+
+async def restore_filter(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+    """Switches a shipped filter on again. False when it was on."""
+    await prepare(database)
+    return await database.run(ingestion_rules.restore_pack_rule(name, signed, clock()))
+
+
+async def remove_filter(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> Origin:
+    """Removes a filter of the user's own, or switches a shipped one off; says which it was."""
+    return await database.run(ingestion_rules.remove_ingestion_rule(name, signed, clock()))

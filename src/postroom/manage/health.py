@@ -1,0 +1,129 @@
+"""Compares the world with what Postroom relies on: the machine, the settings, the database, the keys, the accounts."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from postroom.core.errors import DatabaseUnavailable, PostroomError, SettingsError
+from postroom.gmail.service_account import KeyFile
+from postroom.http_server.listening import addresses_of, exposed_addresses
+from postroom.manage import account_checks, checks
+from postroom.manage.checks import Check
+from postroom.settings.reading import Settings, known_settings, trace_settings
+from postroom.store.accounts import list_accounts
+from postroom.store.connectors import last_reports, list_connectors
+from postroom.store.engine.clock import Clock, clock_of, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.migrate import pending
+from postroom.store.engine.write_ahead_log import log_bytes, snapshot_holders
+from postroom.store.health import facts
+from postroom.store.leaders import leader, neglected
+from postroom.store.protection import lost_protection
+from postroom.store.rules import enabled_rules
+from postroom.store.secret_keys import list_key_uses
+from postroom.system.private_files import DATABASE, is_open_to_others
+from postroom.telemetry.logs import without_secrets
+from postroom.vault.sealing import Vault
+
+NOT_CREATED = Check("database", "warn", "not created yet", "run `postroom migrate`, or start Postroom")
+
+
+def machine_checks(settings: Settings, data_dir: Path | None, hints_key: KeyFile | None) -> list[Check]:
+    """Everything that can be told without the database. `data_dir` is the option under which settings were read."""
+    return [
+        checks.interpreter(),
+        checks.data_dir(settings.data_dir),
+        *checks.file_modes(settings.data_dir, _open_settings_file(data_dir)),
+        checks.disk_space(settings.data_dir, settings.disk_reserve_mib),
+        _bind_check(settings),
+        *account_checks.google_checks(settings),
+        *([] if hints_key is None else [_hints_key_check(hints_key)]),
+    ]
+
+
+async def database_checks(
+    database: Database, settings: Settings, vault: Vault, clock: Clock = wall_clock
+) -> list[Check]:
+    """Everything that only an opened database can tell."""
+    before = clock()
+    known = await facts(database)
+    after = clock()
+    missing = await pending(database)
+    return [
+        Check("database", "ok", f"{database.dialect} answers"),
+        checks.schema(missing),
+        *_durability_checks(database, settings, known),
+        checks.clock(before, cast("datetime", known["now"]), after),
+        *([] if missing else [await _leader_check(database), *await _protection_checks(database)]),
+        *([] if missing else await _kept_checks(database, settings, vault, clock())),
+    ]
+
+
+def unavailable(error: PostroomError) -> Check:
+    """The finding when the database could not be opened or read."""
+    remedy = (
+        "see that the server runs and that POSTROOM_DATABASE_URL is right"
+        if isinstance(error, DatabaseUnavailable)
+        else "the finding says what is wrong; put that right first"
+    )
+    return Check("database", "fail", without_secrets(str(error)), remedy)
+
+
+def _open_settings_file(data_dir: Path | None) -> Path | None:
+    """The settings file, if it holds secrets and others than its owner can read it."""
+    _, origins = trace_settings({"data_dir": data_dir})
+    files = {origins[each.key] for each in known_settings() if each.secret and "/" in origins[each.key]}
+    return next((Path(file) for file in sorted(files) if is_open_to_others(Path(file))), None)
+
+
+def _bind_check(settings: Settings) -> Check:
+    web = settings.web
+    try:
+        return checks.bind(web.host, exposed_addresses(addresses_of(web.host)), web.allow_unprotected_bind)
+    except SettingsError as error:
+        problem, _, remedy = str(error).partition("; ")
+        return Check("bind", "fail", problem, remedy)
+
+
+def _hints_key_check(file: KeyFile) -> Check:
+    """Whether the key that pulls hints can be used. Without it mail still comes, by polling."""
+    try:
+        return Check("pubsub key", "ok", f"signs as {file.read().email}")
+    except SettingsError as error:
+        problem, _, remedy = str(error).partition("; ")
+        return Check("pubsub key", "fail", problem, remedy)
+
+
+def _durability_checks(database: Database, settings: Settings, known: checks.Facts) -> Sequence[Check]:
+    if database.dialect == "postgres":
+        return checks.postgres_durability(known, settings.allow_unsafe_durability)
+    file = settings.data_dir / DATABASE
+    return [*checks.sqlite_durability(known), checks.write_ahead_log(log_bytes(file), snapshot_holders(file))]
+
+
+async def _leader_check(database: Database) -> Check:
+    now = clock_of(database)()
+    holder, until, _ = await database.run(leader("jobs")) or (None, None, 0)
+    return checks.leader(now, holder, until, await database.run(neglected(now)))
+
+
+async def _protection_checks(database: Database) -> list[Check]:
+    """Protected labels that were renamed, or that no mailbox has any more."""
+    return [checks.protected_label(each.value, each.now_called) for each in await database.run(lost_protection())]
+
+
+async def _kept_checks(database: Database, settings: Settings, vault: Vault, now: datetime) -> list[Check]:
+    """What the database holds of accounts, compared with the keys that are here, the rules, and the time."""
+    known = account_checks.Known(
+        await database.run(list_accounts()),
+        await database.run(enabled_rules()),
+        last_reports(await database.run(list_connectors())),
+        await database.run(list_key_uses()),
+        settings.google.client_id,
+    )
+    return [
+        account_checks.key_check(vault, known.keys),
+        *account_checks.account_checks(known, now),
+        *account_checks.connector_checks(known, now, settings.connector.contacts_stale_s),
+    ]

@@ -1,0 +1,81 @@
+"""The keys that seal the accounts' secrets: which there are, what stands under them, and their replacement."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from postroom.accounts.sealing import Resealing, drop_other_keys, reseal_all
+from postroom.manage.audit import next_entry
+from postroom.store.audit import Signature, record_audit
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.secret_keys import list_key_uses
+from postroom.vault.sealing import Vault
+
+
+@dataclass(frozen=True, slots=True)
+class KeyView:
+    """A key by its id: where it is, since when, and how many secrets stand under it. Never the key."""
+
+    id: str
+    source: str
+    seals: bool
+    created_at: datetime | None
+    first_used_at: datetime | None
+    secrets: int
+    dropped_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """What a rotation did, and the ids of the keys that it dropped."""
+
+    resealing: Resealing
+    dropped: list[str]
+
+
+async def list_keys(database: Database, vault: Vault) -> list[KeyView]:
+    """The keys that are here, the one that seals first, then those that the database still knows."""
+    uses = {use.id: use for use in await database.run(list_key_uses())}
+    known = {key.id: key for key in vault.known_keys()}
+    seals = next(iter(known), None)
+    found: list[KeyView] = []
+    for id in [*known, *(id for id in uses if id not in known)]:
+        key, use = known.get(id), uses.get(id)
+        found.append(
+            KeyView(
+                id,
+                key.source if key else "not here",
+                id == seals,
+                key.created_at if key else None,
+                use.first_used_at if use else None,
+                use.secrets if use else 0,
+                use.dropped_at if use else None,
+            )
+        )
+    return found
+
+
+async def keys_in_use(database: Database) -> list[str]:
+    """The ids of the keys under which secrets are stored."""
+    return sorted(use.id for use in await database.run(list_key_uses()) if use.secrets)
+
+
+async def rotate_keys(
+    database: Database,
+    vault: Vault,
+    signed: Signature,
+    *,
+    configured: bool,
+    drop_old: bool,
+    clock: Clock = wall_clock,
+) -> Rotation:
+    """Seals every secret with a new key, or with the first of those that are `configured`. Old keys are dropped when
+    that is wanted and nothing stands under them any more."""
+    await database.run(list_key_uses())  # a database without its schema is told before any key is made
+    key_id = vault.known_keys()[0].id if configured else vault.add_key(clock())
+    done = await reseal_all(database, vault, key_id, clock)
+    after = {"resealed": done.resealed, "unopened": len(done.unopened)}
+    await database.run(record_audit(signed.under("key.rotate", "key", key_id, after=after), clock()))
+    if not drop_old or done.unopened:
+        return Rotation(done, [])
+    return Rotation(done, await drop_other_keys(database, vault, key_id, clock, lambda: next_entry(signed)))

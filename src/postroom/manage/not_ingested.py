@@ -1,0 +1,95 @@
+"""Mail that connectors could not hand in, and another try at it.
+
+It stands in the folders of the connectors, below the data folder: what was refused for good, and what is set aside and
+tried again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+from uuid import UUID
+
+from postroom.connectors.mail.refused import refused_in
+from postroom.connectors.mail.set_aside import set_aside_in
+from postroom.core.errors import BadInput
+from postroom.core.mail.account_repair import consent_command
+from postroom.core.mail.accounts import same_mailbox
+from postroom.core.mail.mailbox_requests import is_message_id
+from postroom.manage.accounts import find_account
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.mailbox_jobs import ask_for_messages
+
+PREFIX = "gmail-"
+# Of one transaction.
+AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class NotIngested:
+    """A message that a connector could not hand in."""
+
+    account: str
+    message_id: str
+    state: Literal["refused", "set_aside"]
+    reason: str
+    since: datetime | str
+    next_try_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRetry:
+    """The job that takes in a message once more; somebody may have asked for it before."""
+
+    message_id: str
+    job_id: UUID
+    asked_before: bool
+
+
+def list_not_ingested(data_dir: Path) -> list[NotIngested]:
+    """What the connectors of all mailboxes have left out."""
+    folders = sorted((data_dir / "connectors").glob(f"{PREFIX}*"))
+    return [each for folder in folders for each in _of_connector(folder)]
+
+
+def check_message_ids(ids: Sequence[str]) -> None:
+    for id in ids:
+        if not is_message_id(id):
+            raise BadInput(
+                "--message", f"{id[:80]!r} is not an id of Gmail", "give one of `postroom connector refused`"
+            )
+
+
+async def retry_ingest(
+    database: Database, data_dir: Path, account: str, ids: Sequence[str] = (), clock: Clock = wall_clock
+) -> list[IngestRetry]:
+    """Has messages of an account taken in once more: those with these ids, or all that were left out."""
+    owner = await find_account(database, account)
+    if owner.state == "removed":
+        remedy = f"connect it again with `{consent_command(owner.email, None)}`"
+        raise BadInput("--account", f"{owner.email} was removed", remedy)
+    left_out = (each.message_id for each in list_not_ingested(data_dir) if same_mailbox(each.account, owner.email))
+    wanted = list(dict.fromkeys(ids or left_out))
+    retries: list[IngestRetry] = []
+    for at in range(0, len(wanted), AT_ONCE):
+        some = wanted[at : at + AT_ONCE]
+        jobs = await database.run(ask_for_messages(owner.id, some, clock()))
+        retries += [IngestRetry(id, job.id, job.duplicate) for id, job in zip(some, jobs, strict=True)]
+    return retries
+
+
+def _of_connector(folder: Path) -> Iterator[NotIngested]:
+    account = folder.name.removeprefix(PREFIX)
+    for each in refused_in(folder):
+        yield NotIngested(account, each.id, "refused", each.reason, _moment(each.at))
+    for each in set_aside_in(folder):
+        yield NotIngested(account, each.id, "set_aside", each.reason, each.since, each.again_at)
+
+
+def _moment(text: str) -> datetime | str:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return text

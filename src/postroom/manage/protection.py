@@ -1,0 +1,28 @@
+"""Senders, domains and labels whose mail is never touched."""
+
+from postroom.core.actions.safety import ProtectedKind
+from postroom.core.errors import NotFound
+from postroom.manage.pausing import forbid
+from postroom.store import protection
+from postroom.store.audit import Signature
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.protection import ProtectedView
+
+
+async def list_protected(database: Database) -> list[ProtectedView]:
+    return await database.run(protection.list_protected())
+
+
+async def protect(
+    database: Database, kind: ProtectedKind, value: str, reason: str, signed: Signature, clock: Clock = wall_clock
+) -> str:
+    """Protects it; returns the value as it is compared. Once this answers, no process touches mail of theirs."""
+    return await forbid(database, protection.protect(kind, value, reason, signed, clock()))
+
+
+async def unprotect(
+    database: Database, kind: ProtectedKind, value: str, signed: Signature, clock: Clock = wall_clock
+) -> None:
+    if not await database.run(protection.unprotect(kind, value, signed, clock())):
+        raise NotFound(f"the {kind} {value!r} is not protected; `postroom protect list` shows what is")

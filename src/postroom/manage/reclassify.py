@@ -1,0 +1,56 @@
+"""Decides anew about messages, with the rules and the model of today."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from postroom.core.jobs.types import CATALOGUE
+from postroom.store.audit import Signature
+from postroom.store.decisions import Undecided, enqueue_decisions, latest_generation, undecided
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import decide_again
+from postroom.store.mail import load_message
+
+MOST = 100_000
+AT_ONCE = 500
+
+
+class Reclassified(NamedTuple):
+    """How many messages are decided about anew that were not asked for already, and the batch of what follows."""
+
+    messages: int
+    batch_id: UUID
+
+
+async def reclassify(
+    database: Database,
+    messages: Sequence[UUID],
+    since: datetime | None,
+    signed: Signature,
+    *,
+    since_as_given: str | None = None,
+    clock: Clock = wall_clock,
+) -> Reclassified:
+    """Has the named messages decided about again, and those since a time about which nobody decided.
+
+    `since_as_given` is the time in the user's words, for the audit log.
+    """
+    chosen = [await _named(database, id) for id in messages]
+    if since is not None:
+        chosen += await database.run(undecided(since, MOST))
+    batch, fresh = new_id(), 0
+    jobs = [decide_again(CATALOGUE, account, message, generation + 1, batch) for account, message, generation in chosen]
+    asked = {"messages": len(jobs), **({} if since_as_given is None else {"since": since_as_given})}
+    entry = signed.under("messages.reclassify", "batch", str(batch), after=asked)
+    for start in range(0, len(jobs), AT_ONCE):
+        first_entry = entry if start == 0 else None
+        fresh += await database.run(enqueue_decisions(jobs[start : start + AT_ONCE], clock(), first_entry))
+    return Reclassified(fresh, batch)
+
+
+async def _named(database: Database, id: UUID) -> Undecided:
+    message = await database.run(load_message(id))
+    return Undecided(message.account_id, id, await database.run(latest_generation(id)))

@@ -1,0 +1,134 @@
+"""Tries the rules on a message: which one decides, and why the others do not. It touches nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from uuid import UUID
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.files import mail_in
+from postroom.core.mail.mime import ParsedMessage, parse_message
+from postroom.core.mail.tiers import sender_address, values
+from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.explain import Explained, explain
+from postroom.core.rules.rule import MessageFacts, Rule, recipients
+from postroom.core.rules.rulebook import Rulebook
+from postroom.decide.engine import unknown_conditions
+from postroom.manage.accounts import find_account
+from postroom.manage.rules import placed
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.mail import load_message
+from postroom.store.rules import enabled_rules
+
+NEW_MAIL = frozenset({"INBOX", "UNREAD", "inbox", "unread"})
+
+
+@dataclass(frozen=True, slots=True)
+class TrialMessage:
+    """A message, the account it came to, as far as that is known, and what of it is not here."""
+
+    name: str
+    account_id: UUID | None
+    message: MessageFacts
+    hidden: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TriedRule:
+    """What one rule says about the message, and why."""
+
+    rule: str
+    result: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """The rule that decides and its action, the rules that decide in shadow, and every rule if that was asked."""
+
+    message: str
+    matched: str | None
+    action: str | None
+    shadowed: Sequence[str]
+    rules: Sequence[TriedRule] | None
+
+
+async def prepare_trial(
+    database: Database, drafts: Sequence[RuleDraft] | None, *, message_id: UUID | None, account: str | None
+) -> "RuleTrial":
+    """A trial of the rules in use, or of those drafts that are switched on."""
+    if drafts is None:
+        rules = await database.run(enabled_rules())
+    else:
+        rules = [draft.as_rule(new_id()) for draft in await placed(database, drafts) if draft.enabled]
+    stored = None if message_id is None else await _stored(database, message_id)
+    account_id = None if account is None else (await find_account(database, account)).id
+    return RuleTrial(rules, stored, account_id)
+
+
+async def _stored(database: Database, id: UUID) -> TrialMessage:
+    found = await database.run(load_message(id))
+    return TrialMessage(str(found.id), found.account_id, found.facts, unknown_conditions(found))
+
+
+class RuleTrial:
+    """The rules, ready to be tried on one message after the other: a stored one, or mail in files for an account."""
+
+    def __init__(self, rules: Sequence[Rule], stored: TrialMessage | None, account_id: UUID | None) -> None:
+        self._stored = stored
+        self._account_id = account_id
+        self._book = Rulebook(rules)
+        self._rules = sorted(rules, key=lambda rule: rule.order)
+
+    def messages(self, path: Path) -> Iterator[TrialMessage]:
+        """The stored message; without one, the mail in a file or folder, as if it had just come to the account."""
+        if self._stored is not None:
+            yield self._stored
+            return
+        for mail in mail_in(path):
+            if mail.problem is not None:
+                raise BadInput("MAIL", f"{mail.path}: {mail.problem}", "give another path")
+            yield TrialMessage(mail.path, self._account_id, _subject(parse_message(mail.raw)))
+
+    def on(self, tried: TrialMessage, now: datetime, *, every_rule: bool) -> TrialResult:
+        outcome = self._book.decide(tried.account_id or UUID(int=0), tried.message, now, tried.hidden)
+        matched = outcome.matched
+        name = None if matched is None else matched.name
+        about = (tried.account_id, tried.message, now, tried.hidden)
+        rules = [_tried(explain(rule, *about), name) for rule in self._rules] if every_rule else None
+        shadowed = [rule.name for rule in outcome.shadowed]
+        return TrialResult(tried.name, name, None if matched is None else matched.action_type, shadowed, rules)
+
+
+def _tried(explained: Explained, matched: str | None) -> TriedRule:
+    """Of several rules that match, the first decides."""
+    is_first = explained.rule.name == matched
+    result = "decides" if is_first else explained.result
+    if explained.result == "matches" and not is_first:
+        result = "matches in shadow" if explained.rule.shadow else "matches, but comes later"
+    return TriedRule(explained.rule.name, result, explained.why)
+
+
+def _subject(parsed: ParsedMessage) -> MessageFacts:
+    subjects = values(parsed.headers, "subject")
+    return MessageFacts(
+        sender_address(parsed.headers),
+        subjects[0] if subjects else "",
+        parsed.headers,
+        NEW_MAIL,
+        parsed.text,
+        bool(parsed.attachments),
+        recipients(parsed.headers),
+        _sent_at(values(parsed.headers, "date")),
+    )
+
+
+def _sent_at(dates: list[str]) -> datetime | None:
+    try:
+        sent = parsedate_to_datetime(dates[0])
+    except (IndexError, ValueError, TypeError, OverflowError):
+        return None
+    return sent if sent.tzinfo is not None else sent.replace(tzinfo=UTC)

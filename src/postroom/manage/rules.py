@@ -1,0 +1,144 @@
+"""The deterministic rules: written, placed, checked, switched and removed by the user."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from postroom.core.errors import BadInput
+from postroom.core.rules.draft import RuleDraft, as_document, read_draft, unknown_labels
+from postroom.core.rules.rule import read_scope
+from postroom.manage.database import prepare
+from postroom.manage.scopes import scope_ref
+from postroom.store import rules as store
+from postroom.store.audit import Signature
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.labels import list_all_labels
+from postroom.store.rules import RuleView
+
+__all__ = ["AddedRules", "RuleView", "add_rules", "edit_rule", "list_rules", "load_rule", "remove_rule", "switch_rule"]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRules:
+    """The names of the rules that were added, and of each rule that applies a label which is not there yet, the label.
+
+    Such a label is made when it is first needed.
+    """
+
+    names: Sequence[str]
+    new_labels: Mapping[str, str]
+
+
+async def list_rules(database: Database) -> list[RuleView]:
+    """Every rule, in the order in which they are tried."""
+    return await database.run(store.list_rules())
+
+
+async def load_rule(database: Database, name: str) -> RuleView:
+    return await database.run(store.load_rule(name))
+
+
+async def add_rules(
+    database: Database,
+    drafts: Iterable[RuleDraft],
+    signed: Signature,
+    *,
+    allow_missing: bool = False,
+    clock: Clock = wall_clock,
+) -> AddedRules:
+    """Adds rules, all or none. Their names must be new, and unless allowed, every label they look at must be there."""
+    await prepare(database)
+    found, known = await placed(database, drafts), await known_labels(database)
+    if not allow_missing:
+        _refuse_unknown_labels(found, known)
+    rules = [(new_id(), draft) for draft in found]
+    await database.run(store.keep_rules(rules, "refuse", "user", signed, clock()))
+    new = {draft.name: label for draft in found if (label := _new_label(draft, known)) is not None}
+    return AddedRules([draft.name for draft in found], new)
+
+
+async def edit_rule(
+    database: Database,
+    name: str,
+    change: RuleDraft | Mapping[str, Any],
+    signed: Signature,
+    *,
+    version: int | None = None,
+    allow_missing: bool = False,
+    clock: Clock = wall_clock,
+) -> RuleView:
+    """Puts another rule in its place, or changes the fields that are given as a document would have them.
+
+    With a version, it is changed only if it is still that version.
+    """
+    await prepare(database)
+    view = await database.run(store.load_rule(name))
+    draft = change if isinstance(change, RuleDraft) else _changed(view, change)
+    [draft] = await placed(database, [draft])
+    if not allow_missing:
+        _refuse_unknown_labels([draft], await known_labels(database))
+    wanted = view.version if version is None else version
+    return await database.run(store.edit_rule(view.id, wanted, draft, signed, clock()))
+
+
+async def switch_rule(
+    database: Database, name: str, enabled: bool, signed: Signature, clock: Clock = wall_clock
+) -> RuleView:
+    """Enables a rule that makes sense, or disables one for the reason of the signature. Safe to repeat."""
+    await prepare(database)
+    return await database.run(store.switch_rule(name, enabled, signed, clock()))
+
+
+async def remove_rule(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> None:
+    """Removes a rule for good. What it decided stays recorded under its name."""
+    await prepare(database)
+    await database.run(store.remove_rule(name, signed, clock()))
+
+
+async def placed(database: Database, drafts: Iterable[RuleDraft]) -> list[RuleDraft]:
+    """The drafts with the accounts that they name found, and what is compared in the form in which it is compared."""
+    found: list[RuleDraft] = []
+    for draft in drafts:
+        ref = await scope_ref(database, draft.scope, draft.scope_ref)
+        key = read_scope(draft.scope, ref).key
+        found.append(draft if key is None else replace(draft, scope_ref=key[1]))
+    return found
+
+
+async def known_labels(database: Database) -> frozenset[str] | None:
+    """Ids and casefolded names of all labels; None while no mailbox has told of any."""
+    labels = await database.run(list_all_labels())
+    ids = {each.provider_label_id for each in labels}
+    return frozenset(ids | {each.name.casefold() for each in labels}) if labels else None
+
+
+def first_unknown_label(draft: RuleDraft, known: frozenset[str] | None) -> str | None:
+    """A label that the rule looks at and no mailbox has."""
+    return None if known is None else min(unknown_labels(draft, known), default=None)
+
+
+def _refuse_unknown_labels(drafts: Iterable[RuleDraft], known: frozenset[str] | None) -> None:
+    for draft in drafts:
+        if (missing := first_unknown_label(draft, known)) is not None:
+            problem = f"looks at the label {missing!r}, which no mailbox has"
+            remedy = "see `postroom labels list`; or take it all the same with --allow-missing"
+            raise BadInput(f"rule {draft.name}", problem, remedy)
+
+
+def _new_label(draft: RuleDraft, known: frozenset[str] | None) -> str | None:
+    """The label that the rule applies, if it is not there yet."""
+    label = str(draft.parameters.get("label"))
+    is_new = known is not None and label not in known and label.casefold() not in known
+    return label if draft.action_type == "apply_label" and is_new else None
+
+
+def _changed(view: RuleView, fields: Mapping[str, Any]) -> RuleDraft:
+    """A new action starts without parameters, and a new scope without what the old one was about."""
+    before = as_document(view.draft)
+    if "then" in fields and fields["then"] != view.action:
+        before.pop("parameters", None)
+    if "scope" in fields:
+        before.pop("scope_ref", None)
+    return read_draft({**before, **fields})

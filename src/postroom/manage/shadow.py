@@ -1,0 +1,144 @@
+"""What runs in shadow: a rule, a category of mail, or the model. Begun, compared with what the user did, and ended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple
+
+from postroom.core.mail.categories import chosen_categories
+from postroom.decide.engine import category_shadow_reason
+from postroom.store.audit import Signature
+from postroom.store.engine.database import Database
+from postroom.store.protection import begin_shadow, end_shadow
+from postroom.store.rules import edit_rule, list_rules, load_rule
+from postroom.store.shadow_reports import (
+    ShadowReport,
+    ShadowSample,
+    Tally,
+    Whose,
+    shadow_report,
+    shadow_tallies,
+    standing_shadows,
+)
+
+__all__ = [
+    "LONG_AGO",
+    "EndedShadow",
+    "ShadowSample",
+    "ShadowScope",
+    "ShadowStatus",
+    "Tally",
+    "begin",
+    "doubts",
+    "end",
+    "in_shadow_now",
+    "report_on",
+]
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+# Less than this proves little, and less often right than this is worse than to ask.
+ENOUGH_JUDGED = 20
+RIGHT_ENOUGH = 0.95
+
+
+class ShadowScope(NamedTuple):
+    """What is in shadow, or is to be. The model has no name."""
+
+    kind: Literal["rule", "category", "model"]
+    name: str = ""
+
+    def __str__(self) -> str:
+        return "the model" if self.kind == "model" else f"the {self.kind} {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowStatus:
+    """Something in shadow, since when (rules: since they were last changed), and how it does."""
+
+    kind: str
+    name: str
+    since: datetime
+    tally: Tally
+
+
+class EndedShadow(NamedTuple):
+    """Whether it was in shadow, and why it may be too early to let it act."""
+
+    ended: bool
+    doubts: Sequence[str]
+
+
+async def in_shadow_now(database: Database) -> list[ShadowStatus]:
+    """Rules, then categories, then the model."""
+    by_rule, others = await database.run(shadow_tallies())
+    rules = [view for view in await database.run(list_rules()) if view.mode == "shadow" and view.enabled]
+    found = [ShadowStatus("rule", view.name, view.updated_at, by_rule.get(view.id, Tally())) for view in rules]
+    for kind, name, since in await database.run(standing_shadows()):
+        found.append(ShadowStatus(kind, name, since, others.get((kind, name), Tally())))
+    return found
+
+
+async def begin(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> bool:
+    """From here on it decides and touches nothing. False when it was in shadow already."""
+    return await _switch(database, what, True, signed, now)
+
+
+async def end(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> EndedShadow:
+    """From here on its decisions count."""
+    report = await report_on(database, what, samples=0)
+    ended = await _switch(database, what, False, signed, now)
+    return EndedShadow(ended, doubts(report.tally) if ended else ())
+
+
+async def _switch(database: Database, what: ShadowScope, shadow: bool, signed: Signature, now: datetime) -> bool:
+    match what.kind:
+        case "rule":
+            view = await database.run(load_rule(what.name))
+            if (view.mode == "shadow") == shadow:
+                return False
+            draft = replace(view.draft, shadow=shadow)
+            await database.run(edit_rule(view.id, view.version, draft, signed, now))
+            return True
+        case "category" | "model":
+            if what.kind == "category":
+                chosen_categories([what.name])
+            verb = begin_shadow if shadow else end_shadow
+            return await database.run(verb(what.kind, what.name, signed, now))
+
+
+async def report_on(
+    database: Database, what: ShadowScope, since: datetime = LONG_AGO, samples: int = 5
+) -> ShadowReport:
+    """What it decided in shadow, and how the user answered. While it is in shadow, only what it decided as it is now
+    says something: nothing from before a rule was last changed, or from an earlier time in shadow."""
+    match what.kind:
+        case "rule":
+            view = await database.run(load_rule(what.name))
+            whose, begun = Whose("rule", view.id), view.updated_at if view.mode == "shadow" else LONG_AGO
+        case "category":
+            [category] = chosen_categories([what.name])
+            whose, begun = (
+                Whose(category_shadow_reason(category.name)),
+                await _since(database, "category", category.name),
+            )
+        case "model":
+            whose, begun = Whose("model"), await _since(database, "model", "")
+    return await database.run(shadow_report(whose, max(since, begun), samples))
+
+
+async def _since(database: Database, kind: str, name: str) -> datetime:
+    standing = {(each.kind, each.name): each.since for each in await database.run(standing_shadows())}
+    return standing.get((kind, name), LONG_AGO)
+
+
+def doubts(tally: Tally) -> Sequence[str]:
+    """Why it may be too early to let it act."""
+    found: list[str] = []
+    if tally.judged < ENOUGH_JUDGED:
+        found.append(
+            f"only {tally.judged:,} of its {tally.decisions:,} decisions could be compared with what you did; "
+            f"{ENOUGH_JUDGED} would prove more"
+        )
+    if tally.precision is not None and tally.precision < RIGHT_ENOUGH:
+        found.append(f"you did otherwise in {tally.disagreed:,} of {tally.judged:,} cases")
+    return found

@@ -1,0 +1,78 @@
+"""What a change of rules would have done to the mail that is here. It touches nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from postroom.core.errors import ModelRefused
+from postroom.core.money import MICROS_PER_CENT
+from postroom.core.rules.draft import RuleDraft
+from postroom.decide.model_prices import prices_of
+from postroom.decide.simulate import Progress
+from postroom.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
+from postroom.manage.accounts import find_account
+from postroom.manage.rules import placed
+from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
+from postroom.settings.sections import ModelSettings
+from postroom.store.engine.database import Database
+from postroom.store.rules import list_rules
+from postroom.store.simulation import Wanted
+
+__all__ = ["ChangeOfRules", "CostEstimate", "SimulationResult", "estimate_cost", "simulate_change"]
+
+# What a call sends and gets back when nothing is known: a message of a page, and a decision.
+TYPICAL_TOKENS = (2_500, 150)
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """By how many calls the model would be asked more often, at what cost, if that is known, and how it is known."""
+
+    more_calls: int
+    cents: float | None
+    basis: str
+
+
+async def simulate_change(
+    database: Database,
+    settings: Settings,
+    change: ChangeOfRules,
+    now: datetime,
+    progress: Progress,
+    *,
+    since: datetime,
+    most: int,
+    account: str | None,
+) -> SimulationResult:
+    """Replays the mail since a time, or the newest of it, with the rules as they are and as they would be."""
+    account_id = None if account is None else (await find_account(database, account)).id
+    drafts: Sequence[RuleDraft] = await placed(database, change.drafts)
+    stored = await database.run(list_rules())
+    question = SimulationRequest(
+        [view.rule for view in stored if view.enabled],
+        replace(change, drafts=drafts).applied_to(stored),
+        Wanted(since, most, account_id),
+        policy_of(settings.safety),
+        settings.model.provider != "none",
+        timedelta(days=settings.outbound.auto_reply_days),
+    )
+    return await simulate(database, question, now, progress)
+
+
+def estimate_cost(found: SimulationResult, model: ModelSettings) -> CostEstimate:
+    more = found.after.model_calls - found.before.model_calls
+    micros, basis = _call_cost(found, model)
+    return CostEstimate(more, None if micros is None else round(more * micros / MICROS_PER_CENT, 4), basis)
+
+
+def _call_cost(found: SimulationResult, model: ModelSettings) -> tuple[float | None, str]:
+    """What one call costs, and how that is known."""
+    if model.provider == "none":
+        return None, "there is no model"
+    if found.call_micros is not None:
+        return found.call_micros, "by what calls have cost of late"
+    try:
+        return prices_of(model).cost(*TYPICAL_TOKENS), f"by the price, at {TYPICAL_TOKENS[0]:,} tokens a call"
+    except ModelRefused:
+        return None, "the price of the model is not known"

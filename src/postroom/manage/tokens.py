@@ -1,0 +1,29 @@
+"""Tokens by which connectors, pages and agents are known: made, shown, revoked."""
+
+from datetime import datetime
+from uuid import UUID
+
+from postroom.manage.database import prepare
+from postroom.store import tokens
+from postroom.store.audit import Signature
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.tokens import NewToken, Token, mint
+
+__all__ = ["create_token", "list_tokens", "mint", "revoke_token"]
+
+
+async def create_token(database: Database, token: NewToken, signed: Signature, now: datetime) -> Token:
+    """Keeps a token that `mint` has made; of its secret only a hash is kept."""
+    await prepare(database)
+    return await database.run(tokens.create_token(token, signed, now))
+
+
+async def list_tokens(database: Database) -> list[Token]:
+    """Every token there ever was, the newest first, without what proves it."""
+    return await database.run(tokens.list_tokens())
+
+
+async def revoke_token(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> bool:
+    """Ends a token for good. False when it was revoked before."""
+    return await database.run(tokens.revoke_token(id, signed, clock()))

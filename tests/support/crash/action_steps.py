@@ -1,0 +1,135 @@
+"""Every step that a process takes on the way of an action, counted, and its death by SIGKILL at one of them.
+
+A step of the store is named after what comes next, as in `gaps`: `begin_action before commit`. A call of Gmail
+has four: `before` it is sent; `unanswered`, when it was carried out and its reply is lost on the way; `answered`, when
+the reply is here and nobody has looked at it; and `lost`, at which nobody dies: the reply is lost, and the process goes
+on with the error. Steps count from the moment on at which the counter is armed.
+"""
+
+import os
+import re
+import signal
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import httpx2
+
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.engine.statements import blocks
+from support.crash.gaps import Gap, _Watched
+from support.processes import announce
+
+T = TypeVar("T")
+
+LOST = "lost"
+# Of the statements on the way, the only one that SQLite runs in parts.
+SECOND_PART = blocks("sqlite")["claim_jobs"][1].text
+_ID = re.compile(r"(?<=/)[0-9a-f]{16}(?=/|$)")
+
+
+class Step(NamedTuple):
+    """The n-th time that something comes."""
+
+    what: str
+    hit: int
+
+    def __str__(self) -> str:
+        return f"{self.what}#{self.hit}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Step":
+        what, _, hit = text.rpartition("#")
+        return cls(what, int(hit))
+
+
+class Death:
+    """Counts steps once it is armed, and comes at the chosen one; without one, never."""
+
+    def __init__(self, chosen: Step | None) -> None:
+        self.passed: Counter[str] = Counter()
+        self._chosen = chosen
+        self._armed = False
+
+    def arm(self) -> None:
+        self._armed = True
+
+    def is_at(self, what: str) -> bool:
+        if not self._armed:
+            return False
+        self.passed[what] += 1
+        return self._chosen == Step(what, self.passed[what])
+
+    def comes_at(self, what: str) -> None:
+        if self.is_at(what):
+            self.comes()
+
+    def comes(self) -> None:
+        announce("dies", self._chosen)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class MortalDatabase(_Watched):
+    """A database in which each step may be the last; it tells of every write that has ended."""
+
+    def __init__(self, database: Database, death: Death, told: Callable[[], None]) -> None:
+        super().__init__(database)
+        self._death = death
+        self._told = told
+        if isinstance(database, SqliteDatabase):
+            connection: Any = database._connection  # the stubs hold only what the product uses
+            connection.exec_trace = self._comes_to_part
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        try:
+            return await super().run(transaction)
+        finally:
+            if transaction.kind == "write":
+                self._told()
+
+    def comes_to(self, gap: Gap) -> None:
+        self._death.comes_at(str(gap))
+
+    def _comes_to_part(self, _cursor: Any, text: str, _bindings: Any) -> bool:
+        if text == SECOND_PART:
+            self._death.comes_at("claim before claim_jobs.2")
+        return True
+
+
+class MortalTransport(httpx2.AsyncBaseTransport):
+    """The way to Gmail, on which each call may be the last. The emulator is told which reply to drop."""
+
+    def __init__(self, death: Death, token: str) -> None:
+        self._death = death
+        self._token = token
+        # To read what can be trusted takes longer than most processes live, and nothing here asks for it.
+        self._inner = httpx2.AsyncHTTPTransport(verify=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        name = f"{request.method} {_ID.sub('*', request.url.path.removeprefix('/gmail/v1/users/me'))}"
+        self._death.comes_at(f"{name} before")
+        if self._death.is_at(f"{name} unanswered"):
+            await self._lose_the_reply(request)
+            self._death.comes()
+        if self._death.is_at(f"{name} {LOST}"):
+            raise await self._lose_the_reply(request)
+        response = await self._inner.handle_async_request(request)
+        await response.aread()
+        self._death.comes_at(f"{name} answered")
+        return response
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def _lose_the_reply(self, request: httpx2.Request) -> httpx2.TransportError:
+        address = request.url.copy_with(raw_path=b"/sandbox/faults")
+        fault = {"kind": "drop_reply", "path": request.url.path, "times": 1}
+        headers = {"Authorization": f"Bearer {self._token}"}
+        async with httpx2.AsyncClient(verify=False, trust_env=False) as http:
+            (await http.post(address, json=fault, headers=headers)).raise_for_status()
+        try:
+            response = await self._inner.handle_async_request(request)
+        except httpx2.TransportError as error:
+            return error
+        raise AssertionError(f"the reply was not lost: {response.status_code}")

@@ -1,0 +1,20 @@
+"""What every storm ends with: a healthy worker that does what is left."""
+
+import signal
+
+from support.crash.evidence import Place
+from support.processes import ProcessGroup
+
+WORKER = "support.crash.worker_process"
+
+
+async def finish_all(children: ProcessGroup, place: Place) -> None:
+    """A healthy worker does what is left, takes the leases of the dead, and leaves."""
+    worker = await children.start(WORKER, *place.arguments(), "--pause", "0")
+
+    async def all_ended() -> bool:
+        return await place.live_jobs() == 0 and await place.leases() == 1
+
+    await worker.until(all_ended)
+    worker.signal(signal.SIGTERM)
+    assert await worker.ended() == 0, worker.complaints()

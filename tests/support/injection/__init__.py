@@ -1,0 +1,1 @@
+"""A corpus of hostile mail, and what must never come of it."""

@@ -1,0 +1,194 @@
+"""The whole road in one process, on a real emulator over a loopback socket: everything but the page."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from postroom.compose.gate import MailboxGate
+from postroom.compose.gmail import connector_parts
+from postroom.compose.mailboxes import Mailboxes, keep_sandbox_account
+from postroom.compose.switchboard import dispatcher_of, open_services, switchboard_for
+from postroom.compose.tasks import background
+from postroom.compose.worker import running_jobs
+from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.runtime import ConnectorHealth
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.ingestion import IngestionPolicy, as_data
+from postroom.core.mail.message import read_mail
+from postroom.core.queue.queues import EMAIL
+from postroom.gmail.transport import CheckedClient
+from postroom.outbound.pace import Pace
+from postroom.settings.reading import Settings
+from postroom.store import decisions, feed, inbox, jobs, mail
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.new_jobs import new_job
+from postroom.store.rules import NewRule, add_rules
+from postroom.switchboard.intake import Intake
+from postroom_sandbox.emulator import Emulator
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.server import running_emulator
+from support.patience import PATIENCE_S
+
+OWNER = "mara@lindqvist.example"
+ENDPOINT = f"gmail:user:{OWNER}"
+TOKEN = "sandbox-token"
+# Attempts follow each other at once, and sent mail is looked for without long waits.
+SENDING = Pace(first=timedelta(milliseconds=20), poll=timedelta(milliseconds=50), looks=(0.0, 0.01))
+
+
+@dataclass
+class Product:
+    """The running parts, and what a test asks of them."""
+
+    database: Database
+    mailbox: Mailbox
+    live: GmailConnector
+    address: str
+    patience_s: float
+    emulator: Emulator
+
+    async def rule(self, name: str, conditions: dict[str, Any], action: str, **parameters: str) -> None:
+        rule = NewRule(new_id(), name, "", conditions, action, parameters)
+        await self.database.run(add_rules([rule], wall_clock()))
+
+    async def settled(self, count: int) -> list[feed.FeedRow]:
+        """Waits until so many messages are decided and nothing is left to do; returns them, oldest first."""
+        return await self._until(count, _is_settled)
+
+    async def until_decided(self, count: int) -> list[feed.FeedRow]:
+        """Waits until so many messages are decided, whatever is left to do; returns them, oldest first."""
+        return await self._until(count, lambda row: row.action_type is not None)
+
+    async def _until(self, count: int, holds: Callable[[feed.FeedRow], bool]) -> list[feed.FeedRow]:
+        changed = asyncio.Event()
+        channels = (decisions.CHANNEL, jobs.CHANNEL)
+        subscriptions = [self.database.subscribe(each, lambda _message: changed.set()) for each in channels]
+        try:
+            async with asyncio.timeout(self.patience_s):
+                while True:
+                    changed.clear()
+                    rows = await self.database.run(feed.recent_messages(10_000))
+                    done = [row for row in rows if holds(row)]
+                    if len(done) >= count:
+                        return sorted(done, key=lambda row: row.seq)
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(changed.wait(), 0.2)
+        finally:
+            for subscription in subscriptions:
+                subscription.close()
+
+
+def _is_settled(row: feed.FeedRow) -> bool:
+    return row.action_type is not None and row.action_state in (None, "completed", "failed")
+
+
+def letter(subject: str, sender: str = "shop@store.example", to: str = OWNER, **headers: str) -> bytes:
+    lines = [f"From: {sender}", f"To: {to}", f"Subject: {subject}", "Date: Sun, 15 Nov 2026 08:00:00 +0000"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\nHello.\r\n").encode()
+
+
+@contextlib.asynccontextmanager
+async def running_product(
+    database: Database,
+    folder: Path,
+    prepare: Callable[[Mailbox], None] = lambda _mailbox: None,
+    patience_s: float = PATIENCE_S,
+    policy: IngestionPolicy | None = None,
+    model: dict[str, Any] | None = None,
+) -> AsyncGenerator[Product]:
+    """What `postroom serve` runs, but for the pages, on an emulated mailbox; the test tells the connector when to look.
+
+    Without a policy all mail is taken in whole. `model` is the section of the settings.
+    """
+    emulator, stop = Emulator(Mailbox(OWNER, Random(1)), TOKEN, fill=prepare), asyncio.Event()
+    _keep_filters(folder, policy or IngestionPolicy())
+    async with running_emulator(emulator) as address:
+        settings = Settings.model_validate(
+            {
+                "data_dir": folder,
+                "account": {"email": OWNER},
+                "gmail": {"base_url": address, "token": TOKEN, "units_per_minute": 1_000_000},
+                "jobs": {"poll_s": 0.1},
+                "model": model or {},
+            }
+        )
+        await keep_sandbox_account(settings, database)
+        async with (
+            CheckedClient() as http,
+            MailboxGate.open(database) as gate,
+            open_services(settings, database, http, None) as services,
+            background(dispatcher_of(services).run(), stop),
+            running_jobs(settings, database, Mailboxes(settings, http, None, gate), stop, concurrency=8, pace=SENDING),
+        ):
+            switchboard, health = switchboard_for(services, ENDPOINT), ConnectorHealth(wall_clock)
+            with connector_parts(settings, switchboard, http, folder, health, [OWNER]) as parts:
+                yield Product(database, emulator.mailbox, parts.connector, address, patience_s, emulator)
+
+
+def _keep_filters(folder: Path, policy: IngestionPolicy) -> None:
+    """As if the connector had fetched these rules before."""
+    rules = [as_data(rule) for rule in policy.rules]
+    (folder / "filters.json").write_text(json.dumps({"version": "of the test", "rules": rules}))
+
+
+async def until_job(database: Database, id: UUID, state: str) -> None:
+    """Waits until the job is in this state."""
+    changed = asyncio.Event()
+    subscription = database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                changed.clear()
+                shown = await database.run(jobs.show_job(id))
+                if shown is not None and shown.state == state:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), 0.1)
+    finally:
+        subscription.close()
+
+
+async def decided_action(
+    database: Database, clock: Callable[[], datetime], max_attempts: int, rule_name: str | None = None
+) -> tuple[UUID, UUID]:
+    """A message with a decision whose action waits for its job; returns the ids of both."""
+    account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, clock()))
+    await Intake(database, None, clock).ingest(envelope("m1", {}))
+    ((leased,), _) = await database.run(inbox.lease(EMAIL, 1, new_id(), clock(), new_id()))
+    message_id, action_id, token = new_id(), new_id(), new_id()
+    classify = new_job(CATALOGUE, "classify", {})
+    content = read_mail(leased.envelope)
+    await database.run(
+        mail.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, clock())
+    )
+    await database.run(jobs.open_lease(token, "decider", clock(), clock()))
+    (deciding,) = await database.run(jobs.claim(token, 1, clock()))
+    decision = decisions.Decision(
+        new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule", rule_name=rule_name
+    )
+    payload = {"account_id": str(account.id), "action_id": str(action_id)}
+    follow_up = new_job(CATALOGUE, "action.gmail", payload, max_attempts=max_attempts)
+    action = decisions.NewAction(action_id, "rule", "queued", "hash", follow_up.id)
+    await database.run(decisions.record_decision(deciding, decision, action, follow_up, clock()))
+    await database.run(jobs.close_lease(token, clock()))
+    return action_id, follow_up.id
+
+
+def envelope(event_id: str, raw: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "schema_version": "ingest.v1",
+        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT},
+        "event": {"external_event_id": event_id, "observed_at": "2026-11-15T08:00:00Z"},
+        "sender": {"identity": "a@b.example"},
+        "payload": {"raw": raw, "normalized_text": "hello"},
+    }

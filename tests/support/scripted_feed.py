@@ -1,0 +1,132 @@
+"""A feed whose content the test writes: real enough for the page, and it counts how often it is read."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from fastapi import FastAPI
+from starlette.routing import BaseRoute
+
+from postroom.dashboard.broadcast import UpdateIntervals
+from postroom.dashboard.pages.overview import OverviewPage
+from postroom.dashboard.site import Site
+from postroom.manage.account_status import AccountLine
+from postroom.manage.audit import Signature
+from postroom.manage.overview import ControlState, MessageLine, Overview, Totals
+from postroom.web.application import create_application
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def line(seq: int, **changes: object) -> MessageLine:
+    plain = MessageLine(
+        inbox_id=UUID(int=seq),
+        seq=seq,
+        accepted_at=NOON + timedelta(seconds=seq),
+        tier="default",
+        assignment_rule=None,
+        sender=f"Sender {seq} <sender{seq}@example.org>",
+        subject=f"Subject {seq}",
+        state="waiting",
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def overview_application(
+    feed: Overview,
+    *,
+    allowed_hosts: Collection[str] = ("127.0.0.1",),
+    account: str = "owner@example.org",
+    intervals: UpdateIntervals | None = None,
+    routes: Sequence[BaseRoute] = (),
+    may_resume: bool = True,
+) -> FastAPI:
+    """The application with the overview alone, over this feed."""
+    site = Site(account, NOON, intervals)
+    page = OverviewPage(site, feed, may_resume=may_resume)
+    return create_application(site, [page], allowed_hosts=allowed_hosts, routes=routes)
+
+
+class ScriptedFeed(Overview):
+    def __init__(
+        self, *lines: MessageLine, totals: Totals | None = None, accounts: tuple[AccountLine, ...] = ()
+    ) -> None:
+        self._lines = {each.inbox_id: each for each in lines}
+        self._totals = totals or Totals()
+        self._accounts = accounts
+        self._followers: set[asyncio.Event] = set()
+        self._moved = asyncio.Event()
+        self.reads = 0
+        self.now = ControlState()
+        self.failure: Exception | None = None
+
+    async def lines(self, limit: int) -> list[MessageLine]:
+        self.reads += 1
+        self._move()
+        await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+        return sorted(self._lines.values(), key=lambda each: -each.seq)[:limit]
+
+    async def totals(self) -> Totals:
+        return self._totals
+
+    async def control_state(self) -> ControlState:
+        return self.now
+
+    async def pause(self, signed: Signature) -> None:
+        self.now = ControlState(NOON, signed.reason or "")
+
+    async def resume(self, signed: Signature) -> None:
+        self.now = ControlState()
+
+    async def accounts(self) -> list[AccountLine]:
+        return list(self._accounts)
+
+    async def changes(self) -> AsyncIterator[None]:
+        changed = asyncio.Event()
+        changed.set()
+        self._followers.add(changed)
+        try:
+            while True:
+                await changed.wait()
+                changed.clear()
+                yield
+        finally:
+            self._followers.discard(changed)
+            self._move()
+
+    @property
+    def followers(self) -> int:
+        return len(self._followers)
+
+    async def read_so_often(self, reads: int) -> None:
+        while self.reads < reads:
+            await self._moved.wait()
+
+    async def unfollowed(self) -> None:
+        while self._followers:
+            await self._moved.wait()
+
+    def _move(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    def put(self, *lines: MessageLine, totals: Totals | None = None) -> None:
+        """Add or replace messages by their id, and say so."""
+        self.put_silently(*lines)
+        self._totals = totals or self._totals
+        self.announce()
+
+    def put_accounts(self, *accounts: AccountLine) -> None:
+        self._accounts = accounts
+        self.announce()
+
+    def put_silently(self, *lines: MessageLine) -> None:
+        self._lines |= {each.inbox_id: each for each in lines}
+
+    def announce(self) -> None:
+        for changed in self._followers:
+            changed.set()

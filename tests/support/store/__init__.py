@@ -1,0 +1,1 @@
+"""Setups on a database, and cases for every verb of the store."""

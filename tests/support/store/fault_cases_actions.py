@@ -1,0 +1,179 @@
+"""For each writing verb of actions, undos, pauses and protection: a database in which it has something to do."""
+
+from typing import Any
+from uuid import UUID
+
+from postroom.core.actions.action import label_change
+from postroom.core.actions.undo import irreversible_hint, undo_hint
+from postroom.core.jobs.job import Job
+from postroom.store import action_requests as wishes
+from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
+from postroom.store import mailbox_writers as departures
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
+from support.store.fault_cases_inbox import ENDPOINT
+from support.store.fault_cases_jobs import Case
+from support.store.fault_cases_mail import LABELS, decided_action
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup
+
+CAP = 20
+
+
+async def begun(setup: JobSetup) -> tuple[Job, UUID]:
+    """An action under way, and the job that carries it out."""
+    action = new_id()
+    await setup.database.run(await decided_action(setup, action))
+    job = await setup.claim_one()
+    await setup.database.run(actions.begin_action(job, action, CAP, setup.clock()))
+    return job, action
+
+
+async def completed(setup: JobSetup) -> UUID:
+    job, action = await begun(setup)
+    hint = undo_hint("archive", LABELS, label_change("archive").effective(LABELS))
+    await setup.database.run(actions.complete_action(job, action, frozenset(), hint, setup.clock()))
+    return action
+
+
+async def ask_for_action(setup: JobSetup) -> Transaction[Any]:
+    await completed(setup)
+    (view,) = await setup.database.run(actions.list_actions(10))
+    wish = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a wish")
+    follow_up = setup.new(key="star")
+    action = decisions.NewAction(new_id(), "user", "queued", "hash", follow_up.id, asked_by="me")
+    return decisions.ask_for_action(wish, action, follow_up, setup.clock(), signed())
+
+
+async def ask_once(setup: JobSetup) -> Transaction[Any]:
+    await completed(setup)
+    (view,) = await setup.database.run(actions.list_actions(10))
+    wish = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a wish")
+    follow_up = setup.new(key="star once")
+    action = decisions.NewAction(new_id(), "agent", "queued", "hash", follow_up.id, asked_by="an agent")
+    waiting = decisions.NewAction(new_id(), "agent", "awaiting_approval", "hash", None, asked_by="an agent")
+    beyond = wishes.Recorded(wish, waiting, setup.new(key="tell people"))
+    cap = wishes.AgentCap(0, beyond)
+    return wishes.ask_once(wishes.Recorded(wish, action, follow_up), 1, signed(), setup.clock(), cap)
+
+
+async def hand_over_action(setup: JobSetup) -> Transaction[Any]:
+    job, action = await begun(setup)
+    return actions.hand_over_action(job, action, setup.new(key="sending"), setup.clock())
+
+
+async def end_awakened(setup: JobSetup) -> Transaction[Any]:
+    await completed(setup)
+    (view,) = await setup.database.run(actions.list_actions(10))
+    return actions.end_awakened(await setup.claimed(), view.message_id, LABELS, setup.clock())
+
+
+async def release_capped(setup: JobSetup) -> Transaction[Any]:
+    await completed(setup)
+    account = await setup.database.run(mail.account_of(ENDPOINT))
+    job = await setup.claimed()
+    await setup.database.run(jobs.park(job.claim, f"cap:{account.id}", "too many", setup.clock()))
+    return actions.release_capped(CAP, setup.clock())
+
+
+async def begin_undo(setup: JobSetup) -> Transaction[Any]:
+    original = await completed(setup)
+    account = await setup.database.run(mail.account_of(ENDPOINT))
+    return undos.begin_undo(await setup.claimed(), original, account.id, new_id(), setup.clock())
+
+
+async def complete_undo(setup: JobSetup) -> Transaction[Any]:
+    original = await completed(setup)
+    account = await setup.database.run(mail.account_of(ENDPOINT))
+    job, undo = await setup.claimed(), new_id()
+    await setup.database.run(undos.begin_undo(job, original, account.id, undo, setup.clock()))
+    hint, wake = irreversible_hint("apply_label"), setup.new(key="wake")
+    await setup.database.run(jobs.enqueue_many([wake], setup.clock()))
+    return undos.complete_undo(job, undo, LABELS, hint, setup.new(key="next"), setup.clock(), wake.id)
+
+
+async def enqueue_undos(setup: JobSetup) -> Transaction[Any]:
+    entry = signed().under("actions.undo", "selection", "all")
+    return undos.enqueue_undos([setup.new(key="undo"), setup.new(key="undo 2")], setup.clock(), entry)
+
+
+async def enqueue_decisions(setup: JobSetup) -> Transaction[Any]:
+    entry = signed().under("messages.reclassify", "batch", "1")
+    return decisions.enqueue_decisions([setup.new(key="again"), setup.new(key="again 2")], setup.clock(), entry)
+
+
+async def enqueue_undo(setup: JobSetup) -> Transaction[Any]:
+    return undos.enqueue_undo(setup.new(key="undo"), await completed(setup), signed(), setup.clock(), hourly_cap=1)
+
+
+async def pause(setup: JobSetup) -> Transaction[Any]:
+    return pauses.pause(pauses.ALL, "to look around", signed(), setup.clock())
+
+
+async def resume(setup: JobSetup) -> Transaction[Any]:
+    await setup.database.run(await pause(setup))
+    job = await setup.claimed()
+    await setup.database.run(jobs.park(job.claim, "pause:all", "paused", setup.clock()))
+    return pauses.resume(pauses.ALL, signed(), setup.clock())
+
+
+async def protect(setup: JobSetup) -> Transaction[Any]:
+    return protection.protect("sender", "Ann@Shop.example", "a friend", signed(), setup.clock())
+
+
+async def unprotect(setup: JobSetup) -> Transaction[Any]:
+    await setup.database.run(await protect(setup))
+    return protection.unprotect("sender", "ann@shop.example", signed(), setup.clock())
+
+
+async def begin_shadow(setup: JobSetup) -> Transaction[Any]:
+    return protection.begin_shadow("model", "", signed(), setup.clock())
+
+
+async def end_shadow(setup: JobSetup) -> Transaction[Any]:
+    await setup.database.run(await begin_shadow(setup))
+    return protection.end_shadow("model", "", signed(), setup.clock())
+
+
+async def refuse_action(setup: JobSetup) -> Transaction[Any]:
+    job, action = await begun(setup)
+    return actions.refuse_action(job, action, "it is protected", setup.clock())
+
+
+async def register_departures(setup: JobSetup) -> Transaction[Any]:
+    return departures.register_writer(new_id(), "here", {"an account": 1}, None, setup.clock())
+
+
+async def retire_departures(setup: JobSetup) -> Transaction[Any]:
+    process = new_id()
+    await setup.database.run(departures.register_writer(process, "here", {}, None, setup.clock()))
+    return departures.retire_writer(process)
+
+
+async def forget_silent(setup: JobSetup) -> Transaction[Any]:
+    await setup.database.run(await register_departures(setup))
+    return departures.forget_silent_writers(1)
+
+
+CASES: list[Case] = [
+    refuse_action,
+    register_departures,
+    retire_departures,
+    forget_silent,
+    ask_for_action,
+    ask_once,
+    hand_over_action,
+    end_awakened,
+    release_capped,
+    begin_undo,
+    complete_undo,
+    enqueue_undo,
+    enqueue_decisions,
+    enqueue_undos,
+    pause,
+    resume,
+    protect,
+    unprotect,
+    begin_shadow,
+    end_shadow,
+]

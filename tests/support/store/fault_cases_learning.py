@@ -1,0 +1,55 @@
+"""For each writing verb that learns from the user: a database in which it has something to do."""
+
+from typing import Any
+from uuid import UUID
+
+from postroom.core.rules.draft import RuleDraft
+from postroom.store import mail_changes, proposals
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
+from support.store.fault_cases_jobs import Case
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup
+from support.store.mail_setup import ENDPOINT, Letter, MailSetup
+
+SHOPS = RuleDraft("shops", {"sender_domain": "shop.example"}, "archive")
+
+
+async def apply_changes(setup: JobSetup) -> Transaction[Any]:
+    """One takes back what a rule did, one agrees with a rule in shadow and is the third of its kind, one is deleted."""
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(SHOPS, RuleDraft("too", {"sender_domain": "x.example"}, "archive", shadow=True))
+    await mail_setup.acted(Letter("m1"), frozenset({"UNREAD"}))
+    await mail_setup.decide(*(Letter(f"x{number}", "ida@x.example") for number in range(4)))
+    for id in ("x0", "x1"):
+        await mail_setup.user(id, remove="INBOX")
+    changes = [
+        mail_changes.Change("m1", frozenset({"INBOX"})),
+        mail_changes.Change("x2", labels_removed=frozenset({"INBOX"})),
+        mail_changes.Change("x3", deleted=True),
+    ]
+    return mail_changes.apply_changes(ENDPOINT, changes, setup.clock())
+
+
+async def _proposed(setup: JobSetup) -> UUID:
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(SHOPS)
+    await mail_setup.acted(Letter("m1"), frozenset({"UNREAD"}))
+    await mail_setup.user("m1", "INBOX")
+    [found] = await setup.database.run(proposals.list_proposals("open", 9))
+    return found.id
+
+
+async def accept_proposal(setup: JobSetup) -> Transaction[Any]:
+    return proposals.accept_proposal(await _proposed(setup), new_id(), True, signed(), setup.clock())
+
+
+async def dismiss_proposal(setup: JobSetup) -> Transaction[Any]:
+    return proposals.dismiss_proposal(await _proposed(setup), signed(), setup.clock())
+
+
+CASES: list[Case] = [
+    apply_changes,
+    accept_proposal,
+    dismiss_proposal,
+]

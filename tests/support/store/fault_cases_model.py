@@ -1,0 +1,49 @@
+"""For each writing verb of the model's calls: a database in which it has something to do."""
+
+from typing import Any
+
+from postroom.core.mail.message import read_mail
+from postroom.store import mail, model_calls
+from postroom.store.engine.database import Transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.model_calls import CallEnd, Caps, NewCall
+from support.store.fault_cases_inbox import ENDPOINT, leased_mail
+from support.store.fault_cases_jobs import Case
+from support.store.job_setup import JobSetup
+
+CAPS = Caps(day_micros=1_000_000, message_micros=50_000)
+
+
+async def new_call(setup: JobSetup, reserve_micros: int = 10_000) -> NewCall:
+    """About a message that was stored for it."""
+    account = await setup.database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, "me@example.com", setup.clock()))
+    leased, message_id = await leased_mail(setup), new_id()
+    content, classify = read_mail(leased.envelope), setup.new(key=f"classify:{message_id}")
+    await setup.database.run(
+        mail.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, setup.clock())
+    )
+    return NewCall(new_id(), account.id, message_id, "openai", "gpt-test", "1-test", reserve_micros)
+
+
+async def started(setup: JobSetup) -> NewCall:
+    call = await new_call(setup)
+    await setup.database.run(model_calls.reserve_call(call, CAPS, setup.clock()))
+    return call
+
+
+async def reserve_call(setup: JobSetup) -> Transaction[Any]:
+    return model_calls.reserve_call(await new_call(setup), CAPS, setup.clock())
+
+
+async def end_call(setup: JobSetup) -> Transaction[Any]:
+    call = await started(setup)
+    end = CallEnd("answered", input_tokens=900, output_tokens=50, cost_micros=1_200, latency_ms=800)
+    return model_calls.end_call(call.id, end, setup.clock())
+
+
+async def fail_left_calls(setup: JobSetup) -> Transaction[Any]:
+    await started(setup)
+    return model_calls.fail_left_calls(setup.clock.forward(3600))
+
+
+CASES: list[Case] = [reserve_call, end_call, fail_left_calls]
