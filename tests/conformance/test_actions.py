@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from postroom.core.actions.action import ActionType
 from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
 from postroom.handlers.action_gmail import is_the_end
@@ -131,7 +132,7 @@ async def test_the_pause_of_one_account_does_not_hold_up_another(action_setup: A
 
 @pytest.mark.parametrize("kind", ["delete", "forward", "auto_reply"])
 async def test_of_what_cannot_be_undone_no_more_begins_in_an_hour_than_the_cap_allows(
-    action_setup: ActionSetup, kind: str
+    action_setup: ActionSetup, kind: ActionType
 ) -> None:
     begun = [await action_setup.begun(kind) for _ in range(CAP)]
     one_more, harmless = await action_setup.waiting(kind), await action_setup.waiting("trash")

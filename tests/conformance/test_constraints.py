@@ -1,16 +1,43 @@
 """The states in the CHECK constraints of the schema are those of the lifecycles in `core`."""
 
 import re
+from typing import Any, Literal, get_args
 
 import apsw
 import asyncpg
 import pytest
 
+from postroom.core.actions.action import ActionType, Actor, DecidedType
+from postroom.core.actions.safety import ProtectedKind, ShadowKind
 from postroom.core.errors import ConstraintBroken
-from postroom.core.lifecycle import INBOX, JOB, LIFECYCLES
+from postroom.core.lifecycle import (
+    BACKFILL,
+    INBOX,
+    JOB,
+    LIFECYCLES,
+    AccountState,
+    ActionState,
+    DeliveryState,
+    InboxState,
+    JobState,
+    ModelCallState,
+    ProposalState,
+    RequestState,
+)
+from postroom.core.mail.accounts import Provider
+from postroom.core.mail.contacts import ContactSource
+from postroom.core.mail.ingestion import Extent
+from postroom.core.mail.mailbox_requests import RequestKind
+from postroom.core.queue.envelope import IngestionTier, PolicyTier
+from postroom.core.rules.rule import DecisionSource, RuleMode, ScopeName
+from postroom.gmail.scopes import Level
+from postroom.store.approvals import ChannelName
 from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.ingestion_rules import Origin
+from postroom.store.outbound import DeliveryKind
+from postroom.store.timeline import NoticedBy
 from support.store.job_setup import JobSetup
 
 # States that a person sets as they like, or a connector says of itself: they have no moves, and so no lifecycle.
@@ -107,3 +134,88 @@ async def test_the_schema_itself_refuses_a_job_that_cannot_be(setup: JobSetup, c
 
     with pytest.raises(ConstraintBroken):
         await setup.database.run(break_it())
+
+
+# The closed lists of `core`, and of the few modules that own one alone, by the columns that hold their words.
+LISTS: dict[str, Any] = {
+    "accounts.provider": Provider,
+    "accounts.state": AccountState,
+    "action_links.relation_type": Literal["undo_of", "approval_for", "spawned", "related"],
+    "actions.actor": Actor,
+    "actions.action_type": ActionType,
+    "approval_notices.channel": ChannelName,
+    "connector_requests.kind": RequestKind,
+    "connectors.state": Literal["healthy", "degraded", "error"],
+    "consents.level": Level,
+    "contacts.source": ContactSource,
+    "credentials.field": Literal["refresh_token", "password"],
+    "decisions.action_type": DecidedType,
+    "decisions.source": DecisionSource,
+    "directions.scope": Literal["global", "account"],
+    "ingestion_rules.origin": Origin,
+    "ingestion_rules.tier": Extent,
+    "job_steps.kind": Literal["step", "event"],
+    "labels.kind": Literal["system", "user"],
+    "model_rules.mode": RuleMode,
+    "model_rules.scope": ScopeName,
+    "outbound.kind": DeliveryKind,
+    "protected.kind": ProtectedKind,
+    "restores.noticed_by": NoticedBy,
+    "rollups.measure": Literal["accepted", "duplicate", "wait", "ended", "decision", "rule"],
+    "rules.action_type": DecidedType,
+    "rules.mode": RuleMode,
+    "rules.scope": ScopeName,
+    "shadows.kind": ShadowKind,
+    "tokens.role": Literal["connector", "dashboard", "agent", "admin"],
+}
+EVERYWHERE: dict[str, Any] = {"ingestion_tier": IngestionTier, "policy_tier": PolicyTier}
+_SQLITE_LIST = re.compile(r"CHECK \((\w+) IN \(('[^)]*)\)\)")
+_POSTGRES_LIST = re.compile(r"CHECK \(\((\w+) = ANY \(ARRAY\[([^\]]*)\]")
+
+
+def words_of(form: Any) -> frozenset[str]:
+    return frozenset(word for each in get_args(form) for word in (get_args(each) or (each,)))
+
+
+async def _lists(setup: JobSetup) -> dict[str, frozenset[str]]:
+    """The words that a column may hold, for every column that has a list of them; states apart."""
+    if isinstance(setup.database, SqliteDatabase):
+        connection = apsw.Connection(str(setup.database.path), flags=apsw.SQLITE_OPEN_READONLY)
+        texts = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
+        connection.close()
+        found = [(name, match) for name, text in texts for match in _SQLITE_LIST.finditer(text)]
+    else:
+        assert isinstance(setup.database, PostgresDatabase)
+        server = await asyncpg.connect(setup.database._url)
+        rows = await server.fetch(
+            "SELECT c.relname, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE k.contype = 'c' AND n.nspname IN ('postroom', 'switchboard')"
+        )
+        await server.close()
+        found = [(name, match) for name, text in rows if (match := _POSTGRES_LIST.search(text)) is not None]
+    return {f"{name}.{match[1]}": frozenset(_WORD.findall(match[2])) for name, match in found}
+
+
+async def test_every_list_of_words_in_the_schema_is_the_one_that_the_code_has(setup: JobSetup) -> None:
+    found = await _lists(setup)
+    for place, words in found.items():
+        column = place.split(".")[1]
+        if column == "state" and place not in LISTS:
+            continue  # those of a lifecycle, see above
+        assert words == words_of(LISTS.get(place) or EVERYWHERE[column]), place
+    assert LISTS.keys() <= found.keys()
+
+
+def test_the_states_of_each_lifecycle_are_those_of_its_type() -> None:
+    types = (
+        JobState,
+        ActionState,
+        InboxState,
+        DeliveryState,
+        AccountState,
+        RequestState,
+        ModelCallState,
+        ProposalState,
+    )
+    assert {words_of(each) for each in types} == {each.states for each in LIFECYCLES if each is not BACKFILL}

@@ -3,13 +3,12 @@
 import pytest
 
 from postroom.core.errors import BadInput, ConstraintBroken
-from postroom.core.mail.contacts import Contact
+from postroom.core.mail.contacts import Contact, ContactSource
 from postroom.store.audit import list_audit
 from postroom.store.contacts import (
     EVERY_MAILBOX,
     MOST_AT_ONCE,
     ContactsKept,
-    Source,
     export_contacts,
     keep_contacts,
     list_contacts,
@@ -30,7 +29,9 @@ class Book:
         self.database = database
         self.clock = clock
 
-    async def keep(self, *contacts: tuple[str, str], source: Source = "vcard", of: str = EVERY_MAILBOX) -> ContactsKept:
+    async def keep(
+        self, *contacts: tuple[str, str], source: ContactSource = "vcard", of: str = EVERY_MAILBOX
+    ) -> ContactsKept:
         given = [Contact(*each) for each in contacts]
         return await self.database.run(keep_contacts(given, source, of, signed(), self.clock()))
 

@@ -5,15 +5,17 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.actions.action import LabelChange
+from postroom.core.actions.action import DecidedType, LabelChange
 from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.errors import ConstraintBroken
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.lifecycle import ActionState
 from postroom.core.rules.draft import RuleDraft
-from postroom.handlers.classify import Classify, decide_again
+from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
 from postroom.store import actions, decisions, rules, undos
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import decide_again
 from postroom.store.rollups import hourly
 from support.gates import LASTING
 from support.store.action_setup import ActionSetup, Stored, Waiting, decision_about
@@ -44,7 +46,9 @@ async def test_there_is_one_decision_of_a_generation_and_the_second_leaves_no_tr
     assert [each.id for each in await action_setup.views()] == [action.id]
 
 
-async def decided(action_setup: ActionSetup, before: Stored, generation: int, kind: str, state: str) -> UUID:
+async def decided(
+    action_setup: ActionSetup, before: Stored, generation: int, kind: DecidedType, state: ActionState
+) -> UUID:
     """Decides about the message anew, by a job of its own; returns the id that its action would have."""
     decision = decision_about(before.account_id, before.message_id, kind, generation=generation)
     follow_up, now = action_setup.setup.new(), action_setup.setup.clock()
@@ -58,7 +62,7 @@ async def decided(action_setup: ActionSetup, before: Stored, generation: int, ki
 @pytest.mark.parametrize("kind", ["delete", "forward", "auto_reply"])
 @pytest.mark.parametrize("moment", ["on its way", "under way", "done"])
 async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided_about_anew(
-    action_setup: ActionSetup, kind: str, moment: str
+    action_setup: ActionSetup, kind: DecidedType, moment: str
 ) -> None:
     stored = await action_setup.stored()
     first = Waiting(
@@ -79,7 +83,7 @@ async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided
 
 @pytest.mark.parametrize(("kind", "ended"), [("archive", False), ("forward", True)])
 async def test_what_can_be_undone_or_was_never_done_is_done_when_a_message_is_decided_about_anew(
-    action_setup: ActionSetup, kind: str, ended: bool
+    action_setup: ActionSetup, kind: DecidedType, ended: bool
 ) -> None:
     stored = await action_setup.stored()
     first = Waiting(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from postroom.core.actions.action import DecidedType
 from postroom.core.errors import Conflict
 from postroom.core.rules import learning
 from postroom.core.rules.draft import RuleDraft
@@ -60,7 +61,7 @@ def letters(*senders: str, **more: Any) -> list[Letter]:
     ],
 )
 async def test_what_the_user_does_is_compared_with_what_was_decided_in_shadow(
-    setup: JobSetup, then: str, label: str | None, add: str, remove: str, answer: list[tuple[bool, str]]
+    setup: JobSetup, then: DecidedType, label: str | None, add: str, remove: str, answer: list[tuple[bool, str]]
 ) -> None:
     draft = RuleDraft("r", {"sender_domain": "shop.example"}, then, {"label": label} if label else {}, shadow=True)
     mail_setup = await a_room(setup, draft)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.undo import UndoService, undo_job
+from postroom.act.undo import UndoService
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
@@ -20,6 +20,7 @@ from postroom.jobs.run import JobRun
 from postroom.store import actions, mail, pauses, undos
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import undo_job
 from support.gates import LASTING
 from support.store.action_setup import ARRIVED, CAP, OTHERS, ActionSetup, Waiting
 from support.store.dump import dump

@@ -10,7 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.undo import undo_job
 from postroom.act.undo_many import MOST, undo_these
 from postroom.core.errors import BadInput, Refused
 from postroom.core.jobs.job import JobView
@@ -19,6 +18,7 @@ from postroom.store import accounts, actions, jobs, labels, mail, pauses, protec
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, sql, transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import undo_job
 from postroom.store.new_jobs import new_job
 from postroom_sandbox.faults import Fault
 from support.message_setup import MessageSetup, message_setup, until_job_is

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from postroom.core.actions.action import Actor
 from postroom.store import jobs
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.services import Services
@@ -25,7 +26,7 @@ async def services(migrated_sqlite: Path, tmp_path: Path, clock: ManualClock) ->
 
 
 async def test_an_agent_undoes_its_own_and_nothing_of_others_unless_it_is_trusted(services: Services):
-    whose = (("agent", AGENT.actor), ("agent", f"token:{new_id()}"), ("rule", "test"))
+    whose: tuple[tuple[Actor, str], ...] = (("agent", AGENT.actor), ("agent", f"token:{new_id()}"), ("rule", "test"))
     mine, others, rules = [
         str(await done(services.database, services.clock, await stored(services, number), actor, asked_by))
         for number, (actor, asked_by) in enumerate(whose)

@@ -14,6 +14,7 @@ from postroom.act.discord import DiscordChannel, DiscordTerms
 from postroom.act.discord_bot import DiscordBot
 from postroom.act.discord_buttons import ButtonIds
 from postroom.act.discord_library import point_at
+from postroom.core.actions.action import ActionType
 from postroom.core.errors import Fatal, KeyMissing, Retryable
 from postroom.store import approvals
 from postroom.store.engine.database import Database
@@ -36,7 +37,7 @@ class DiscordSetup:
     discord: DiscordApi
     channel: DiscordChannel
 
-    async def asked(self, action: str = "trash", parameters: dict[str, Any] | None = None) -> tuple[UUID, str]:
+    async def asked(self, action: ActionType = "trash", parameters: dict[str, Any] | None = None) -> tuple[UUID, str]:
         """The ids of an action that waits, and of the message that asks."""
         id = await pending(self.setup, action, parameters, actor="rule")
         await self.setup.notify(id, [self.channel])
@@ -132,7 +133,7 @@ async def test_an_approver_who_presses_approve_has_it_done(discord_setup: Discor
     ],
 )
 async def test_what_is_not_shown_whole_can_be_rejected_there_but_not_approved(
-    discord_setup: DiscordSetup, action: str, parameters: dict[str, Any]
+    discord_setup: DiscordSetup, action: ActionType, parameters: dict[str, Any]
 ) -> None:
     id, message_id = await discord_setup.asked(action, parameters)
     message = discord_setup.discord.messages[message_id]

@@ -179,7 +179,7 @@ async def test_the_model_is_offered_the_users_labels_and_no_others(setup: Classi
 
 async def test_a_message_is_decided_about_anew_as_the_next_generation(setup: ClassifySetup) -> None:
     from postroom.core.jobs.types import CATALOGUE
-    from postroom.handlers.classify import decide_again
+    from postroom.store.job_builders import decide_again
 
     setup.api.say(decides("none", 0.9), decides("star", 0.9))
     await setup.deliver()

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.undo import undo_job
 from postroom.core.actions.action import label_change
 from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
@@ -18,6 +17,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.job_builders import undo_job
 from support.product import decided_action
 from support.shell import Shell
 

@@ -6,12 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.undo import undo_job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules import agreement
 from postroom.store import actions, jobs, outcomes, proposals
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.job_builders import undo_job
 from support.product import Product, letter, running_product, until_job
 
 

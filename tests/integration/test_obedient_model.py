@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from postroom.core.actions.action import check_parameters
+from postroom.core.actions.action import ActionType, check_parameters
 from postroom.core.actions.safety import Policy, Proposed, SafetyFacts, safety_ruling
 from postroom.core.errors import BadModelAnswer
 from postroom.core.rules.model_decision import MODEL_ACTIONS, ModelDecision
@@ -88,7 +88,7 @@ async def test_what_no_mail_can_have_done(setup: ModelSetup, body: str) -> None:
 
 @pytest.mark.parametrize(("body", "action"), POSSIBLE)
 async def test_what_a_mail_can_have_decided_still_meets_the_safety_rules(
-    setup: ModelSetup, body: str, action: str
+    setup: ModelSetup, body: str, action: ActionType
 ) -> None:
     decision = await decided(setup, body)
     assert decision is not None

@@ -15,6 +15,7 @@ from uuid import UUID
 import pytest
 
 from postroom.act.action_requests import APPROVAL_TIME, ActionRequests, next_of
+from postroom.core.actions.action import ActionType
 from postroom.core.actions.safety import Policy, Ruling
 from postroom.core.errors import Refused
 from postroom.core.jobs.types import CATALOGUE
@@ -312,7 +313,7 @@ async def test_no_machine_and_no_list_is_answered_even_if_it_was_decided_earlier
     assert "not answered" in (ended.error or "")
 
 
-async def past_safety(setup: SendingSetup, message_id: UUID, action: str, parameters: dict[str, Any]) -> UUID:
+async def past_safety(setup: SendingSetup, message_id: UUID, action: ActionType, parameters: dict[str, Any]) -> UUID:
     """As if it had been allowed when it was decided."""
     message = await setup.database.run(load_message(message_id))
     wish = decisions.Decision(new_id(), message.account_id, message.id, "none", action, parameters, 1.0, "a test")

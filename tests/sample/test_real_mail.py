@@ -20,13 +20,13 @@ from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, s
 from postroom.core.rules.draft import RuleDraft
 from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
-from postroom.handlers.classify import decide_again
 from postroom.manage.preview import look_at
 from postroom.store import decisions, jobs, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import decide_again
 from postroom.store.mail import account_of
 from postroom.store.simulation import PastMessage, Wanted
 from postroom_sandbox.mailbox import Mailbox

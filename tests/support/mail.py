@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions.action import label_change
+from postroom.core.actions.action import Actor, label_change
 from postroom.core.actions.undo import undo_hint
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.message import read_mail
@@ -68,7 +68,7 @@ async def keep_mail(
 
 
 async def done(
-    database: Database, clock: Callable[[], datetime], message_id: UUID, actor: str = "rule", asked_by: str = "test"
+    database: Database, clock: Callable[[], datetime], message_id: UUID, actor: Actor = "rule", asked_by: str = "test"
 ) -> UUID:
     """The id of an action that took the message out of the inbox, on somebody's behalf."""
     account_id = (await database.run(mail.load_message(message_id))).account_id

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from postroom.act.action_requests import ActionRequests
-from postroom.act.undo import undo_job
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
@@ -20,6 +19,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
+from postroom.store.job_builders import undo_job
 from support.patience import PATIENCE_S
 from support.product import Product, letter, running_product
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from postroom.core.actions.action import instead_of_label
+from postroom.core.actions.action import DecidedType, instead_of_label
 from postroom.core.rules.draft import RuleDraft
 
 # Text as a person might write it, with everything that a file format could stumble over.
@@ -50,7 +50,7 @@ def trees(leaf: st.SearchStrategy[Any] = leaves) -> st.SearchStrategy[Any]:
 scopes = st.sampled_from(
     [("global", None), ("account", "mara@x.example"), ("domain", "shop.example"), ("sender", "ida@shop.example")]
 )
-actions: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
+actions: st.SearchStrategy[tuple[DecidedType, dict[str, Any]]] = st.one_of(
     st.sampled_from(["none", "archive", "mark_read", "star", "trash", "delete"]).map(lambda each: (each, {})),
     own_labels.map(lambda each: ("apply_label", {"label": each})),
     st.just(("forward", {"to": "boss@work.example"})),

@@ -18,10 +18,10 @@ from postroom.act.action_requests import ActionRequests
 from postroom.act.agents import Agents
 from postroom.act.approvals import Approvals
 from postroom.act.executor import Executor
-from postroom.act.undo import UndoService, undo_job
+from postroom.act.undo import UndoService
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import Permit
-from postroom.core.actions.safety import Policy
+from postroom.core.actions.safety import Policy, ProtectedKind
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import PostroomError
 from postroom.core.jobs.job import Job
@@ -31,7 +31,7 @@ from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.approval_notify import ApprovalNotify
-from postroom.handlers.classify import Classify, decide_again
+from postroom.handlers.classify import Classify
 from postroom.handlers.labels_sync import LabelsSyncGmail
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
@@ -41,6 +41,7 @@ from postroom.store import actions, approvals, decisions, jobs, labels, mail, pr
 from postroom.store.audit import Signature
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import decide_again, undo_job
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.rules import NewRule, add_rules
 from postroom_sandbox.emulator import Emulator
@@ -146,7 +147,7 @@ class SharedMailbox:
         label = self.gmail.labels.named(name)
         return "none" if label is None else label.id
 
-    async def protect(self, kind: protection.ProtectedKind, value: str) -> None:
+    async def protect(self, kind: ProtectedKind, value: str) -> None:
         signed = Signature(new_id(), "test", "admin")
         await self.database.run(protection.protect(kind, value, "", signed, self.clock()))
 

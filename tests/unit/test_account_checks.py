@@ -9,7 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.actions.action import ACTION_TYPES
+from postroom.core.actions.action import ACTION_TYPES, DecidedType
+from postroom.core.lifecycle import AccountState
 from postroom.core.mail.account_repair import repair_for
 from postroom.core.rules.rule import Rule
 from postroom.gmail.oauth import AppRefused
@@ -38,12 +39,12 @@ def consent(level: Level = "organise", dies_in: timedelta | None = None) -> Cons
     return Consent(APP, level, frozenset(LEVELS[level]), NOW, dies_at=dies_at)
 
 
-def account(state: str = "active", given: Consent | None = None, reason: str | None = None) -> AccountView:
+def account(state: AccountState = "active", given: Consent | None = None, reason: str | None = None) -> AccountView:
     id, email = UUID(int=7), MARA.rpartition(":")[2]
     return AccountView(id, "gmail", MARA, email, state, reason, NOW, NOW, given)
 
 
-def rule(action: str, **changes: Any) -> Rule:
+def rule(action: DecidedType, **changes: Any) -> Rule:
     return replace(Rule(new_id(), f"to {action}", "global", None, 100, {}, action, {}), **changes)
 
 
@@ -197,7 +198,7 @@ def test_a_consent_to_another_app_is_told():
         ("read", "none", None),
     ],
 )
-def test_rules_that_need_more_than_was_consented_to_are_named(level: Level, action: str, needed: str | None):
+def test_rules_that_need_more_than_was_consented_to_are_named(level: Level, action: DecidedType, needed: str | None):
     found = of_accounts(known(account(given=consent(level)), rules=(rule(action),)))[1:]
     assert [(name, verdict) for name, verdict, _ in found] == ([] if needed is None else [("level", "fail")])
     assert all(f"--level {needed}`" in remedy for _, _, remedy in found)

@@ -11,6 +11,7 @@ from postroom.core.actions.action import (
     ACTION_TYPES,
     LARGEST_ATTACHMENTS,
     PLACES,
+    ActionType,
     LabelChange,
     action_hash,
     check_parameters,
@@ -36,7 +37,7 @@ def test_the_inverse_of_what_was_changed_restores_what_was_there(
 
 
 @given(LABELS, st.sampled_from(["archive", "mark_read", "mark_unread", "star", "unstar", "trash", "restore"]))
-def test_doing_it_twice_is_doing_it_once(before: frozenset[str], action: str) -> None:
+def test_doing_it_twice_is_doing_it_once(before: frozenset[str], action: ActionType) -> None:
     after = label_change(action).applied_to(before)
     assert label_change(action).applied_to(after) == after
     assert not label_change(action).effective(after)
@@ -62,7 +63,7 @@ def test_a_label_action_without_a_label_is_fatal(parameters: dict[str, object]) 
 
 
 @pytest.mark.parametrize("action", ["delete", "forward", "auto_reply"])
-def test_what_is_no_change_of_labels_is_refused_by_name(action: str) -> None:
+def test_what_is_no_change_of_labels_is_refused_by_name(action: ActionType) -> None:
     with pytest.raises(Fatal, match=action):
         label_change(action)
 

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from postroom.core.actions.action import DecidedType
 from postroom.core.actions.safety import Policy, Protected
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.core.rules.rule import MessageFacts, Outcome, Rule
@@ -21,13 +22,13 @@ def message(headers: tuple[tuple[str, str], ...] = LETTER) -> StoredMessage:
     return StoredMessage(UUID(int=1), UUID(int=2), "18c2", subject, "full", "me@home.example")
 
 
-def rule(action: str = "archive", number: int = 1, **more: Any) -> Rule:
+def rule(action: DecidedType = "archive", number: int = 1, **more: Any) -> Rule:
     return Rule(
         UUID(int=number), f"rule {number}", "global", None, number, {}, action, more.pop("parameters", {}), **more
     )
 
 
-def advice(action: str, confidence: float = 0.95, **parameters: Any) -> Advice:
+def advice(action: DecidedType, confidence: float = 0.95, **parameters: Any) -> Advice:
     return Advice(ModelDecision(action, parameters, confidence, "because"), "a-model", "1")
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from postroom.core.queue.envelope import IngestionTier
 from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import NEED_THE_HEADERS, NEED_THE_TEXT, apply_rules, unknown_conditions
@@ -16,7 +17,7 @@ NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 HEADERS = (("From", "a@b.example"), ("Subject", "Sale"), ("List-Id", "<sale>"))
 
 
-def a_message(tier: str = "metadata", headers: tuple[tuple[str, str], ...] = HEADERS) -> StoredMessage:
+def a_message(tier: IngestionTier = "metadata", headers: tuple[tuple[str, str], ...] = HEADERS) -> StoredMessage:
     subject = MessageFacts("a@b.example", "Sale", headers, frozenset({"INBOX"} if headers else ()))
     return StoredMessage(UUID(int=1), UUID(int=2), "18c2", subject, tier)
 

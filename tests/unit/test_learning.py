@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions.action import ACTION_TYPES, SENDING, LabelChange, label_change
+from postroom.core.actions.action import ACTION_TYPES, SENDING, ActionType, LabelChange, label_change
 from postroom.core.actions.undo import undo_hint
 from postroom.core.rules.agreement import OwnerLabelChange, PastAction, agreement, how_reversed, is_ours
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
@@ -37,7 +37,7 @@ def moved_by(before: frozenset[str], after: frozenset[str]) -> OwnerLabelChange:
 
 
 @given(sets, st.sampled_from(RELABELS))
-def test_who_does_what_was_decided_agrees(before: frozenset[str], action: str) -> None:
+def test_who_does_what_was_decided_agrees(before: frozenset[str], action: ActionType) -> None:
     change = label_change(action, "Label_1").effective(before)
     judgement = agreement(action, "Label_1", moved_by(before, change.applied_to(before)), OWN)
     # A snooze leaves no trace, and where nothing changes there is nothing to see.
@@ -57,7 +57,7 @@ def test_whatever_the_user_does_there_is_an_answer_or_none(
 
 @given(sets, st.sampled_from([each for each in RELABELS if each not in ("mark_unread", "snooze")]))
 def test_an_action_reversed_whole_is_taken_back_and_one_that_changed_nothing_is_not(
-    before: frozenset[str], action: str
+    before: frozenset[str], action: ActionType
 ) -> None:
     change = label_change(action, "Label_1").effective(before)
     done = PastAction(action, NOW - timedelta(hours=1), undo_hint(action, before, change))
@@ -74,7 +74,9 @@ def test_what_is_changed_weeks_later_is_no_answer_to_an_action() -> None:
 
 
 @pytest.mark.parametrize(("action", "answer"), [("mark_read", "took it back"), ("archive", None)])
-def test_to_have_it_unread_again_answers_only_an_action_that_was_about_that(action: str, answer: str | None) -> None:
+def test_to_have_it_unread_again_answers_only_an_action_that_was_about_that(
+    action: ActionType, answer: str | None
+) -> None:
     hint = undo_hint(action, frozenset({"INBOX", "UNREAD"}), LabelChange(remove=frozenset({"INBOX", "UNREAD"})))
     done = PastAction(action, NOW, hint)
     assert how_reversed(done, OwnerLabelChange(frozenset({"UNREAD"})), NOW + timedelta(hours=1)) == answer

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions.action import ACTION_TYPES, IRREVERSIBLE
+from postroom.core.actions.action import ACTION_TYPES, IRREVERSIBLE, ActionType
 from postroom.core.actions.safety import (
     Policy,
     Proposed,
@@ -120,7 +120,7 @@ def test_agents_propose_and_people_approve() -> None:
 
 @pytest.mark.parametrize("parameter", ["cc", "attachments"])
 @pytest.mark.parametrize("action", ["auto_reply", "forward"])
-def test_copies_and_files_go_only_where_the_users_own_words_say(action: str, parameter: str) -> None:
+def test_copies_and_files_go_only_where_the_users_own_words_say(action: ActionType, parameter: str) -> None:
     for source in SOURCES:
         reasons = safety_ruling(Proposed(action, {parameter: ["x"]}, 1.0, source), AROUND, Policy()).reasons
         refused = "copies and files go only where the user's own rule says so" in reasons

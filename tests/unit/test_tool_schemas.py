@@ -4,10 +4,9 @@ from typing import Any, get_args
 
 import pytest
 
-from postroom.core.actions.action import ACTION_TYPES
+from postroom.core.actions.action import ACTION_TYPES, ActionType
 from postroom.core.errors import BadInput
-from postroom.core.lifecycle import ACTION
-from postroom.switchboard.tools.agent_schemas import ActionName, ActionState
+from postroom.core.lifecycle import ACTION, ActionState
 from postroom.switchboard.tools.ingest_schemas import NextArguments, input_schema, output_schema, read_arguments
 from postroom.switchboard.tools.registry import ALL_TOOLS
 
@@ -19,7 +18,7 @@ def refusal(given: dict[str, Any] | None) -> BadInput:
 
 
 def test_the_actions_and_states_that_agents_may_name_are_all_there_are():
-    assert get_args(ActionName) == ACTION_TYPES
+    assert get_args(ActionType) == ACTION_TYPES
     assert frozenset(get_args(ActionState)) == ACTION.states
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions.action import PLACES, LabelChange, label_change
+from postroom.core.actions.action import PLACES, ActionType, LabelChange, label_change
 from postroom.core.actions.undo import INVERSES, Snoozed, inverse_change, irreversible_hint, undo_hint, why_not_undoable
 
 PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
@@ -16,20 +16,20 @@ LABELS = st.tuples(PLACED, OTHERS).map(lambda pair: pair[0] | pair[1])
 ACTIONS = st.sampled_from(sorted(INVERSES))
 
 
-def done(action: str, before: frozenset[str]) -> tuple[dict[str, object], frozenset[str]]:
+def done(action: ActionType, before: frozenset[str]) -> tuple[dict[str, object], frozenset[str]]:
     """The action on a message with these labels: its hint, and the labels afterwards."""
     change = label_change(action, "Label_1").effective(before)
     return undo_hint(action, before, change), change.applied_to(before)
 
 
 @given(ACTIONS, LABELS)
-def test_an_undo_at_once_restores_the_message(action: str, before: frozenset[str]) -> None:
+def test_an_undo_at_once_restores_the_message(action: ActionType, before: frozenset[str]) -> None:
     hint, after = done(action, before)
     assert inverse_change(hint, after).applied_to(after) == before
 
 
 @given(st.lists(ACTIONS, max_size=8), LABELS)
-def test_any_actions_undone_in_reverse_restore_the_message(actions: list[str], before: frozenset[str]) -> None:
+def test_any_actions_undone_in_reverse_restore_the_message(actions: list[ActionType], before: frozenset[str]) -> None:
     hints: list[dict[str, object]] = []
     labels = before
     for action in actions:
@@ -42,7 +42,7 @@ def test_any_actions_undone_in_reverse_restore_the_message(actions: list[str], b
 
 @given(ACTIONS, LABELS, OTHERS, OTHERS)
 def test_what_the_user_changed_meanwhile_stands(
-    action: str, before: frozenset[str], put_on: frozenset[str], taken_off: frozenset[str]
+    action: ActionType, before: frozenset[str], put_on: frozenset[str], taken_off: frozenset[str]
 ) -> None:
     hint, after = done(action, before)
     touched = before ^ after

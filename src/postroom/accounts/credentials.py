@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import assert_never
 from uuid import UUID
 
 import structlog
@@ -253,8 +254,10 @@ def _unusable(account: AccountView) -> AccountUnusable:
             return AccountUnusable(
                 "removed", f"{account.email} was removed", f"connect it with `{consent_command(account.email, None)}`"
             )
-        case _:
+        case "active":
             return _not_connected(account.email)
+        case _:
+            assert_never(account.state)
 
 
 def _not_connected(what: str) -> AccountUnusable:

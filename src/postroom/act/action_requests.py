@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import action_hash, check_parameters
+from postroom.core.actions.action import Actor, action_hash, check_parameters, known_action
 from postroom.core.actions.safety import Policy, Proposed, Ruling, safety_ruling
 from postroom.core.actions.snooze import wake_time
 from postroom.core.errors import SafetyRefused
 from postroom.core.jobs.job import NewJob
-from postroom.core.jobs.types import ACTION_GMAIL, APPROVAL_NOTIFY, Catalogue
+from postroom.core.jobs.types import Catalogue
+from postroom.core.lifecycle import ActionState
 from postroom.core.mail.label_names import looks_like
 from postroom.store import action_requests as wishes
 from postroom.store import decisions
@@ -19,14 +20,12 @@ from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import ASKED_PRIORITY, action_job, approval_job
 from postroom.store.labels import list_labels
 from postroom.store.mail import load_message
-from postroom.store.new_jobs import new_job
 from postroom.store.protection import restraints, surroundings
 
 APPROVAL_TIME = timedelta(hours=24)
-# Above the mail of the day: somebody waits for it.
-PRIORITY = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class RequestedAction:
     """What became of a wish."""
 
     action_id: UUID
-    state: str
+    state: ActionState
     ruling: Ruling
 
 
@@ -89,9 +88,10 @@ class ActionRequests:
 
     async def _weighed(self, wanted: "_Wanted", hour_is_used: bool = False) -> tuple[wishes.Recorded, Ruling]:
         """What would be recorded, and why. `hour_is_used`: as if the agent had used its share of the hour."""
-        check_parameters(wanted.action_type, wanted.parameters)
+        action_type = known_action(wanted.action_type)
+        check_parameters(action_type, wanted.parameters)
         now = self.clock()
-        if wanted.action_type == "snooze":
+        if action_type == "snooze":
             wake_time(wanted.parameters, now)
         message = await self.database.run(load_message(wanted.message_id))
         around = surroundings(message, await self.database.run(restraints(message.account_id, now)))
@@ -99,7 +99,7 @@ class ActionRequests:
             new_label = await self._new_label(message.account_id, wanted)
             done = self.policy.agent_hourly_cap if hour_is_used else 0
             around = replace(around, new_label=new_label, agent_actions_this_hour=done)
-        proposed = Proposed(wanted.action_type, wanted.parameters, 1.0, wanted.source)
+        proposed = Proposed(action_type, wanted.parameters, 1.0, wanted.source)
         ruling = safety_ruling(proposed, around, self.policy)
         if ruling.verdict == "refuse":
             raise SafetyRefused(f"{wanted.action_type} is not done: {'; '.join(ruling.reasons)}")
@@ -108,7 +108,7 @@ class ActionRequests:
             message.account_id,
             message.id,
             "none",
-            wanted.action_type,
+            action_type,
             wanted.parameters,
             1.0,
             wanted.why,
@@ -116,7 +116,7 @@ class ActionRequests:
             safety=ruling.as_json(),
         )
         action, follow_up = next_of(
-            self.catalogue, wish, ruling, wanted.source, now, self.approval_time, PRIORITY, wanted.asked_by
+            self.catalogue, wish, ruling, wanted.source, now, self.approval_time, ASKED_PRIORITY, wanted.asked_by
         )
         return wishes.Recorded(wish, action, follow_up), ruling
 
@@ -149,7 +149,7 @@ def next_of(
     catalogue: Catalogue,
     wish: decisions.Decision,
     ruling: Ruling,
-    actor: str,
+    actor: Actor,
     now: datetime,
     approval_time: timedelta,
     priority: int,
@@ -158,12 +158,9 @@ def next_of(
     """The action, and the job that carries it out at once or tells people that it waits for them."""
     id, account_id = new_id(), wish.account_id
     hashed = action_hash(wish.message_id, wish.action_type, wish.parameters)
-    payload = {"account_id": str(account_id), "action_id": str(id)}
     if ruling.verdict == "approve":
-        key = f"{APPROVAL_NOTIFY.name}:{account_id}:{id}"
-        notify = new_job(catalogue, APPROVAL_NOTIFY.name, payload, key=key, priority=priority)
+        notify = approval_job(catalogue, account_id, id, priority)
         expires_at = now + approval_time
         return decisions.NewAction(id, actor, "awaiting_approval", hashed, None, expires_at, asked_by), notify
-    key = f"{ACTION_GMAIL.name}:{account_id}:{id}"
-    carry_out = new_job(catalogue, ACTION_GMAIL.name, payload, key=key, priority=priority)
+    carry_out = action_job(catalogue, account_id, id, priority)
     return decisions.NewAction(id, actor, "queued", hashed, carry_out.id, None, asked_by), carry_out

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from postroom.act.action_requests import PRIORITY, ActionRequests, RequestedAction
-from postroom.act.undo import undo_job
+from postroom.act.action_requests import ActionRequests, RequestedAction
 from postroom.core.actions.safety import why_agent_may_not_undo
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import BadInput, NotFound, SafetyRefused
 from postroom.core.roles import Role
 from postroom.store import undos
 from postroom.store.audit import Signature
+from postroom.store.job_builders import ASKED_PRIORITY, undo_job
 
 MOST_OPEN = 100
 
@@ -48,7 +48,7 @@ class Agents:
             return found.undone
         now = self.wishes.clock()
         again = 0 if found.undone is None else int(now.timestamp() * 1_000_000)
-        job = undo_job(self.wishes.catalogue, found.account_id, (action_id,), PRIORITY, again)
+        job = undo_job(self.wishes.catalogue, found.account_id, (action_id,), ASKED_PRIORITY, again)
         cap = self.wishes.policy.agent_hourly_cap if signed.role == Role.AGENT else None
         await self.wishes.database.run(undos.enqueue_undo(job, action_id, signed, now, cap))
         return "queued"

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 
 from postroom.core.actions.action import copies_of, recipients_of
 from postroom.store.approvals import Approval
@@ -140,8 +140,10 @@ def _decided_by(approval: Approval) -> str:
             return name if approval.confidence is None else f"{name}, {approval.confidence:.0%} sure"
         case "agent":
             return f"an agent ({one_line(approval.asked_by or 'unknown')})"
-        case other:
-            return one_line(approval.asked_by or other)
+        case "user" | "undo":
+            return one_line(approval.asked_by or approval.actor)
+        case _:
+            assert_never(approval.actor)
 
 
 def _answer(approval: Approval) -> str | None:

@@ -5,21 +5,18 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from postroom.core.errors import Conflict, IllegalMove
-from postroom.core.jobs.job import NewJob
-from postroom.core.jobs.types import ACTION_GMAIL, Catalogue
+from postroom.core.jobs.types import Catalogue
 from postroom.store import approvals as store
 from postroom.store.approvals import AnsweredApproval, Approval, ChannelName
 from postroom.store.audit import AuditEntry, Signature, record_audit
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.new_jobs import new_job
+from postroom.store.job_builders import action_job
 
 Verdict = Literal["approve", "reject"]
 # The role of those who answer through a channel, as the audit log names it.
 APPROVER = "approver"
-# As for what a person asks for: somebody waits for it.
-PRIORITY = 50
 SHORTEST_HASH = 16
 
 
@@ -60,7 +57,7 @@ class Approvals:
         approval = await self.show(id)
         if len(shown_hash) < SHORTEST_HASH or not approval.action_hash.startswith(shown_hash):
             raise Conflict("action", "is not the one that was shown", "look at it again before you approve it")
-        job = self._carrying_out(approval)
+        job = action_job(self.catalogue, approval.account_id, approval.id)
         return await self.database.run(store.approve_action(id, approval.action_hash, job, signed, self.clock()))
 
     async def reject(self, id: UUID, signed: Signature) -> AnsweredApproval:
@@ -82,11 +79,6 @@ class Approvals:
         """Somebody tried to answer and may not, or not with this."""
         entry = AuditEntry(new_id(), actor, "none", "approval.refused", "action", id, reason=reason)
         await self.database.run(record_audit(entry, self.clock()))
-
-    def _carrying_out(self, approval: Approval) -> NewJob:
-        payload = {"account_id": str(approval.account_id), "action_id": str(approval.id)}
-        key = f"{ACTION_GMAIL.name}:{approval.account_id}:{approval.id}"
-        return new_job(self.catalogue, ACTION_GMAIL.name, payload, key=key, priority=PRIORITY)
 
 
 def in_words(answered: AnsweredApproval) -> str:

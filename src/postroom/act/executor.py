@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 from uuid import UUID
 
 from postroom.act.labels import LabelFinder
@@ -18,12 +18,12 @@ from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.undo import Snoozed, irreversible_hint, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
 from postroom.core.jobs.job import Job, NewJob
-from postroom.core.jobs.types import OUTBOUND_SEND, UNSNOOZE_GMAIL, Catalogue
+from postroom.core.jobs.types import Catalogue
 from postroom.core.mail.mailbox import Mailbox, Placed
 from postroom.store import actions as store
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
-from postroom.store.new_jobs import new_job
+from postroom.store.job_builders import outbound_job, unsnooze_job
 
 DEFAULT_SNOOZE_LABEL = "Postroom/Snoozed"
 
@@ -48,8 +48,13 @@ class Executor:
                     return await self._snooze(mailbox, job, action)
                 case "forward" | "auto_reply":
                     return store.hand_over_action(job, action.id, self._sending(action, job), self.clock())
-                case _:
+                case (
+                    "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar"
+                    | "trash" | "restore"
+                ):  # fmt: skip
                     return await self._relabel(mailbox, job, action)
+                case _:
+                    assert_never(action.action_type)
         except BadInput as error:
             raise Fatal(str(error)) from None
 
@@ -107,7 +112,9 @@ class Executor:
             return action.pre_image
         labels, now = await mailbox.labels_of(action.provider_message_id), self.clock()
         until = wake_time(action.parameters, now)
-        wake = self._waking(action, job, label_id, until)
+        wake = unsnooze_job(
+            self.catalogue, action.account_id, action.message_id, action.id, label_id, until, job.priority
+        )
         settled = {
             "snooze_until": until.isoformat(),
             "snooze_label_id": label_id,
@@ -115,27 +122,14 @@ class Executor:
         }
         return await self.database.run(store.keep_pre_image(job, action.id, labels, now, [wake], **settled))
 
-    def _waking(self, action: store.Action, job: Job, label_id: str, until: datetime) -> NewJob:
-        payload = {
-            "account_id": str(action.account_id),
-            "message_id": str(action.message_id),
-            "action_id": str(action.id),
-            "snooze_label_id": label_id,
-        }
-        key = f"{UNSNOOZE_GMAIL.name}:{action.account_id}:{action.id}"
-        return new_job(self.catalogue, UNSNOOZE_GMAIL.name, payload, key=key, priority=job.priority, not_before=until)
-
     def _sending(self, action: store.Action, job: Job) -> NewJob:
         payload = {
-            "account_id": str(action.account_id),
-            "action_id": str(action.id),
             "message_type": "forward" if action.action_type == "forward" else "reply",
             "original_message_id": str(action.message_id),
         }
         # The texts and files stay with the action: a job is shown to more eyes than mail is.
         payload |= {name: action.parameters[name] for name in ("to", "cc", "subject") if action.parameters.get(name)}
-        key = f"{OUTBOUND_SEND.name}:{action.account_id}:{action.id}"
-        return new_job(self.catalogue, OUTBOUND_SEND.name, payload, key=key, priority=job.priority)
+        return outbound_job(self.catalogue, action.account_id, action.id, payload, job.priority)
 
 
 async def _changed(mailbox: Mailbox, action: store.Action, change: LabelChange, before: frozenset[str]) -> Placed:

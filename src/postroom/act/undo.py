@@ -12,12 +12,12 @@ from postroom.core.actions.action import PLACES, LabelChange
 from postroom.core.actions.undo import inverse_change, irreversible_hint
 from postroom.core.errors import MessageGone
 from postroom.core.jobs.job import Job, NewJob
-from postroom.core.jobs.types import UNDO_ACTION, Catalogue
+from postroom.core.jobs.types import Catalogue
 from postroom.core.mail.mailbox import Mailbox, Placed
 from postroom.store import actions, undos
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
-from postroom.store.new_jobs import new_job
+from postroom.store.job_builders import undo_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +98,3 @@ async def wake(
         return await mailbox.modify(message_id, change.add, change.remove) if change else Placed(message_id, labels)
     except MessageGone:
         return None
-
-
-def undo_job(
-    catalogue: Catalogue, account_id: UUID, ids: tuple[UUID, ...], priority: int = 0, again: int = 0
-) -> NewJob:
-    """The job that undoes these actions on one message, the first of them first. `again` makes a new key of it.
-
-    Without it the key holds while the job lives: a wish that was canceled, or has failed, can be had anew.
-    """
-    first, *then = ids
-    payload: dict[str, object] = {"account_id": str(account_id), "original_action_id": str(first)}
-    if then:
-        payload["then"] = [str(each) for each in then]
-    if again:
-        payload["again"] = again
-    key = f"{UNDO_ACTION.name}:{account_id}:{first}" + (f":{again}" if again else "")
-    return new_job(catalogue, UNDO_ACTION.name, payload, key=key, priority=priority, while_live=not again)

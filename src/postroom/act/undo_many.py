@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from postroom.act.undo import undo_job
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.store import undos
 from postroom.store.audit import AuditEntry
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
+from postroom.store.job_builders import undo_job
 
 MOST = 100_000
 

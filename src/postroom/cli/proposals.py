@@ -10,14 +10,15 @@ from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import cell, show_json, show_line, show_list, show_one
 from postroom.cli.running import call
 from postroom.core.errors import BadInput
+from postroom.core.lifecycle import ProposalState
 from postroom.core.rules.documents import write_documents
 from postroom.manage import proposals
-from postroom.manage.proposals import ProposalView, State
+from postroom.manage.proposals import ProposalView
 
 app = command_group("Look at rules that Postroom proposes from what you do by hand; accept or dismiss them.")
 
 COLUMNS = ("id", "account", "name", "then", "why", "count", "state", "created_at")
-STATES: tuple[State | Literal["all"], ...] = ("open", "accepted", "dismissed", "all")
+STATES: tuple[ProposalState | Literal["all"], ...] = ("open", "accepted", "dismissed", "all")
 Id = Annotated[UUID, typer.Argument(metavar="ID", help="The proposal, as `postroom proposals list` shows it.")]
 
 

@@ -30,9 +30,9 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
+from postroom.store.job_builders import labels_job
 from postroom.store.jobs import enqueue_many
 from postroom.store.mail import keep_account
-from postroom.store.mailbox_jobs import labels_job
 
 log = structlog.get_logger()
 

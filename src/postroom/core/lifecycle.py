@@ -16,8 +16,20 @@ moves, and may only make a move that is listed here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from postroom.core.errors import IllegalMove
+
+JobState = Literal["queued", "running", "completed", "failed", "canceled"]
+ActionState = Literal[
+    "queued", "awaiting_approval", "executing", "completed", "failed", "canceled", "rejected", "expired"
+]
+InboxState = Literal["waiting", "leased", "done", "failed", "coalesced", "auto_acked", "duplicate"]
+DeliveryState = Literal["queued", "sending", "deferred", "unknown", "delivered", "bounced", "expired", "canceled"]
+AccountState = Literal["active", "paused", "needs_consent", "removed"]
+RequestState = Literal["queued", "leased", "answered", "failed", "expired"]
+ModelCallState = Literal["started", "answered", "refused", "failed"]
+ProposalState = Literal["open", "accepted", "dismissed"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from postroom.core.errors import (
     Parked,
     Retryable,
 )
+from postroom.core.lifecycle import ModelCallState
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.rules.model_decision import ModelDecision, decision_schema, read_decision
 from postroom.decide.model_circuit_breaker import CircuitBreaker
@@ -213,7 +214,9 @@ class Model:
             return str(failed.error)
         raise failed.error from None
 
-    def _paid(self, reply: Reply, state: str, prices: Prices, began: float, error: str | None = None) -> CallEnd:
+    def _paid(
+        self, reply: Reply, state: ModelCallState, prices: Prices, began: float, error: str | None = None
+    ) -> CallEnd:
         """The end of an answered call. If the server reports no usage, the reserved cost counts."""
         counted = reply.input_tokens > 0 or reply.output_tokens > 0
         cost = prices.cost(reply.input_tokens, reply.output_tokens) if counted else None

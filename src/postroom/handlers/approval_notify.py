@@ -13,13 +13,12 @@ import structlog
 from postroom.act.approval_notice import digest_of
 from postroom.act.approvals import Channel
 from postroom.core.errors import Fatal, JobError, NotFound, Retryable
-from postroom.core.jobs.types import APPROVAL_NOTIFY, CATALOGUE
 from postroom.handlers.payload import uuid_field
 from postroom.jobs.run import JobRun
 from postroom.store import approvals
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.new_jobs import new_job
+from postroom.store.job_builders import digest_job
 
 log = structlog.get_logger()
 
@@ -58,9 +57,7 @@ class ApprovalNotify:
             return True
         now = self._clock()
         next_hour = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-        name = APPROVAL_NOTIFY.name
-        digest = new_job(CATALOGUE, name, {"digest": True}, key=f"{name}:digest", not_before=next_hour, while_live=True)
-        return await self._database.run(approvals.take_slot(approval.id, self._hourly, digest, now))
+        return await self._database.run(approvals.take_slot(approval.id, self._hourly, digest_job(next_hour), now))
 
     async def _tell_digest(self, run: JobRun) -> list[JobError]:
         waiting = await self._database.run(approvals.count_unasked())

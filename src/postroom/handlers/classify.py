@@ -4,15 +4,13 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
-from uuid import UUID
 
 import structlog
 
 from postroom.act.action_requests import APPROVAL_TIME, next_of
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import Fatal, JobError, ModelError, NotFound, Retryable
-from postroom.core.jobs.job import NewJob
-from postroom.core.jobs.types import CLASSIFY, Catalogue
+from postroom.core.jobs.types import Catalogue
 from postroom.core.rules.rule import Outcome
 from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import Advice, Safeguards, Verdict, apply_rules
@@ -27,12 +25,8 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.message_context import MessageContext, message_context
-from postroom.store.new_jobs import new_job
 
 log = structlog.get_logger()
-
-# Below mail that has just come: however much is decided anew at once, new mail does not wait for it.
-AGAIN = 10
 
 
 class Adviser(Protocol):
@@ -122,17 +116,3 @@ async def _consulted(book: Rulebook, message: StoredMessage, clock: Clock) -> Ou
     if book.is_heavy(message.facts):
         return await asyncio.to_thread(apply_rules, message, book, clock())
     return apply_rules(message, book, clock())
-
-
-def decide_again(
-    catalogue: Catalogue, account_id: UUID, message_id: UUID, generation: int, batch_id: UUID | None = None
-) -> NewJob:
-    """The job that decides about a message anew, as generation `generation` of the decisions about it.
-
-    What follows from it belongs to the batch. Its key holds while it lives: what was canceled can be asked for again.
-    """
-    payload = {"account_id": str(account_id), "message_id": str(message_id), "again": True}
-    if batch_id is not None:
-        payload["batch_id"] = str(batch_id)
-    key = f"{CLASSIFY.name}:{account_id}:{message_id}:{generation}"
-    return new_job(catalogue, CLASSIFY.name, payload, key=key, priority=AGAIN, while_live=True)

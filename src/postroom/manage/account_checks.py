@@ -5,8 +5,10 @@ import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import assert_never
 from urllib.parse import urlsplit
 
+from postroom.core.actions.action import DecidedType
 from postroom.core.errors import VaultError
 from postroom.core.heartbeat import liveness
 from postroom.core.hosts import bare_name
@@ -150,7 +152,7 @@ def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Che
     return Check(name, "ok", f"{email}: in use" if level is None else f"{email}: in use, level {level}")
 
 
-def level_needed(action: str) -> Level:
+def level_needed(action: DecidedType) -> Level:
     """The least that the owner must have agreed to before this may be done."""
     match action:
         case "none":
@@ -159,8 +161,13 @@ def level_needed(action: str) -> Level:
             return "send"
         case "delete":
             return "full"
-        case _:
+        case (
+            "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar" | "trash"
+            | "restore" | "snooze"
+        ):  # fmt: skip
             return "organise"
+        case _:
+            assert_never(action)
 
 
 def _levels_of(account: AccountView, scopes: Collection[str], rules: Sequence[Rule]) -> list[Check]:

@@ -12,8 +12,8 @@ from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.job_builders import labels_job, sync_job
 from postroom.store.jobs import enqueue_many
-from postroom.store.mailbox_jobs import labels_job, sync_job
 
 __all__ = [
     "AccountSync",

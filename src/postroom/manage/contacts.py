@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
-from postroom.core.mail.contacts import Contact, ReadContacts
+from postroom.core.mail.contacts import Contact, ContactSource, ReadContacts
 from postroom.manage.audit import next_entry
 from postroom.manage.database import prepare
 from postroom.store import contacts
 from postroom.store.accounts import accounts_with_address
 from postroom.store.audit import Signature
-from postroom.store.contacts import EVERY_MAILBOX, MOST_AT_ONCE, ContactsKept, ContactView, Source
+from postroom.store.contacts import EVERY_MAILBOX, MOST_AT_ONCE, ContactsKept, ContactView
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 
@@ -31,7 +31,7 @@ async def import_contacts(
 async def keep_contacts(
     database: Database,
     given: Sequence[Contact],
-    source: Source,
+    source: ContactSource,
     endpoint_identity: str,
     signed: Signature,
     clock: Clock = wall_clock,

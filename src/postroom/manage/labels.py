@@ -9,9 +9,9 @@ from postroom.store import labels
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.job_builders import labels_job
 from postroom.store.jobs import enqueue_many
 from postroom.store.labels import AccountLabel
-from postroom.store.mailbox_jobs import labels_job
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,15 @@
 from typing import NamedTuple
 from uuid import UUID
 
+from postroom.core.lifecycle import ProposalState
 from postroom.store import proposals as store
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.proposals import ProposalView, State
+from postroom.store.proposals import ProposalView
 
-__all__ = ["AcceptedProposal", "ProposalView", "State", "accept", "dismiss", "list_proposals", "load_proposal"]
+__all__ = ["AcceptedProposal", "ProposalState", "ProposalView", "accept", "dismiss", "list_proposals", "load_proposal"]
 
 
 class AcceptedProposal(NamedTuple):
@@ -20,7 +21,7 @@ class AcceptedProposal(NamedTuple):
     rule: str
 
 
-async def list_proposals(database: Database, state: State | None, limit: int) -> list[ProposalView]:
+async def list_proposals(database: Database, state: ProposalState | None, limit: int) -> list[ProposalView]:
     """Those in one state, or all of them, the newest first."""
     return await database.run(store.list_proposals(state, limit))
 

@@ -1,12 +1,13 @@
 """Senders, domains and labels whose mail is never touched."""
 
+from postroom.core.actions.safety import ProtectedKind
 from postroom.core.errors import NotFound
 from postroom.manage.pausing import forbid
 from postroom.store import protection
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.protection import ProtectedKind, ProtectedView
+from postroom.store.protection import ProtectedView
 
 
 async def list_protected(database: Database) -> list[ProtectedView]:

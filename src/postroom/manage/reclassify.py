@@ -6,12 +6,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.jobs.types import CATALOGUE
-from postroom.handlers.classify import decide_again
 from postroom.store.audit import Signature
 from postroom.store.decisions import Undecided, enqueue_decisions, latest_generation, undecided
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import decide_again
 from postroom.store.mail import load_message
 
 MOST = 100_000

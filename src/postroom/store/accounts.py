@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import Conflict, NotFound
-from postroom.core.lifecycle import ACCOUNT
-from postroom.core.mail.accounts import gmail_endpoint, parking_key, same_mailbox
+from postroom.core.lifecycle import ACCOUNT, AccountState
+from postroom.core.mail.accounts import Provider, gmail_endpoint, parking_key, same_mailbox
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
+from postroom.store.job_builders import sync_job
 from postroom.store.jobs import enqueue_many, unpark
-from postroom.store.mailbox_jobs import sync_job
 from postroom.store.pauses import recalling
 from postroom.store.secret_keys import using_key
 from postroom.vault.sealing import Sealed
@@ -49,10 +49,10 @@ class AccountView:
     """An account with its consent, which one that was never connected, or was removed, does not have."""
 
     id: UUID
-    provider: str
+    provider: Provider
     endpoint_identity: str
     email: str
-    state: str
+    state: AccountState
     state_reason: str | None
     created_at: datetime
     updated_at: datetime

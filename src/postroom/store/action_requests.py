@@ -8,6 +8,7 @@ from uuid import UUID
 
 from postroom.core.errors import BadInput
 from postroom.core.jobs.job import NewJob
+from postroom.core.lifecycle import ActionState
 from postroom.store.audit import Signature
 from postroom.store.decisions import Decision, NewAction, ask_for_action
 from postroom.store.engine.database import Script, sql, transaction
@@ -20,7 +21,7 @@ class OpenRequest:
     """An action that waits for a yes, or for its turn. `safety` says why."""
 
     id: UUID
-    state: str
+    state: ActionState
     action_hash: str
     safety: Mapping[str, Any]
 

@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import IRREVERSIBLE, action_hash
+from postroom.core.actions.action import IRREVERSIBLE, ActionType, Actor, action_hash
 from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked
 from postroom.core.jobs.job import Job, NewJob
+from postroom.core.lifecycle import ActionState
+from postroom.core.rules.rule import DecisionSource
 from postroom.store.decisions import CHANNEL
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.database import Notify, Rows, Script, Transaction, query, sql, transaction
@@ -43,12 +45,12 @@ class Action:
     account_id: UUID
     message_id: UUID
     provider_message_id: str
-    action_type: str
+    action_type: ActionType
     parameters: Mapping[str, Any]
-    state: str
+    state: ActionState
     pre_image: Mapping[str, Any] | None
     undo_hint: Mapping[str, Any] | None
-    actor: str
+    actor: Actor
     asked_at: datetime | None = None
     """The latest word of a person for it: an approval, a wish, or the last change of the rule. None without one."""
 
@@ -71,9 +73,9 @@ class LockedAction(NamedTuple):
 
     account_id: UUID
     message_id: UUID
-    action_type: str
+    action_type: ActionType
     parameters: Mapping[str, Any]
-    state: str
+    state: ActionState
     action_hash: str
     approved_by: str | None
     started_at: datetime | None
@@ -297,11 +299,11 @@ class ActionView:
     account_id: UUID
     message_id: UUID
     decision_id: UUID | None
-    actor: str
+    actor: Actor
     asked_by: str | None
-    action_type: str
+    action_type: ActionType
     parameters: Mapping[str, Any]
-    state: str
+    state: ActionState
     action_hash: str
     rationale: str
     safety: Mapping[str, Any]
@@ -314,9 +316,9 @@ class ActionView:
     sender: str
     subject: str
     rule_name: str | None
-    source: str | None
+    source: DecisionSource | None
     confidence: float | None
-    undone: str | None
+    undone: ActionState | None
 
 
 @query

@@ -10,19 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
-from uuid import UUID, uuid5
+from uuid import UUID
 
-from postroom.core.actions.action import action_hash
+from postroom.core.actions.action import ActionType, Actor, action_hash
 from postroom.core.actions.safety import Policy, Proposed, Source, safety_ruling
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.job import NewJob
-from postroom.core.jobs.types import APPROVAL_NOTIFY
+from postroom.core.lifecycle import ActionState
 from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.store.audit import Signature, auditing
 from postroom.store.decisions import CHANNEL
-from postroom.store.engine.codecs import as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_uuid, from_json
 from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_row, read_rows
+from postroom.store.job_builders import closing_job
 from postroom.store.jobs import enqueue_many
 from postroom.store.mail import load_message
 from postroom.store.protection import HOUR, restraints, surroundings
@@ -45,11 +46,11 @@ class Approval:
     account_id: UUID
     account: str
     message_id: UUID
-    actor: str
+    actor: Actor
     asked_by: str | None
-    action_type: str
+    action_type: ActionType
     parameters: Mapping[str, Any]
-    state: str
+    state: ActionState
     action_hash: str
     rationale: str
     reasons: tuple[str, ...]
@@ -73,7 +74,7 @@ class Approval:
 class AnsweredApproval(NamedTuple):
     """What became of an action by an answer, and why when that is not what was answered."""
 
-    state: str
+    state: ActionState
     reason: str | None = None
 
 
@@ -88,10 +89,10 @@ class Notice(NamedTuple):
 class _Pending(NamedTuple):
     account_id: UUID
     message_id: UUID
-    actor: str
-    action_type: str
+    actor: Actor
+    action_type: ActionType
     parameters: Mapping[str, Any]
-    state: str
+    state: ActionState
     action_hash: str
     approved_by: str | None
     error: str | None
@@ -202,17 +203,9 @@ def ask_to_close(seed: UUID, now: datetime) -> Script[int]:
     rows = yield sql("select_answered", _MOST_CLOSINGS)
     if not rows:
         return 0
-    jobs = [_closing(seed, as_uuid(id), as_uuid(account_id)) for id, account_id in rows]
+    jobs = [closing_job(seed, as_uuid(account_id), as_uuid(id)) for id, account_id in rows]
     enqueued = yield from enqueue_many.script(jobs, now)
     return sum(not each.duplicate for each in enqueued)
-
-
-def _closing(seed: UUID, id: UUID, account_id: UUID) -> NewJob:
-    payload = json_text({"account_id": str(account_id), "action_id": str(id)})
-    key = f"{APPROVAL_NOTIFY.name}:{account_id}:{id}:closing"
-    attempts = APPROVAL_NOTIFY.retry.max_attempts
-    # It gives its key back when it has ended: a notice may have been posted meanwhile, and is closed by the next one.
-    return NewJob(uuid5(seed, str(id)), APPROVAL_NOTIFY.name, payload, 0, attempts, key, True, None, None)
 
 
 def _taken(id: UUID, signed: Signature) -> Script[_Pending]:
@@ -254,7 +247,7 @@ def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
     return "; ".join(ruling.reasons) if ruling.verdict == "refuse" else None
 
 
-def _ending(id: UUID, state: str, reason: str, signed: Signature, now: datetime) -> Script[AnsweredApproval]:
+def _ending(id: UUID, state: ActionState, reason: str, signed: Signature, now: datetime) -> Script[AnsweredApproval]:
     yield sql("end_approval", id, state, reason, now)
     names = {"rejected": "approval.reject", "expired": "approval.expire", "canceled": "approval.cancel"}
     entry = signed.under(names[state], "action", str(id), before={"state": WAITING}, after={"state": state})

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, LeaseLost, NotFound, TooManyRequests
+from postroom.core.lifecycle import RequestState
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
@@ -25,8 +26,6 @@ MOST_LIVE = 100
 KEPT = timedelta(days=7)
 LONGEST_ARGUMENTS = 65_536
 LONGEST_ANSWER = 1_048_576
-
-State = Literal["queued", "leased", "answered", "failed", "expired"]
 
 
 class NewRequest(NamedTuple):
@@ -65,7 +64,7 @@ class RequestView:
     endpoint_identity: str
     kind: RequestKind
     arguments: dict[str, Any]
-    state: State
+    state: RequestState
     result: dict[str, Any] | None
     error: str | None
     created_at: datetime
@@ -124,7 +123,7 @@ def give_back_requests(endpoint_identity: str, lease_token: UUID) -> Script[int]
 def end_request(id: UUID, endpoint_identity: str, lease_token: UUID, reply: Reply, now: datetime) -> Script[None]:
     """Keeps the reply of the connector that holds the request, and of no other."""
     answer = None if reply.result is None else _limited("result", json_text(reply.result), LONGEST_ANSWER)
-    state: State = "failed" if reply.error is not None else "answered"
+    state: RequestState = "failed" if reply.error is not None else "answered"
     ended = yield sql("end_request", id, endpoint_identity, lease_token, state, answer, reply.error, now)
     if not ended:
         raise LeaseLost(f"the request {id} is not held under this lease")

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.contacts import Contact, contact_address
+from postroom.core.mail.contacts import Contact, ContactSource, contact_address
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
@@ -15,8 +15,6 @@ from postroom.store.engine.reading import read_rows
 EVERY_MAILBOX = ""
 MOST_AT_ONCE = 5000
 
-Source = Literal["vcard", "csv", "mcp", "sent"]
-
 
 @dataclass(frozen=True, slots=True)
 class ContactView:
@@ -24,7 +22,7 @@ class ContactView:
 
     address: str
     name: str
-    source: Source
+    source: ContactSource
     endpoint_identity: str
     first_seen_at: datetime
     last_seen_at: datetime
@@ -40,7 +38,7 @@ class ContactsKept(NamedTuple):
 
 @transaction
 def keep_contacts(
-    contacts: Sequence[Contact], source: Source, endpoint_identity: str, signed: Signature, now: datetime
+    contacts: Sequence[Contact], source: ContactSource, endpoint_identity: str, signed: Signature, now: datetime
 ) -> Script[ContactsKept]:
     """Adds those that are new, and brings the others up to date; a name is never replaced by none."""
     kept = yield from _keep(contacts, source, endpoint_identity, now)
@@ -72,7 +70,9 @@ def list_contacts(most: int, after: tuple[str, str] = ("", "")) -> Script[list[C
     return read_rows(ContactView, rows)
 
 
-def _keep(contacts: Sequence[Contact], source: Source, endpoint_identity: str, now: datetime) -> Script[ContactsKept]:
+def _keep(
+    contacts: Sequence[Contact], source: ContactSource, endpoint_identity: str, now: datetime
+) -> Script[ContactsKept]:
     if len(contacts) > MOST_AT_ONCE:
         raise BadInput("contacts", f"are {len(contacts):,}", f"give at most {MOST_AT_ONCE:,} at once")
     given = {contact.address: contact for contact in contacts}
@@ -86,7 +86,9 @@ def _keep(contacts: Sequence[Contact], source: Source, endpoint_identity: str, n
     return ContactsKept(len(given) - len(before), changed, len(before) - changed)
 
 
-def _row(contact: Contact, source: Source, before: tuple[str, Source] | None) -> tuple[str, str, Source]:
+def _row(
+    contact: Contact, source: ContactSource, before: tuple[str, ContactSource] | None
+) -> tuple[str, str, ContactSource]:
     """A contact as it is now to be. That the user wrote to someone says nothing new about one who is known."""
     name, known = before or ("", source)
     if source == "sent" and before is not None:

@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import IRREVERSIBLE
+from postroom.core.actions.action import IRREVERSIBLE, Actor, DecidedType
 from postroom.core.jobs.job import Job, NewJob
+from postroom.core.lifecycle import ActionState
+from postroom.core.rules.rule import DecisionSource
 from postroom.store.audit import AuditEntry, Signature, auditing
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
@@ -27,8 +29,8 @@ class Decision:
     id: UUID
     account_id: UUID
     message_id: UUID
-    source: str
-    action_type: str
+    source: DecisionSource
+    action_type: DecidedType
     parameters: Mapping[str, Any]
     confidence: float
     rationale: str
@@ -47,8 +49,8 @@ class NewAction:
     """What follows from a decision, or was asked for. `job_id` is that of the job that carries it out, once it may."""
 
     id: UUID
-    actor: str
-    state: str
+    actor: Actor
+    state: ActionState
     action_hash: str
     job_id: UUID | None = None
     expires_at: datetime | None = None

@@ -6,8 +6,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from postroom.core.actions.action import DecidedType
+from postroom.core.lifecycle import ActionState, InboxState
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.envelope import parse_envelope
+from postroom.core.rules.rule import DecisionSource
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_row
@@ -23,14 +26,14 @@ class FeedRow:
     tier: str
     sender: str
     subject: str
-    state: str
+    state: InboxState
     reason: str | None
-    action_type: str | None
+    action_type: DecidedType | None
     parameters: Mapping[str, Any]
-    source: str | None
+    source: DecisionSource | None
     rule_name: str | None
     rationale: str | None
-    action_state: str | None
+    action_state: ActionState | None
     action_error: str | None
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from postroom.core.lifecycle import InboxState
 from postroom.core.queue.queues import Policy
 from postroom.store.acceptance import CHANNEL
 from postroom.store.audit import AuditEntry, auditing
@@ -21,7 +22,7 @@ class WaitingMessage:
     message_id: UUID
     queue: str
     tier: str
-    state: str
+    state: InboxState
     attempts: int
     accepted_at: datetime
     kind: str | None
@@ -35,7 +36,7 @@ class Depth:
 
     queue: str
     tier: str
-    state: str
+    state: InboxState
     count: int
     oldest: datetime | None
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import LeaseLost
-from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
+from postroom.core.lifecycle import InboxState
+from postroom.core.queue.envelope import Envelope, IngestionTier, PolicyTier, envelope_text, parse_envelope
 from postroom.core.queue.picker import Head, Pick, is_coalesced, pick_many, stale
 from postroom.core.queue.queues import Policy
 from postroom.core.queue.summary import summarise
@@ -43,8 +44,8 @@ class LeasedMessage:
     counted: str
     starvation_override: bool
     attempts: int
-    policy_tier: str
-    ingestion_tier: str
+    policy_tier: PolicyTier
+    ingestion_tier: IngestionTier
     endpoint_identity: str
     text: str
     traceparent: str | None
@@ -64,7 +65,7 @@ class EndedMessage(NamedTuple):
     queue: str
     tier: str
     accepted_at: datetime
-    state: str
+    state: InboxState
 
 
 class Lease(NamedTuple):
@@ -207,7 +208,7 @@ def _with_members(leased: LeasedMessage) -> Script[LeasedMessage]:
 
 
 def _ended(
-    seqs: Sequence[int], state: str, reason: str | None, linked_to: UUID | None, now: datetime
+    seqs: Sequence[int], state: InboxState, reason: str | None, linked_to: UUID | None, now: datetime
 ) -> Script[list[EndedMessage]]:
     rows = yield sql("end_inbox", list(seqs), state, reason, linked_to, now)
     passed = [EndedMessage(queue, tier, as_time(accepted_at), state) for _, queue, tier, accepted_at in rows]
@@ -290,7 +291,7 @@ def _take_back(ledgers: Mapping[str, Ledger], back: Sequence[tuple[int, str]]) -
 
 
 @transaction
-def return_expired(most_deliveries: Mapping[str, int], now: datetime) -> Script[list[tuple[str, str]]]:
+def return_expired(most_deliveries: Mapping[str, int], now: datetime) -> Script[list[tuple[str, InboxState]]]:
     """Returns what consumers held for too long; the queue of each, and the state it has now."""
     ledgers = yield from _locked_ledgers((yield sql("select_expired_queues", now)))
     if not ledgers:
@@ -305,7 +306,7 @@ def return_expired(most_deliveries: Mapping[str, int], now: datetime) -> Script[
 
 def _returned(
     found: Sequence[tuple[int, str, str, int]], reason: str, most_deliveries: Mapping[str, int], now: datetime
-) -> Script[dict[int, str]]:
+) -> Script[dict[int, InboxState]]:
     worn_out = _worn_out(found, most_deliveries)
     back = [seq for seq, *_ in found if seq not in worn_out]
     if worn_out:
@@ -314,7 +315,7 @@ def _returned(
         yield sql("return_inbox", back, reason, 0)
         for queue in sorted({queue for seq, queue, *_ in found if seq in set(back)}):
             yield Notify(CHANNEL, queue)
-    return {**dict.fromkeys(worn_out, "failed"), **dict.fromkeys(back, "waiting")}
+    return {seq: "failed" if seq in worn_out else "waiting" for seq, *_ in found}
 
 
 def _worn_out(found: Sequence[tuple[int, str, str, int]], most_deliveries: Mapping[str, int]) -> dict[int, None]:
@@ -322,7 +323,7 @@ def _worn_out(found: Sequence[tuple[int, str, str, int]], most_deliveries: Mappi
     return {seq: None for seq, queue, _, attempts in found if attempts >= most_deliveries.get(queue, attempts + 1)}
 
 
-def ending(leased: LeasedMessage, state: str, reason: str | None, now: datetime) -> Script[None]:
+def ending(leased: LeasedMessage, state: InboxState, reason: str | None, now: datetime) -> Script[None]:
     """Part of a transaction: ends a leased message together with what it became."""
     rows = yield sql("lock_leased", _pairs([LeaseRef(leased.id, leased.token)]), now)
     if not rows:
@@ -330,7 +331,7 @@ def ending(leased: LeasedMessage, state: str, reason: str | None, now: datetime)
     yield from _ended([rows[0][0]], state, reason, None, now)
 
 
-def ending_all(leased: Sequence[LeasedMessage], state: str, now: datetime) -> Script[None]:
+def ending_all(leased: Sequence[LeasedMessage], state: InboxState, now: datetime) -> Script[None]:
     """Part of a transaction: ends leased messages together with what they became."""
     rows = yield sql("lock_leased", _pairs([LeaseRef(each.id, each.token) for each in leased]), now)
     if len(rows) < len(leased):

@@ -8,9 +8,13 @@ from uuid import UUID
 
 from postroom.core.errors import NotFound
 from postroom.core.jobs.job import NewJob
+from postroom.core.lifecycle import AccountState
+from postroom.core.mail.accounts import Provider
 from postroom.core.mail.message import MailContent
+from postroom.core.queue.envelope import IngestionTier
 from postroom.core.rules.conditions import MessageFacts, recipients
 from postroom.core.rules.learning import list_of
+from postroom.core.rules.rule import DecisionSource
 from postroom.store import inbox
 from postroom.store.engine.codecs import as_uuid, from_json, json_text
 from postroom.store.engine.database import Rows, Script, query, sql, transaction
@@ -24,10 +28,10 @@ class Account:
     """A mailbox that Postroom works on."""
 
     id: UUID
-    provider: str
+    provider: Provider
     endpoint_identity: str
     email: str
-    state: str
+    state: AccountState
 
 
 @transaction
@@ -129,7 +133,7 @@ class StoredMessage:
     account_id: UUID
     provider_message_id: str
     facts: MessageFacts
-    ingestion_tier: str
+    ingestion_tier: IngestionTier
     """`metadata` is without its text: only rules decide about it, and no model is asked."""
     account_email: str = ""
     provider_thread_id: str = ""
@@ -145,7 +149,7 @@ class LastDecision(NamedTuple):
     """The decision that stands: which one it is of those about the message, and who made it."""
 
     generation: int
-    source: str
+    source: DecisionSource
 
 
 @query

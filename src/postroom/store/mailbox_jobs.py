@@ -1,4 +1,4 @@
-"""The jobs that are asked for on behalf of a mailbox: a look at it, its labels, and messages that are named."""
+"""Messages of a mailbox that are asked for by their names."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,25 +7,13 @@ from uuid import UUID
 
 from postroom.core.errors import StoreError
 from postroom.core.jobs.job import Enqueued, NewJob
-from postroom.core.jobs.types import CATALOGUE, HISTORY_SYNC_GMAIL, INGEST_GMAIL, LABELS_SYNC_GMAIL
 from postroom.core.mail.mailbox_requests import MOST_INGESTED
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, sql, transaction
+from postroom.store.job_builders import ingest_job, ingest_key
 from postroom.store.jobs import enqueue_many
-from postroom.store.new_jobs import new_job
 
 MOST_GENERATIONS = 1_000
-
-
-def sync_job(account_id: UUID) -> NewJob:
-    """A look at the mailbox; one that is still to come is enough for many who ask."""
-    name = HISTORY_SYNC_GMAIL.name
-    return new_job(CATALOGUE, name, {"account_id": str(account_id)}, key=f"{name}:{account_id}")
-
-
-def labels_job(account_id: UUID) -> NewJob:
-    name = LABELS_SYNC_GMAIL.name
-    return new_job(CATALOGUE, name, {"account_id": str(account_id)}, key=f"{name}:{account_id}")
 
 
 @transaction
@@ -43,12 +31,10 @@ def ask_for_messages(account_id: UUID, message_ids: Sequence[str], now: datetime
 
 
 def _ingest_job(account_id: UUID, message_ids: Sequence[str]) -> Script[NewJob]:
-    ids = list(message_ids)
-    payload: dict[str, object] = {"account_id": str(account_id)}
-    payload |= {"message_id": ids[0]} if len(ids) == 1 else {"message_ids": ids}
-    whose = ids[0] if len(ids) == 1 else sha256("\n".join(sorted(ids)).encode()).hexdigest()[:32]
-    key = yield from _next_key(f"{INGEST_GMAIL.name}:{account_id}:{whose}")
-    return new_job(CATALOGUE, INGEST_GMAIL.name, payload, key=key)
+    ids = sorted(message_ids)
+    whose = ids[0] if len(ids) == 1 else sha256("\n".join(ids).encode()).hexdigest()[:32]
+    key = yield from _next_key(ingest_key(account_id, whose))
+    return ingest_job(account_id, message_ids, key)
 
 
 def _next_key(first: str) -> Script[str]:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, time, timedelta
 from uuid import UUID
 
 from postroom.core.errors import BudgetSpent
-from postroom.core.lifecycle import MODEL_CALL
+from postroom.core.lifecycle import MODEL_CALL, ModelCallState
 from postroom.core.money import MICROS_PER_CENT
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
@@ -50,7 +50,7 @@ class Caps:
 class CallEnd:
     """How a call ended. Without a cost, what was reserved for it counts: nobody knows what the provider charged."""
 
-    state: str
+    state: ModelCallState
     input_tokens: int = 0
     output_tokens: int = 0
     cost_micros: int | None = None
@@ -68,7 +68,7 @@ class CallView:
     provider: str
     model: str
     prompt_version: str
-    state: str
+    state: ModelCallState
     input_tokens: int
     output_tokens: int
     reserved_micros: int

@@ -19,6 +19,7 @@ from uuid import UUID
 from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import Fatal, LeaseLost, NotFound
 from postroom.core.jobs.job import Job
+from postroom.core.lifecycle import AccountState, DeliveryState
 from postroom.store.actions import locking
 from postroom.store.decisions import CHANNEL as DECISIONS
 from postroom.store.engine.codecs import as_time, as_uuid, json_text
@@ -75,7 +76,7 @@ class LeasedDelivery:
     admitted_at: datetime
     asked_at: datetime
     """When the action was decided on: it was not sent earlier. A person may have had it admitted anew since."""
-    account_state: str
+    account_state: AccountState
 
     @property
     def hold(self) -> DeliveryLease:
@@ -255,12 +256,12 @@ class DeliveryView:
     id: UUID
     account_id: UUID
     account: str
-    account_state: str
+    account_state: AccountState
     action_id: UUID
-    kind: str
+    kind: DeliveryKind
     recipients: tuple[str, ...]
     subject: str
-    state: str
+    state: DeliveryState
     attempts: int
     not_before: datetime
     draft_id: str | None

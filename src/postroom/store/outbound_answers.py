@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import IllegalMove, NotFound
-from postroom.core.lifecycle import DELIVERY
+from postroom.core.lifecycle import DELIVERY, DeliveryState
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.engine.reading import read_first
@@ -23,7 +23,7 @@ Cancellation = Literal["canceled", "stopping"]
 
 
 class _Locked(NamedTuple):
-    state: str
+    state: DeliveryState
     action_id: UUID
     draft_id: str | None
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from postroom.core.actions.action import DecidedType
 from postroom.core.rules.agreement import (
     SETTLING,
     Judgement,
@@ -46,7 +47,7 @@ class _Decided:
     id: UUID
     message_id: UUID
     shadow: bool
-    action_type: str
+    action_type: DecidedType
     parameters: Mapping[str, Any]
     rule_name: str | None
     conditions: Mapping[str, Any] | None

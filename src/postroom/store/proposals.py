@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import Conflict, NotFound
+from postroom.core.lifecycle import ProposalState
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, as_document, read_draft
 from postroom.core.rules.learning import RuleSuggestion, merged
 from postroom.store.audit import Signature, auditing
@@ -20,8 +21,6 @@ from postroom.store.rules import keep_rules
 MOST_OPEN = 100
 MOST_AT_ONCE = 10
 
-State = Literal["open", "accepted", "dismissed"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProposalView:
@@ -32,7 +31,7 @@ class ProposalView:
     account: str
     rule: Mapping[str, Any]
     evidence: Mapping[str, Any]
-    state: str
+    state: ProposalState
     rule_id: UUID | None
     created_at: datetime
     updated_at: datetime
@@ -61,7 +60,7 @@ def proposing(suggested: Sequence[RuleSuggestion], now: datetime) -> Script[None
 
 
 @query
-def list_proposals(state: State | None, most: int) -> Script[list[ProposalView]]:
+def list_proposals(state: ProposalState | None, most: int) -> Script[list[ProposalView]]:
     """The newest first."""
     rows = yield sql("select_proposals", state, most)
     return read_rows(ProposalView, rows)
@@ -93,7 +92,7 @@ def dismiss_proposal(id: UUID, signed: Signature, now: datetime) -> Script[Propo
     return view
 
 
-def _ending(id: UUID, state: State, rule_id: UUID | None, now: datetime) -> Script[ProposalView]:
+def _ending(id: UUID, state: ProposalState, rule_id: UUID | None, now: datetime) -> Script[ProposalView]:
     """First of all, so that of two who answer at once one finds it answered before he has done anything."""
     ended = yield sql("end_proposal", id, state, rule_id, now)
     view = yield from _loading(id)

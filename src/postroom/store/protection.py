@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.safety import Protected, SafetyFacts
+from postroom.core.actions.safety import Protected, ProtectedKind, SafetyFacts, ShadowKind
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses, canonical, canonical_domain
 from postroom.core.mail.auto_reply import answer_goes_to, why_not_answered
@@ -18,8 +18,6 @@ from postroom.store.engine.reading import read_rows
 from postroom.store.mail import StoredMessage
 from postroom.store.pauses import ALL, recalling
 
-ProtectedKind = Literal["sender", "domain", "label"]
-ShadowKind = Literal["category", "model"]
 HOUR = timedelta(hours=1)
 LONGEST_VALUE = 320
 # What Gmail itself has in every mailbox.
@@ -34,7 +32,7 @@ _ASCII_DOMAIN = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 class ProtectedView:
     """One sender, domain or label that is never touched."""
 
-    kind: str
+    kind: ProtectedKind
     value: str
     reason: str
     created_at: datetime

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from postroom.core.lifecycle import AccountState, DeliveryState
 from postroom.core.mail.carrier import MarkedDraft, SentMail
 from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doubt_about
 from postroom.store.audit import Signature, auditing
@@ -36,7 +37,7 @@ class PendingCheck(NamedTuple):
     """A mailbox that has to be compared with the restored database."""
 
     account_id: UUID
-    account_state: str
+    account_state: AccountState
     epoch: int
     window: RestoredWindow
 
@@ -110,7 +111,7 @@ class _Check(NamedTuple):
 class _Waiting(NamedTuple):
     id: UUID
     action_id: UUID
-    state: str
+    state: DeliveryState
     source_key: str | None
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
+from postroom.core.actions.action import DecidedType
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.draft import RuleDraft, as_document, check_rule
-from postroom.core.rules.rule import Rule
+from postroom.core.rules.rule import Rule, RuleMode, ScopeName
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
@@ -28,13 +29,13 @@ class RuleView:
     id: UUID
     name: str
     description: str
-    scope: str
+    scope: ScopeName
     scope_ref: str | None
     priority: int
     conditions: Mapping[str, Any]
-    action: str
+    action: DecidedType
     parameters: Mapping[str, Any]
-    mode: str
+    mode: RuleMode
     enabled: bool
     disabled_reason: str | None
     needs_approval: bool
@@ -266,7 +267,7 @@ def _draft_of(rule: NewRule) -> RuleDraft:
     return RuleDraft(
         rule.name,
         rule.conditions,
-        rule.action_type,
+        cast("DecidedType", rule.action_type),
         rule.parameters,
         rule.description,
         rule.scope,

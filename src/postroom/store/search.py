@@ -15,6 +15,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.mail.search import FIELD, SearchQuery, Term, excerpt
+from postroom.core.queue.envelope import IngestionTier
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.engine.codecs import as_uuid, from_json, json_text
 from postroom.store.engine.cursors import Cursor
@@ -66,7 +67,7 @@ class ReadMail:
     sent_at: datetime
     labels: tuple[str, ...]
     headers: tuple[tuple[str, str], ...]
-    ingestion_tier: str
+    ingestion_tier: IngestionTier
     is_gone: bool
     text: str
     is_cut: bool

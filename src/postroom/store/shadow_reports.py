@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.actions.safety import ShadowKind
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_first, read_row, read_rows
@@ -70,7 +71,7 @@ class ShadowReport:
 class InShadow(NamedTuple):
     """A category or the model (whose name is empty), and since when it is in shadow."""
 
-    kind: str
+    kind: ShadowKind
     name: str
     since: datetime
 

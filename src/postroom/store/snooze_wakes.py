@@ -5,10 +5,9 @@ from datetime import datetime
 from uuid import UUID
 
 from postroom.core.jobs.job import NewJob
-from postroom.core.jobs.types import CATALOGUE, UNSNOOZE_GMAIL
 from postroom.store.engine.database import Script, sql, transaction
+from postroom.store.job_builders import overdue_unsnooze_job
 from postroom.store.jobs import enqueue_many, show_job
-from postroom.store.new_jobs import new_job
 
 
 @transaction
@@ -20,7 +19,7 @@ def wake_overdue_snoozes(account_id: UUID, gmail_ids: Sequence[str], label_id: s
     forgotten: list[NewJob] = []
     for gmail_id in gmail_ids:
         if not (yield from _is_awaited(account_id, gmail_id)):
-            forgotten.append(_waking(account_id, gmail_id, label_id))
+            forgotten.append(overdue_unsnooze_job(account_id, gmail_id, label_id))
     enqueued = yield from enqueue_many.script(forgotten, now)
     return sum(not each.duplicate for each in enqueued)
 
@@ -32,10 +31,3 @@ def _is_awaited(account_id: UUID, gmail_id: str) -> Script[bool]:
         if waking is not None and waking.state in ("queued", "running"):
             return True
     return False
-
-
-def _waking(account_id: UUID, gmail_id: str, label_id: str) -> NewJob:
-    """The message itself may not be in the database, so it is named as Gmail does."""
-    payload = {"account_id": str(account_id), "gmail_id": gmail_id, "snooze_label_id": label_id}
-    key = f"{UNSNOOZE_GMAIL.name}:{account_id}:{gmail_id}"
-    return new_job(CATALOGUE, UNSNOOZE_GMAIL.name, payload, key=key, while_live=True)

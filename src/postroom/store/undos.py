@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.actions.action import ActionType, Actor, known_action
 from postroom.core.actions.undo import INVERSES, why_not_undoable
 from postroom.core.errors import Fatal, IllegalMove, NotFound, SafetyRefused
 from postroom.core.jobs.job import Job, NewJob
+from postroom.core.lifecycle import ActionState
 from postroom.store.actions import FAR_AHEAD, HOUR, Action, completing_action, loading
 from postroom.store.audit import AuditEntry, Signature, auditing
 from postroom.store.decisions import Decision, NewAction, inserting_action
@@ -94,7 +96,7 @@ def _new_undo(job: Job, original: Action, undo_id: UUID, now: datetime) -> Scrip
         original.account_id,
         original.message_id,
         "none",
-        _KINDS[original.action_type],
+        known_action(_KINDS[original.action_type]),
         {"undo_of": str(original.id)},
         1.0,
         f"undo of {original.action_type}",
@@ -142,11 +144,11 @@ class UndoCandidate(NamedTuple):
 
     account_id: UUID
     message_id: UUID
-    actor: str
-    action_type: str
-    state: str
+    actor: Actor
+    action_type: ActionType
+    state: ActionState
     hint: Mapping[str, Any] | None
-    undone: str | None
+    undone: ActionState | None
     asked_by: str | None
     approved_by: str | None
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from uuid import UUID
 
 from postroom.store.engine.database import Script, sql
+from postroom.store.job_builders import labels_job
 from postroom.store.jobs import enqueue_many
-from postroom.store.mailbox_jobs import labels_job
 
 
 def noticing_labels(account_id: UUID, label_ids: Iterable[str], now: datetime) -> Script[None]:

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from postroom.core.actions.safety import Ruling
+from postroom.core.lifecycle import ActionState
 from postroom.store.audit import Signature
 
 
@@ -15,7 +16,7 @@ class Outcome(Protocol):
     def action_id(self) -> UUID: ...
 
     @property
-    def state(self) -> str: ...
+    def state(self) -> ActionState: ...
 
     @property
     def ruling(self) -> Ruling: ...

@@ -29,6 +29,7 @@ from postroom.core.errors import (
 )
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
+from postroom.core.lifecycle import InboxState
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL, Policy
 from postroom.store import decisions, inbox, jobs, mail
@@ -37,7 +38,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.new_jobs import new_job
+from postroom.store.job_builders import classify_job
 from postroom.switchboard.buffer import Buffer
 from postroom.telemetry.tracing import current_traceparent, span
 
@@ -46,7 +47,6 @@ log = structlog.get_logger()
 MOST_OUTSTANDING = 20
 # Errors of the database as a whole, retried when it is back. Any other error concerns a single message.
 DATABASE_IS_AWAY = (DatabaseUnavailable, DatabaseFull, DatabaseReadOnly, DatabaseCorrupt, SchemaMismatch)
-PRIORITY = 20
 
 
 class Dispatcher:
@@ -177,22 +177,11 @@ class Dispatcher:
         self._outstanding.add(ready.job_id)
 
     def _classify(self, account_id: UUID, job_id: UUID, message: inbox.LeasedMessage) -> Callable[[UUID], NewJob]:
-        """A function that builds the `classify` job once the id of the message's row is known.
-
-        Mail taken in as metadata has a separate key, so that the full message, if it comes later, is classified too.
-        """
+        """Makes the job for whichever row the message becomes; the same job each time it is asked."""
         traceparent = current_traceparent()
-        extent = "" if message.ingestion_tier == "full" else f":{message.ingestion_tier}"
 
         def make(message_id: UUID) -> NewJob:
-            job = new_job(
-                self._catalogue,
-                "classify",
-                {"account_id": str(account_id), "message_id": str(message_id)},
-                key=f"classify:{account_id}:{message_id}{extent}",
-                priority=PRIORITY,
-                traceparent=traceparent,
-            )
+            job = classify_job(self._catalogue, account_id, message_id, message.ingestion_tier, traceparent)
             return job._replace(id=job_id)
 
         return make
@@ -206,7 +195,7 @@ class Dispatcher:
         else:
             self._count_end(message, "failed")
 
-    def _count_end(self, message: inbox.LeasedMessage, state: str) -> None:
+    def _count_end(self, message: inbox.LeasedMessage, state: InboxState) -> None:
         ended = inbox.EndedMessage(message.queue, message.tier, message.accepted_at, state)
         self._buffer.count_ends([ended], self._clock())
 

@@ -19,7 +19,7 @@ import httpx2
 
 from postroom.act.action_requests import ActionRequests
 from postroom.act.executor import DEFAULT_SNOOZE_LABEL, Executor
-from postroom.act.undo import UndoService, undo_job
+from postroom.act.undo import UndoService
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import JobView
@@ -39,6 +39,7 @@ from postroom.store import actions, jobs, undos
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import connect_database
+from postroom.store.job_builders import undo_job
 from support.crash.action_cases import SNOOZED_FOR, Case
 from support.crash.action_steps import Death, MortalDatabase, MortalTransport, Step
 from support.fork_server import run_as_child

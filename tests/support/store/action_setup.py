@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import label_change
+from postroom.core.actions.action import ActionType, DecidedType, label_change
 from postroom.core.actions.undo import undo_hint
 from postroom.core.jobs.job import Job
 from postroom.core.mail.message import read_mail
@@ -57,7 +57,7 @@ class ActionSetup:
 
     async def waiting(
         self,
-        kind: str = "archive",
+        kind: DecidedType = "archive",
         *,
         endpoint: str = ENDPOINT,
         rule_name: str | None = None,
@@ -76,18 +76,20 @@ class ActionSetup:
         now = self.setup.clock()
         await self.setup.database.run(actions.begin_action(job or waiting.job, waiting.id, CAP, now))
 
-    async def begun(self, kind: str = "archive", **options: Any) -> Waiting:
+    async def begun(self, kind: DecidedType = "archive", **options: Any) -> Waiting:
         waiting = await self.waiting(kind, **options)
         await self.begin(waiting)
         return waiting
 
-    async def completed(self, kind: str = "archive", before: frozenset[str] = ARRIVED, **options: Any) -> Waiting:
+    async def completed(
+        self, kind: ActionType = "archive", before: frozenset[str] = ARRIVED, **options: Any
+    ) -> Waiting:
         """Done to a message that had these labels."""
         begun = await self.begun(kind, **options)
         await self.complete(begun, kind, before)
         return begun
 
-    async def complete(self, begun: Waiting, kind: str = "archive", before: frozenset[str] = ARRIVED) -> None:
+    async def complete(self, begun: Waiting, kind: ActionType = "archive", before: frozenset[str] = ARRIVED) -> None:
         change = label_change(kind).effective(before)
         hint, after = undo_hint(kind, before, change), change.applied_to(before)
         now = self.setup.clock()
@@ -109,7 +111,9 @@ class ActionSetup:
         return (await self.view(id)).state
 
 
-def decision_about(account_id: UUID, message_id: UUID, kind: str = "archive", **options: Any) -> decisions.Decision:
+def decision_about(
+    account_id: UUID, message_id: UUID, kind: DecidedType = "archive", **options: Any
+) -> decisions.Decision:
     return decisions.Decision(
         new_id(), account_id, message_id, "deterministic", kind, parameters_of(kind), 1.0, "a rule", **options
     )

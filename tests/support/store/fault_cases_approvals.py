@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions.action import action_hash
+from postroom.core.actions.action import ActionType, Actor, action_hash
 from postroom.store import actions, approvals, decisions, mail
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
@@ -18,7 +18,7 @@ LIFE = timedelta(hours=24)
 
 
 async def pending(
-    setup: JobSetup, action: str = "trash", parameters: dict[str, Any] | None = None, actor: str = "agent"
+    setup: JobSetup, action: ActionType = "trash", parameters: dict[str, Any] | None = None, actor: Actor = "agent"
 ) -> UUID:
     """An action on a stored message, always the same one, which waits for its approval; its id."""
     message_id, wanted = await _stored(setup), parameters or {}

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.actions.action import ActionType
 from postroom.core.jobs.job import Job
 from postroom.core.mail.message import read_mail
 from postroom.store import actions, decisions, mail, outbound, outbound_answers
@@ -41,7 +42,7 @@ async def stored(setup: JobSetup) -> About:
 
 
 async def sending_job(
-    setup: JobSetup, action: str = "auto_reply", about: About | None = None, to: str = SENDER
+    setup: JobSetup, action: ActionType = "auto_reply", about: About | None = None, to: str = SENDER
 ) -> tuple[Job, NewDelivery]:
     """A claimed job whose action is being carried out, and the mail it is to admit."""
     account_id, message_id = about or await stored(setup)
@@ -58,7 +59,7 @@ async def sending_job(
 
 
 async def admitted(
-    setup: JobSetup, action: str = "auto_reply", about: About | None = None, to: str = SENDER
+    setup: JobSetup, action: ActionType = "auto_reply", about: About | None = None, to: str = SENDER
 ) -> NewDelivery:
     job, new = await sending_job(setup, action, about, to)
     guard = NOBODY._replace(once_since=setup.clock() - timedelta(days=7)) if action == "auto_reply" else NOBODY
@@ -66,7 +67,7 @@ async def admitted(
     return new
 
 
-async def leased_delivery(setup: JobSetup, action: str = "auto_reply") -> LeasedDelivery:
+async def leased_delivery(setup: JobSetup, action: ActionType = "auto_reply") -> LeasedDelivery:
     await admitted(setup, action)
     (leased,) = await lease(setup)
     return leased

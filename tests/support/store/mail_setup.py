@@ -16,11 +16,12 @@ from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.queue.queues import EMAIL
 from postroom.core.rules.agreement import SETTLING
 from postroom.core.rules.draft import RuleDraft
-from postroom.handlers.classify import Adviser, Classify, decide_again
+from postroom.handlers.classify import Adviser, Classify
 from postroom.jobs.run import JobRun
 from postroom.store import acceptance, actions, decisions, inbox, mail, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import decide_again
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.new_jobs import new_job

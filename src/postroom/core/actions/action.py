@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, assert_never, cast, get_args
 from uuid import UUID
 
 import orjson
@@ -20,7 +20,7 @@ from postroom.core.errors import BadInput, Fatal
 from postroom.core.mail.addresses import canonical
 from postroom.core.mail.label_names import looks_like
 
-ACTION_TYPES = (
+ActionType = Literal[
     "archive",
     "apply_label",
     "remove_label",
@@ -34,7 +34,12 @@ ACTION_TYPES = (
     "snooze",
     "forward",
     "auto_reply",
-)
+]
+DecidedType = ActionType | Literal["none"]
+"""What can be decided about a message: an action, or to leave it as it is."""
+Actor = Literal["rule", "model", "user", "agent", "undo"]
+"""By whose wish an action is carried out."""
+ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)
 # No undo reverses these.
 IRREVERSIBLE = frozenset({"delete", "forward", "auto_reply"})
 SENDING = frozenset({"forward", "auto_reply"})
@@ -91,7 +96,7 @@ class LabelChange:
         return LabelChange(self.remove, self.add)
 
 
-_FIXED: Mapping[str, LabelChange] = {
+_FIXED: Mapping[ActionType, LabelChange] = {
     "archive": LabelChange(remove=frozenset({"INBOX"})),
     "mark_read": LabelChange(remove=frozenset({"UNREAD"})),
     "mark_unread": LabelChange(add=frozenset({"UNREAD"})),
@@ -102,7 +107,7 @@ _FIXED: Mapping[str, LabelChange] = {
 }
 
 
-def label_change(action_type: str, label_id: str | None = None) -> LabelChange:
+def label_change(action_type: ActionType, label_id: str | None = None) -> LabelChange:
     """The change that an action asks for, whatever the message has. `label_id` is its label, or the snooze label."""
     match action_type:
         case "apply_label" if label_id is not None:
@@ -111,10 +116,12 @@ def label_change(action_type: str, label_id: str | None = None) -> LabelChange:
             return LabelChange(remove=frozenset({label_id}))
         case "snooze" if label_id is not None:
             return LabelChange(frozenset({label_id}), frozenset({"INBOX"}))
-        case _ if action_type in _FIXED:
+        case "archive" | "mark_read" | "mark_unread" | "star" | "unstar" | "trash" | "restore":
             return _FIXED[action_type]
-        case _:
+        case "apply_label" | "remove_label" | "snooze" | "delete" | "forward" | "auto_reply":
             raise Fatal(f"{action_type} is no change of labels")
+        case _:
+            assert_never(action_type)
 
 
 def wanted_label(action_type: str, parameters: Mapping[str, Any]) -> str | None:
@@ -127,10 +134,17 @@ def wanted_label(action_type: str, parameters: Mapping[str, Any]) -> str | None:
     return label
 
 
+def known_action(name: str) -> ActionType:
+    """The action of this name. Raises BadInput when there is none."""
+    for action_type in ACTION_TYPES:
+        if action_type == name:
+            return action_type
+    raise BadInput("action", f"{name!r} is unknown", f"use one of {', '.join(ACTION_TYPES)}")
+
+
 def check_parameters(action_type: str, parameters: Mapping[str, Any]) -> None:
     """Check the parameters of an action. Raises BadInput, which names the field and the remedy."""
-    if action_type not in ACTION_TYPES:
-        raise BadInput("action", f"{action_type!r} is unknown", f"use one of {', '.join(ACTION_TYPES)}")
+    known_action(action_type)
     checks = _CHECKS.get(action_type, {})
     for name in parameters:
         if name not in checks:

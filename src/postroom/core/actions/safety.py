@@ -25,11 +25,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from postroom.core.actions.action import IRREVERSIBLE, SENDING
+from postroom.core.actions.action import IRREVERSIBLE, SENDING, ActionType
 from postroom.core.mail.addresses import canonical
 
 Source = Literal["rule", "model", "agent", "user"]
 Verdict = Literal["allow", "approve", "refuse"]
+ProtectedKind = Literal["sender", "domain", "label"]
+ShadowKind = Literal["category", "model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Protected:
 class Proposed:
     """An action that a rule, the model, an agent or the user proposes."""
 
-    action_type: str
+    action_type: ActionType
     parameters: Mapping[str, Any]
     confidence: float
     source: Source

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.lifecycle import JobState
+
 
 class NewJob(NamedTuple):
     """A checked job that is about to be enqueued; its fields are in the order of the columns."""
@@ -77,7 +79,7 @@ class JobView:
 
     id: UUID
     type: str
-    state: str
+    state: JobState
     priority: int
     attempts: int
     max_attempts: int

@@ -1,11 +1,13 @@
 """Names of an account: its normalised address, its endpoint identity, and the key under which its jobs are parked."""
 
 import re
+from typing import Literal
 from uuid import UUID
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
 
+Provider = Literal["gmail", "imap"]
 LONGEST_ADDRESS = 320
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 

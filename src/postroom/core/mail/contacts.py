@@ -15,6 +15,8 @@ from urllib.parse import unquote
 from postroom.core.mail.addresses import listed_addresses
 from postroom.core.mail.charsets import decode_text
 
+ContactSource = Literal["vcard", "csv", "mcp", "sent"]
+"""Where a contact is known from: a file, a program, or the mail that the user sent."""
 LARGEST_FILE = 64 * 1024 * 1024
 LONGEST_LINE = 65_536
 LONGEST_NAME = 200

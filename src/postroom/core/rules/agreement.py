@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from postroom.core.actions.action import DecidedType
+
 # No user reacts sooner: a change reported this soon was already under way when the action was done.
 SETTLING = timedelta(seconds=10)
 # A later change is no longer a reaction to the action: the user is done with the message.
@@ -110,7 +112,7 @@ def _kept(change: OwnerLabelChange, own_labels: Collection[str]) -> str | None:
 class PastAction:
     """An action of ours on a message, with its undo hint; without `executed_at` it is still under way."""
 
-    action_type: str
+    action_type: DecidedType
     executed_at: datetime | None
     hint: Mapping[str, Any]
 

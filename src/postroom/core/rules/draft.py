@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import UUID
 
-from postroom.core.actions.action import ACTION_TYPES, check_parameters
+from postroom.core.actions.action import ACTION_TYPES, DecidedType, check_parameters
 from postroom.core.errors import BadInput
 from postroom.core.rules.conditions import BrokenRule, read_conditions, suggestion
 from postroom.core.rules.rule import SCOPES, Rule, labels_looked_at, read_scope
@@ -48,7 +48,7 @@ class RuleDraft:
 
     name: str
     conditions: Mapping[str, Any]
-    action_type: str
+    action_type: DecidedType
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
     description: str = ""
     scope: str = "global"

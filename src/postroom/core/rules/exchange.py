@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from postroom.core.actions.action import DecidedType
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import LONGEST_NAME, REVIEWED, RuleDraft, check_rule
 
@@ -42,7 +43,11 @@ class Imported:
             self.left_out.append(LeftOut(where, name, str(error)))
             return
         draft = RuleDraft(
-            self._unused(one_line(name)), conditions, action, parameters, priority=FIRST_PRIORITY + len(self.drafts)
+            self._unused(one_line(name)),
+            conditions,
+            cast("DecidedType", action),
+            parameters,
+            priority=FIRST_PRIORITY + len(self.drafts),
         )
         if review is not None:
             draft = draft.for_review(review)

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import orjson
 
+from postroom.core.actions.action import ActionType, DecidedType
 from postroom.core.errors import BadInput
 from postroom.core.mail.headers import Headers, values
 from postroom.core.rules.agreement import OwnerLabelChange
@@ -42,7 +43,7 @@ ORIGIN_KINDS: tuple[OriginKind, ...] = ("sender", "list", "domain")
 class OwnerChange(NamedTuple):
     """An action that the user did by hand, and the id of its label, if any."""
 
-    action_type: str
+    action_type: ActionType
     label_id: str = ""
 
 
@@ -83,7 +84,7 @@ class ReversedDecision:
     decision_id: UUID
     message_id: UUID
     origin: Origin
-    action_type: str
+    action_type: DecidedType
     what: str
     change: OwnerLabelChange
     rule_name: str | None = None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from postroom.core.actions.action import ACTION_TYPES
+from postroom.core.actions.action import ACTION_TYPES, DecidedType
 from postroom.core.actions.snooze import UNITS, check_snooze
 from postroom.core.errors import BadInput, BadModelAnswer
 from postroom.core.mail.message import storable
@@ -37,7 +37,7 @@ _PARAMETER_NAMES = frozenset(name for names in PARAMETERS.values() for name in n
 class ModelDecision:
     """A model's checked decision. Whether it may be carried out is decided in core/actions/safety.py."""
 
-    action_type: str
+    action_type: DecidedType
     parameters: Mapping[str, Any]
     confidence: float
     rationale: str
@@ -85,7 +85,7 @@ def read_decision(arguments: object, allowed_labels: Sequence[str]) -> ModelDeci
     if not isinstance(action, str) or action not in offered:
         raise BadModelAnswer(f"action: is not one of {', '.join(offered)}")
     return ModelDecision(
-        action,
+        cast("DecidedType", action),
         _parameters(action, given.get("parameters"), allowed_labels),
         _confidence(given.get("confidence")),
         _rationale(given.get("rationale")),

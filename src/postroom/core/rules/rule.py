@@ -7,9 +7,10 @@ it with the reason and goes on with the others. core/rules/rulebook.py applies m
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
+from postroom.core.actions.action import DecidedType
 from postroom.core.mail.addresses import canonical, canonical_domain
 from postroom.core.rules.conditions import (
     DEEPEST,
@@ -29,10 +30,13 @@ __all__ = [
     "KINDS",
     "SCOPES",
     "BrokenRule",
+    "DecisionSource",
     "MessageFacts",
     "Outcome",
     "Rule",
+    "RuleMode",
     "Scope",
+    "ScopeName",
     "kinds_used",
     "labels_looked_at",
     "labels_used",
@@ -41,7 +45,11 @@ __all__ = [
     "recipients",
 ]
 
-SCOPES = ("global", "account", "domain", "sender")
+ScopeName = Literal["global", "account", "domain", "sender"]
+RuleMode = Literal["active", "shadow"]
+DecisionSource = Literal["deterministic", "llm", "none"]
+"""Who decided about a message: a rule, the model, or nobody."""
+SCOPES: tuple[ScopeName, ...] = get_args(ScopeName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class Rule:
     scope_ref: str | None
     priority: int
     conditions: Mapping[str, Any]
-    action_type: str
+    action_type: DecidedType
     parameters: Mapping[str, Any]
     shadow: bool = False
     needs_approval: bool = False

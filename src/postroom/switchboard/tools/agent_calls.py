@@ -111,7 +111,7 @@ async def propose(call: Call, arguments: forms.ProposeArguments) -> forms.Propos
         raise
     return {
         "action_id": str(outcome.action_id),
-        "state": cast("forms.ActionState", outcome.state),
+        "state": outcome.state,
         "reasons": list(outcome.ruling.reasons),
     }
 
@@ -150,7 +150,7 @@ def _action(call: Call, view: ActionView) -> forms.ActionForm:
         "action_id": str(view.id),
         "message_id": str(view.message_id),
         "action": view.action_type,
-        "state": cast("forms.ActionState", view.state),
+        "state": view.state,
         "actor": view.actor,
         "yours": view.asked_by == call.principal.actor,
         "reasons": list(view.safety.get("reasons", ())),

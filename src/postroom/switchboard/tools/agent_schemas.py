@@ -10,28 +10,13 @@ from uuid import UUID
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from postroom.core.actions.action import ActionType
+from postroom.core.lifecycle import ActionState
 from postroom.core.mail.search import LONGEST_QUERY
+from postroom.core.queue.envelope import IngestionTier
 from postroom.switchboard.tools.ingest_schemas import Arguments, Text
 
 MOST_LISTED = 50
-ActionName = Literal[
-    "archive",
-    "apply_label",
-    "remove_label",
-    "mark_read",
-    "mark_unread",
-    "star",
-    "unstar",
-    "trash",
-    "restore",
-    "delete",
-    "snooze",
-    "forward",
-    "auto_reply",
-]
-ActionState = Literal[
-    "queued", "awaiting_approval", "executing", "completed", "failed", "canceled", "rejected", "expired"
-]
 
 
 class SearchArguments(Arguments):
@@ -54,7 +39,7 @@ class ReadArguments(Arguments):
 
 class ProposeArguments(Arguments):
     message_id: UUID = Field(description="The message's id, as `mail.search` gave it.")
-    action: ActionName = Field(description="What to do with the message.")
+    action: ActionType = Field(description="What to do with the message.")
     parameters: dict[str, Any] = Field(
         {},
         max_length=16,
@@ -143,7 +128,7 @@ class ReadAnswer(TypedDict):
     account: str
     date: str
     labels: list[str]
-    kept: Literal["full", "metadata"]
+    kept: IngestionTier
     gone: bool
     level: Literal["headers", "text"]
     untrusted: UntrustedMail

@@ -6,6 +6,8 @@ from uuid import UUID
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from postroom.core.lifecycle import RequestState
+from postroom.core.mail.ingestion import Extent
 from postroom.core.mail.mailbox_requests import FOUND, LONGEST_QUERY, MOST_FOUND, MOST_INGESTED, RequestKind
 from postroom.switchboard.tools.ingest_schemas import LONGEST_WAIT_S, Arguments, Text
 
@@ -104,7 +106,7 @@ class FilterForm(TypedDict):
     number: int
     name: str
     kind: str
-    tier: Literal["full", "metadata", "skip"]
+    tier: Extent
     value: NotRequired[str]
     header: NotRequired[str]
 
@@ -145,6 +147,6 @@ class RequestAnswer(TypedDict):
     """`result` if it was answered, with its numbers also outside `untrusted`; `error` if it failed."""
 
     request_id: str
-    state: Literal["queued", "leased", "answered", "failed", "expired"]
+    state: RequestState
     result: dict[str, Any] | None
     untrusted: UntrustedResult

@@ -1,0 +1,173 @@
+"""One builder for each type of job: its payload, its key and its priority are said here and nowhere else.
+
+A key is the name of the type, the account, and what the job is about. Where a builder says that the key holds while the
+job lives, what was canceled or has failed can be asked for again.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from postroom.core.jobs.job import NewJob
+from postroom.core.jobs.types import (
+    ACTION_GMAIL,
+    APPROVAL_NOTIFY,
+    CATALOGUE,
+    CLASSIFY,
+    HISTORY_SYNC_GMAIL,
+    INGEST_GMAIL,
+    LABELS_SYNC_GMAIL,
+    OUTBOUND_SEND,
+    UNDO_ACTION,
+    UNSNOOZE_GMAIL,
+    Catalogue,
+    JobType,
+)
+from postroom.core.queue.envelope import IngestionTier
+from postroom.store.new_jobs import new_job
+
+# What somebody waits for goes first, then new mail; what is decided about anew has time.
+CLASSIFY_PRIORITY = 20
+DECIDE_AGAIN_PRIORITY = 10
+ASKED_PRIORITY = 50
+
+
+def classify_job(
+    catalogue: Catalogue, account_id: UUID, message_id: UUID, tier: IngestionTier, traceparent: str | None
+) -> NewJob:
+    """Decides about a new message.
+
+    The metadata has a key of its own: the whole message, coming after it, is looked at whatever became of that job.
+    """
+    key = _key(CLASSIFY, account_id, message_id) + ("" if tier == "full" else f":{tier}")
+    payload = {"account_id": str(account_id), "message_id": str(message_id)}
+    return new_job(catalogue, CLASSIFY.name, payload, key=key, priority=CLASSIFY_PRIORITY, traceparent=traceparent)
+
+
+def decide_again(
+    catalogue: Catalogue, account_id: UUID, message_id: UUID, generation: int, batch_id: UUID | None = None
+) -> NewJob:
+    """Decides about a message anew, as generation `generation` of the decisions about it.
+
+    What follows from it belongs to the batch. Its key holds while it lives.
+    """
+    payload = {"account_id": str(account_id), "message_id": str(message_id), "again": True}
+    if batch_id is not None:
+        payload["batch_id"] = str(batch_id)
+    key = _key(CLASSIFY, account_id, message_id, generation)
+    return new_job(catalogue, CLASSIFY.name, payload, key=key, priority=DECIDE_AGAIN_PRIORITY, while_live=True)
+
+
+def action_job(catalogue: Catalogue, account_id: UUID, action_id: UUID, priority: int = ASKED_PRIORITY) -> NewJob:
+    """Carries an action out."""
+    return _about_action(catalogue, ACTION_GMAIL, account_id, action_id, priority=priority)
+
+
+def approval_job(catalogue: Catalogue, account_id: UUID, action_id: UUID, priority: int) -> NewJob:
+    """Tells people that an action waits for them."""
+    return _about_action(catalogue, APPROVAL_NOTIFY, account_id, action_id, priority=priority)
+
+
+def closing_job(seed: UUID, account_id: UUID, action_id: UUID) -> NewJob:
+    """Closes the notices of an action that has its answer; its id follows from the seed.
+
+    Its key holds while it lives: a notice may have been posted meanwhile, and is closed by the next one.
+    """
+    job = _about_action(CATALOGUE, APPROVAL_NOTIFY, account_id, action_id, "closing", while_live=True)
+    return job._replace(id=uuid5(seed, str(action_id)), traceparent=None)
+
+
+def digest_job(not_before: datetime) -> NewJob:
+    """Tells people how many actions wait that they were not asked about one by one."""
+    key = f"{APPROVAL_NOTIFY.name}:digest"
+    return new_job(CATALOGUE, APPROVAL_NOTIFY.name, {"digest": True}, key=key, not_before=not_before, while_live=True)
+
+
+def undo_job(
+    catalogue: Catalogue, account_id: UUID, ids: tuple[UUID, ...], priority: int = 0, again: int = 0
+) -> NewJob:
+    """Undoes these actions on one message, the first of them first. `again` makes a new key of it.
+
+    Without it the key holds while the job lives.
+    """
+    first, *then = ids
+    payload: dict[str, object] = {"account_id": str(account_id), "original_action_id": str(first)}
+    if then:
+        payload["then"] = [str(each) for each in then]
+    if again:
+        payload["again"] = again
+    key = _key(UNDO_ACTION, account_id, first, *([again] if again else []))
+    return new_job(catalogue, UNDO_ACTION.name, payload, key=key, priority=priority, while_live=not again)
+
+
+def unsnooze_job(
+    catalogue: Catalogue,
+    account_id: UUID,
+    message_id: UUID,
+    action_id: UUID,
+    label_id: str,
+    until: datetime,
+    priority: int,
+) -> NewJob:
+    """Wakes a message when its time has come."""
+    payload = {"message_id": str(message_id), "snooze_label_id": label_id}
+    return _about_action(
+        catalogue, UNSNOOZE_GMAIL, account_id, action_id, payload=payload, priority=priority, not_before=until
+    )
+
+
+def overdue_unsnooze_job(account_id: UUID, gmail_id: str, label_id: str) -> NewJob:
+    """Wakes a message that no job is going to wake. It may not be in the database, so it is named as Gmail does."""
+    payload = {"account_id": str(account_id), "gmail_id": gmail_id, "snooze_label_id": label_id}
+    key = _key(UNSNOOZE_GMAIL, account_id, gmail_id)
+    return new_job(CATALOGUE, UNSNOOZE_GMAIL.name, payload, key=key, while_live=True)
+
+
+def outbound_job(
+    catalogue: Catalogue, account_id: UUID, action_id: UUID, payload: Mapping[str, Any], priority: int
+) -> NewJob:
+    """Makes the mail that an action sends."""
+    return _about_action(catalogue, OUTBOUND_SEND, account_id, action_id, payload=payload, priority=priority)
+
+
+def sync_job(account_id: UUID) -> NewJob:
+    """Looks at the mailbox; one that is still to come is enough for many who ask."""
+    return _about_account(HISTORY_SYNC_GMAIL, account_id)
+
+
+def labels_job(account_id: UUID) -> NewJob:
+    """Looks at the labels of the mailbox."""
+    return _about_account(LABELS_SYNC_GMAIL, account_id)
+
+
+def ingest_job(account_id: UUID, message_ids: Sequence[str], key: str) -> NewJob:
+    """Fetches messages, by Gmail's ids. The key is that of `ingest_key`, or one after it."""
+    ids = list(message_ids)
+    named = {"message_id": ids[0]} if len(ids) == 1 else {"message_ids": ids}
+    return new_job(CATALOGUE, INGEST_GMAIL.name, {"account_id": str(account_id), **named}, key=key)
+
+
+def ingest_key(account_id: UUID, whose: str) -> str:
+    return _key(INGEST_GMAIL, account_id, whose)
+
+
+def _about_action(
+    catalogue: Catalogue,
+    type: JobType,
+    account_id: UUID,
+    action_id: UUID,
+    *more: str,
+    payload: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> NewJob:
+    about = {"account_id": str(account_id), "action_id": str(action_id), **(payload or {})}
+    return new_job(catalogue, type.name, about, key=_key(type, account_id, action_id, *more), **options)
+
+
+def _about_account(type: JobType, account_id: UUID) -> NewJob:
+    return new_job(CATALOGUE, type.name, {"account_id": str(account_id)}, key=_key(type, account_id))
+
+
+def _key(type: JobType, *about: object) -> str:
+    return ":".join(map(str, (type.name, *about)))
