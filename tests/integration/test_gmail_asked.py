@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from postroom.accounts.mailbox_requests import LONGEST_WAIT
 from postroom.connectors.mail import request_handlers as asked
 from postroom.connectors.mail.refused import refused_in
 from postroom.connectors.mail.request_handlers import RequestHandlers
