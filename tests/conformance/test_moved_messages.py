@@ -7,6 +7,7 @@ import pytest
 
 from postroom.act.executor import Executor
 from postroom.act.undo import UndoService
+from postroom.core.actions.action import DecidedType
 from postroom.core.errors import JobError, MailboxBusy, MailboxError, NeedsPerson, Parked, Retryable
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.accounts import parking_key
@@ -37,7 +38,7 @@ class MovingMailbox:
         self.folders.put(b"Subject: hello\r\n\r\n", id=ID)
         self._mailbox_of = given(FolderMailbox(self.folders).under)
 
-    async def decided(self, kind: str, parameters: dict[str, Any] | None = None) -> Waiting:
+    async def decided(self, kind: DecidedType, parameters: dict[str, Any] | None = None) -> Waiting:
         account_id, message_id, deciding = await self.actions.stored()
         decision = decisions.Decision(
             new_id(), account_id, message_id, "deterministic", kind, parameters or {}, 1.0, "a rule"
