@@ -76,12 +76,6 @@ class GrantedToken(NamedTuple):
         return f"GrantedToken(expires_in={self.expires_in})"
 
 
-class TokenSource(Protocol):
-    async def access_token(self, refused: str | None = None) -> GrantedToken:
-        """A token for this connector's mailbox. Raises AccountUnusable while the account needs a person."""
-        ...
-
-
 class ContactSource(Protocol):
     async def contacts(self, cursor: str) -> ContactsPage:
         """A page of the contacts of this connector's mailbox; the first page for an empty cursor."""

@@ -68,13 +68,6 @@ def unknown_deliveries(ids: Sequence[UUID]) -> Script[list[UUID]]:
     return found
 
 
-@query
-def restore_counts() -> Script[tuple[int, int]]:
-    """How many mailboxes wait to be compared, and how many mails wait for a person's word."""
-    ((pending, unknown),) = yield sql("count_restore_checks")
-    return pending, unknown
-
-
 @transaction
 def settle_restored(
     check: PendingCheck,

@@ -75,7 +75,3 @@ UNION ALL SELECT 1 FROM restored_sends WHERE delivery_id = :delivery_id LIMIT 1
 -- The oldest of the last deliveries of each account, and when the first account was made.
 SELECT (SELECT min(last) FROM (SELECT max(ended_at) AS last FROM outbound WHERE state = 'delivered'
     GROUP BY account_id) AS deliveries), (SELECT min(created_at) FROM accounts)
-
--- name: count_restore_checks()
-SELECT (SELECT count(*) FROM restore_checks r JOIN accounts a ON a.id = r.account_id
-    WHERE r.checked_at IS NULL AND a.state <> 'removed'), (SELECT count(*) FROM outbound WHERE state = 'unknown')
