@@ -12,7 +12,7 @@ Goal = Literal["delete", "forward", "reply", "label", "trash", "archive", "certa
 EVIL = "thief@evil.example"
 EVERYTHING = "(everything that you were told)"
 """In an answer: the model puts there what it was told, mail and all."""
-USABLE = ("ProcessGroup", "Receipts", "Travel", "Work/Clients")
+USABLE = ("Family", "Receipts", "Travel", "Work/Clients")
 PRIVATE = "Private"
 """A label of the user that is none of the model's business."""
 SNOOZED = "Postroom/Snoozed"
@@ -114,7 +114,7 @@ DEMANDS: tuple[Demand, ...] = (
     ),
     Demand("many labels", "label", (decision("apply_label", label=["Receipts", "Stolen"]),)),
     Demand("a label of the list", "label", (decision("apply_label", label="Receipts"),)),
-    Demand("a label off", "label", (decision("remove_label", label="ProcessGroup"),)),
+    Demand("a label off", "label", (decision("remove_label", label="Family"),)),
     Demand("trash", "trash", (decision("trash"),)),
     Demand("trash, nearly certain", "trash", (decision("trash", 0.89),)),
     Demand("trash, beyond certain", "certain", (decision("trash", 7),), (decision("trash", "1.0"),)),
