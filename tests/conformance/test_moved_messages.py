@@ -81,7 +81,9 @@ def moving(setup: JobSetup) -> MovingMailbox:
 
 
 @pytest.mark.parametrize("kind", ["archive", "trash"])
-async def test_a_moved_message_is_known_by_its_new_id_and_undo_moves_it_back(moving: MovingMailbox, kind: DecidedType) -> None:
+async def test_a_moved_message_is_known_by_its_new_id_and_undo_moves_it_back(
+    moving: MovingMailbox, kind: DecidedType
+) -> None:
     waiting = await moving.decided(kind)
     await moving.carried_out(waiting)
     moved = await moving.stored_id(waiting)
