@@ -10,8 +10,7 @@ import pytest
 from postroom.core.actions.permits import DeliveryLease, Permit
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, ProtectedMail
 from postroom.core.jobs.job import Job
-from postroom.store import accounts, actions, approvals, jobs, labels, mail, pauses, protection
-from postroom.store import mailbox_writers as departures
+from postroom.store import accounts, actions, approvals, jobs, labels, mail, mailbox_writers, pauses, protection
 from postroom.store.engine.ids import new_id
 from support.approvals import tamper
 from support.gates import LASTING
@@ -29,13 +28,13 @@ async def permit_of(setup: JobSetup) -> tuple[Permit, Job, actions.Action]:
     return Permit(action.account_id, LASTING, job.claim, None, id), job, action
 
 
-async def checked(setup: JobSetup, *permits: Permit, **labels: frozenset[str] | None) -> departures.PermitCheck:
-    return await setup.database.run(departures.check_permits(permits, labels, frozenset()))
+async def checked(setup: JobSetup, *permits: Permit, **labels: frozenset[str] | None) -> mailbox_writers.PermitCheck:
+    return await setup.database.run(mailbox_writers.check_permits(permits, labels, frozenset()))
 
 
 async def test_what_nothing_forbids_may_leave(setup: JobSetup) -> None:
     permit, _, _ = await permit_of(setup)
-    assert await checked(setup, permit) == departures.PermitCheck(0, {}, {}, frozenset(), protects_labels=False)
+    assert await checked(setup, permit) == mailbox_writers.PermitCheck(0, {}, {}, frozenset(), protects_labels=False)
 
 
 @pytest.mark.parametrize("of_account", [False, True])
@@ -48,7 +47,7 @@ async def test_a_pause_refuses_each_part_that_it_is_about(setup: JobSetup, of_ac
     assert isinstance(found.refused[0], Parked)
     assert found.refused[0].key == f"pause:{scope}"
     await setup.database.run(pauses.resume(scope, signed(), setup.clock()))
-    assert await checked(setup, permit) == departures.PermitCheck(2, {}, {}, frozenset(), protects_labels=False)
+    assert await checked(setup, permit) == mailbox_writers.PermitCheck(2, {}, {}, frozenset(), protects_labels=False)
 
 
 async def test_a_claim_that_is_somebody_elses_refuses_that_part_alone(setup: JobSetup) -> None:
@@ -140,7 +139,7 @@ async def test_a_label_that_nobody_knows_yet_is_looked_up_before_anything_leaves
     await protected_label(setup, permit.account_id)
     held = {action.provider_message_id: frozenset({"Label_8"})}
     assert (await checked(setup, permit, **held)).unknown_labels == {permit.account_id}
-    listed = departures.check_permits([permit], held, frozenset({permit.account_id}))
+    listed = mailbox_writers.check_permits([permit], held, frozenset({permit.account_id}))
     assert (await setup.database.run(listed)).refused == {}
 
 
@@ -156,37 +155,37 @@ async def test_the_names_of_a_users_labels_are_read_anew_and_gmails_own_need_non
 
 
 async def test_whoever_pauses_hears_of_each_process_that_has_read_it_or_has_gone(setup: JobSetup) -> None:
-    heard = await listen(setup.database, departures.CHANNEL)
+    heard = await listen(setup.database, mailbox_writers.CHANNEL)
     process = new_id()
-    await setup.database.run(departures.register_writer(process, "here", {}, None, setup.clock()))
+    await setup.database.run(mailbox_writers.register_writer(process, "here", {}, None, setup.clock()))
     assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "0"
-    await setup.database.run(departures.retire_writer(process))
+    await setup.database.run(mailbox_writers.retire_writer(process))
     assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "retired"
-    assert await setup.database.run(departures.registered_writers()) == []
+    assert await setup.database.run(mailbox_writers.registered_writers()) == []
 
 
 async def test_who_is_registered_under_an_older_generation_is_known_to_whoever_pauses(setup: JobSetup) -> None:
     process, account = new_id(), new_id()
-    register = departures.register_writer(process, "here", {str(account): 2}, None, setup.clock())
+    register = mailbox_writers.register_writer(process, "here", {str(account): 2}, None, setup.clock())
     assert await setup.database.run(register) == 0
     await setup.database.run(pauses.pause(pauses.ALL, "to look", signed(), setup.clock()))
-    held = departures.register_writer(process, "here", {}, 0, setup.clock())
+    held = mailbox_writers.register_writer(process, "here", {}, 0, setup.clock())
     assert await setup.database.run(held) == 1
-    found = departures.MailboxWriter(process, 0, {str(account): 2})
-    assert await setup.database.run(departures.registered_writers()) == [found], "it has not stopped yet"
+    found = mailbox_writers.MailboxWriter(process, 0, {str(account): 2})
+    assert await setup.database.run(mailbox_writers.registered_writers()) == [found], "it has not stopped yet"
     assert await setup.database.run(register) == 1
-    assert await setup.database.run(departures.registered_writers()) == [found._replace(generation=1)]
+    assert await setup.database.run(mailbox_writers.registered_writers()) == [found._replace(generation=1)]
 
 
 async def test_to_register_and_to_pause_at_once_never_miss_each_other(setup: JobSetup) -> None:
     for _ in range(20):
         process = new_id()
-        register = departures.register_writer(process, "here", {}, None, setup.clock())
+        register = mailbox_writers.register_writer(process, "here", {}, None, setup.clock())
         pause = pauses.pause(pauses.ALL, "to look", signed(), setup.clock())
-        before = await setup.database.run(departures.pause_generation())
+        before = await setup.database.run(mailbox_writers.pause_generation())
         read, _ = await asyncio.gather(setup.database.run(register), setup.database.run(pause))
         # Committed before the pause, it is there; after it, it has read the new generation.
-        known = {each.process_id for each in await setup.database.run(departures.registered_writers())}
+        known = {each.process_id for each in await setup.database.run(mailbox_writers.registered_writers())}
         assert process in known
         assert read in (before, before + 1)
         await setup.database.run(pauses.resume(pauses.ALL, signed(), setup.clock()))
@@ -202,7 +201,7 @@ async def test_a_pause_waits_for_whoever_has_read_the_old_generation_and_is_not_
         hindrance = other.transaction()
         await hindrance.start()
         await other.execute("INSERT INTO departures VALUES ($1, 'there', 0, '{}', now())", process)
-        register = departures.register_writer(process, "here", {}, None, setup.clock())
+        register = mailbox_writers.register_writer(process, "here", {}, None, setup.clock())
         registering = asyncio.create_task(setup.database.run(register))
         await until(lambda: _waiting(other, 1))
         pause = pauses.pause(pauses.ALL, "to look", signed(), setup.clock())
@@ -211,7 +210,7 @@ async def test_a_pause_waits_for_whoever_has_read_the_old_generation_and_is_not_
         if not pausing.done():
             await hindrance.rollback()
         await pausing
-        known = {each.process_id for each in await setup.database.run(departures.registered_writers())}
+        known = {each.process_id for each in await setup.database.run(mailbox_writers.registered_writers())}
         assert known == {process}
         await registering
     finally:

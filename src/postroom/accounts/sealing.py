@@ -23,7 +23,7 @@ Sign = Callable[[], Signature]
 
 @dataclass(frozen=True, slots=True)
 class Resealing:
-    """What a rotation did: the key that seals now, how many secrets it took over, and which it could not open."""
+    """The result of a rotation: the new key, how many secrets it seals now, and those that could not be opened."""
 
     key_id: str
     resealed: int

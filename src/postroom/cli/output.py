@@ -39,7 +39,7 @@ def show_one(row: Row, *, as_json: bool = False) -> None:
 
 
 def show_result(name: object, result: str, *, as_json: bool, key: str = "id") -> None:
-    """What became of one thing, which is told by its id, or by what `key` says."""
+    """Show the result for one thing, named by its id or by `key`."""
     show_line({key: name, "result": result}, f"{cell(name)}  {result}", as_json=as_json)
 
 

@@ -24,8 +24,7 @@ from postroom.core.errors import LeaseLost, PostroomError, StoreError
 from postroom.gmail.gate import ClearanceExpired
 from postroom.jobs.worker import holder_name
 from postroom.manage.pausing import GRANT_S
-from postroom.store import mailbox_writers as departures
-from postroom.store import pauses
+from postroom.store import mailbox_writers, pauses
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -87,7 +86,7 @@ class MailboxGate:
         """Asks about all of them at once. Raises what the database raises."""
         grant = await self._granted()
         started = self._boot()
-        found = await self._database.run(departures.check_permits(permits, labels, listed))
+        found = await self._database.run(mailbox_writers.check_permits(permits, labels, listed))
         self.protects_labels = found.protects_labels
         if found.generation != grant.generation:
             grant = await self._renew(grant)
@@ -139,7 +138,7 @@ class MailboxGate:
     async def _register(self, held: int | None) -> int:
         on_wire = {str(account): count for account, count in self._on_wire.items() if count}
         self._registered = True
-        verb = departures.register_writer(self._id, holder_name(), on_wire, held, self._clock())
+        verb = mailbox_writers.register_writer(self._id, holder_name(), on_wire, held, self._clock())
         return await self._database.run(verb)
 
     async def _look_forever(self) -> None:
@@ -158,14 +157,14 @@ class MailboxGate:
         grant = self._grant
         if (grant is None or self._boot() >= grant.deadline) and not any(self._on_wire.values()):
             await self._retire()
-        elif await self._database.run(departures.pause_generation()) != self._generation:
+        elif await self._database.run(mailbox_writers.pause_generation()) != self._generation:
             await self._renew(grant)
 
     async def _retire(self) -> None:
         async with self._renewing:
             self._grant = None
             if self._registered:
-                await self._database.run(departures.retire_writer(self._id))
+                await self._database.run(mailbox_writers.retire_writer(self._id))
                 self._registered = False
 
 
@@ -178,7 +177,7 @@ class _Clearance:
         account_id: UUID,
         deadline: float,
         refused: Mapping[int, PostroomError],
-        found: departures.PermitCheck,
+        found: mailbox_writers.PermitCheck,
     ) -> None:
         self.refused = refused
         self.wants_labels = found.wants_labels

@@ -42,7 +42,7 @@ def readable_headers(message: Message) -> Headers:
 
 
 def headers_of(message: Message) -> tuple[Headers, tuple[str, ...]]:
-    """The headers, readable and within the limits of `core.mime_headers`; and what had to be left out."""
+    """The headers, readable and within the limits of `core/mail/headers.py`, and what was left out."""
     found: list[tuple[str, str]] = []
     problems: dict[str, None] = {}
     size = 0
@@ -68,7 +68,7 @@ def _readable(header: Header) -> str:
 
 
 class _Parts:
-    """Gmail's tree of parts as `core.mime` reads it: contents are decoded already, and text is UTF-8."""
+    """Gmail's tree of parts as `core/mail/mime.py` reads it: contents are decoded already, and text is UTF-8."""
 
     def __init__(self) -> None:
         self._left = MOST_PARTS

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from postroom.store import mailbox_writers as departures
-from postroom.store import pauses
+from postroom.store import mailbox_writers, pauses
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
@@ -70,7 +69,7 @@ async def forbid(database: Database, transaction: Transaction[T], boot: BootCloc
 class _Recalled(NamedTuple):
     """The processes that have answered, and how many did not."""
 
-    answered: Sequence[departures.MailboxWriter]
+    answered: Sequence[mailbox_writers.MailboxWriter]
     silent: int
 
     def on_wire(self, scope: str) -> int:
@@ -80,15 +79,15 @@ class _Recalled(NamedTuple):
 
 async def _forbidden(database: Database, transaction: Transaction[T], boot: BootClock) -> tuple[T, _Recalled]:
     heard = asyncio.Event()
-    subscription = database.subscribe(departures.CHANNEL, lambda _message: heard.set())
+    subscription = database.subscribe(mailbox_writers.CHANNEL, lambda _message: heard.set())
     try:
         result = await database.run(transaction)
         last = boot() + GRANT_S + MARGIN_S
-        generation = await database.run(departures.pause_generation())
+        generation = await database.run(mailbox_writers.pause_generation())
         while True:
             heard.clear()
             is_over = boot() >= last
-            registered = await database.run(departures.registered_writers())
+            registered = await database.run(mailbox_writers.registered_writers())
             if is_over or all(each.generation >= generation for each in registered):
                 break
             await signalled(heard, LOOK_EVERY_S)
@@ -96,5 +95,5 @@ async def _forbidden(database: Database, transaction: Transaction[T], boot: Boot
         subscription.close()
     answered = [each for each in registered if each.generation >= generation]
     if len(answered) < len(registered):
-        await database.run(departures.forget_silent_writers(generation))
+        await database.run(mailbox_writers.forget_silent_writers(generation))
     return result, _Recalled(answered, len(registered) - len(answered))

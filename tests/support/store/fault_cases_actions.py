@@ -7,8 +7,7 @@ from postroom.core.actions.action import label_change
 from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
 from postroom.store import action_requests as wishes
-from postroom.store import actions, decisions, jobs, mail, pauses, protection, undos
-from postroom.store import mailbox_writers as departures
+from postroom.store import actions, decisions, jobs, mail, mailbox_writers, pauses, protection, undos
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_inbox import ENDPOINT
@@ -141,18 +140,18 @@ async def refuse_action(setup: JobSetup) -> Transaction[Any]:
 
 
 async def register_writer(setup: JobSetup) -> Transaction[Any]:
-    return departures.register_writer(new_id(), "here", {"an account": 1}, None, setup.clock())
+    return mailbox_writers.register_writer(new_id(), "here", {"an account": 1}, None, setup.clock())
 
 
 async def retire_writer(setup: JobSetup) -> Transaction[Any]:
     process = new_id()
-    await setup.database.run(departures.register_writer(process, "here", {}, None, setup.clock()))
-    return departures.retire_writer(process)
+    await setup.database.run(mailbox_writers.register_writer(process, "here", {}, None, setup.clock()))
+    return mailbox_writers.retire_writer(process)
 
 
 async def forget_silent_writers(setup: JobSetup) -> Transaction[Any]:
     await setup.database.run(await register_writer(setup))
-    return departures.forget_silent_writers(1)
+    return mailbox_writers.forget_silent_writers(1)
 
 
 CASES: list[Case] = [

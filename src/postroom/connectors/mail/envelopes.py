@@ -42,12 +42,12 @@ def prepare(
     known: Known,
     observed_at: datetime,
     policy: IngestionPolicy = EVERYTHING,
-    letter: ParsedMessage | None = None,
+    parsed: ParsedMessage | None = None,
 ) -> PreparedMessage:
     """Everything the switchboard needs, with the tiers that the rules give."""
-    letter = letter or message.parsed()
-    assignment = assign_tier(letter.headers, known)
-    decision = policy.decide(IngestionFacts.of(letter))
+    parsed = parsed or message.parsed()
+    assignment = assign_tier(parsed.headers, known)
+    decision = policy.decide(IngestionFacts.of(parsed))
     envelope, provider = None, provider_of(endpoint_identity)
     if decision.tier != "skip":
         envelope = {
@@ -58,8 +58,8 @@ def prepare(
                 "external_thread_id": message.thread_id or None,
                 "observed_at": observed_at.isoformat(),
             },
-            "sender": {"identity": _identity(sender_address(letter.headers))},
-            "payload": _whole(message, letter) if decision.tier == "full" else _gist(message, letter),
+            "sender": {"identity": _identity(sender_address(parsed.headers))},
+            "payload": _whole(message, parsed) if decision.tier == "full" else _gist(message, parsed),
             "control": {
                 "idempotency_key": f"{provider}:{endpoint_identity}:{message.id}",
                 "policy_tier": assignment.tier,
@@ -69,17 +69,17 @@ def prepare(
     return PreparedMessage(message.id, envelope, assignment, decision)
 
 
-def _whole(message: SourceMessage, letter: ParsedMessage) -> dict[str, Any]:
+def _whole(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
     raw = to_raw(
         thread_id=message.thread_id,
-        headers=letter.headers,
+        headers=parsed.headers,
         labels=message.label_ids,
         snippet=message.snippet,
         sent_at=message.internal_date,
         history_id=str(message.history_id),
     )
-    problems = list(letter.problems)
-    if len(letter.attachments) > MOST_ATTACHMENTS:
+    problems = list(parsed.problems)
+    if len(parsed.attachments) > MOST_ATTACHMENTS:
         problems.append(f"it has more than {MOST_ATTACHMENTS:,} attachments")
     if problems:
         raw["problems"] = [storable(problem) for problem in problems]
@@ -87,24 +87,24 @@ def _whole(message: SourceMessage, letter: ParsedMessage) -> dict[str, Any]:
         raw["rfc822"] = base64.b64encode(message.raw).decode("ascii")
     return {
         "raw": raw,
-        "normalized_text": storable(letter.text or message.snippet),
+        "normalized_text": storable(parsed.text or message.snippet),
         "attachments": [
             {"filename": storable(each.filename), "mime_type": storable(each.mime_type), "size": max(each.size, 0)}
-            for each in letter.attachments[:MOST_ATTACHMENTS]
+            for each in parsed.attachments[:MOST_ATTACHMENTS]
         ],
     }
 
 
-def _gist(message: SourceMessage, letter: ParsedMessage) -> dict[str, Any]:
+def _gist(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
     """What is kept of a message as metadata: its subject, on one line, and what rules look at; nothing of its text."""
-    subject = " ".join((values(letter.headers, "subject") or [""])[0].split())
+    subject = " ".join((values(parsed.headers, "subject") or [""])[0].split())
     return {
         "raw": None,
         "normalized_text": storable(subject)[:LONGEST_GIST],
         "metadata": {
             "headers": [
                 [storable(name)[:LONGEST_GIST], storable(value)[:LONGEST_GIST]]
-                for name, value in letter.headers[:MOST_GIST_HEADERS]
+                for name, value in parsed.headers[:MOST_GIST_HEADERS]
             ],
             "labels": sorted(message.label_ids),
             "sent_at": message.internal_date.isoformat(),

@@ -69,7 +69,7 @@ class MailIngester:
         self._provider = provider_of(endpoint_identity)
         self._knowledge = knowledge
         self._people = people or Correspondents(switchboard, knowledge)
-        self._handed_in = ingested
+        self._ingested = ingested
         self._refused = refused
         self._clock = clock
         self._tally = tally
@@ -81,11 +81,11 @@ class MailIngester:
 
     def has(self, id: str) -> bool:
         """Whether it was handed in, or has ended otherwise."""
-        return id in self._handed_in
+        return id in self._ingested
 
     def newest(self, most: int) -> list[str]:
         """The messages that came to their end last, the newest first."""
-        return self._handed_in.newest(most)
+        return self._ingested.newest(most)
 
     async def take(self, fetched: FetchResult) -> dict[str, IngestResult]:
         """Hands in what was read; returns what became of each. Raises what holds for now only; the rest has ended."""
@@ -99,15 +99,15 @@ class MailIngester:
             if not _is_incoming(message):
                 ends[message.id] = IngestResult("skipped", "it is no incoming mail")
                 continue
-            letter = message.parsed()
+            parsed = message.parsed()
             if problem is not None:
-                letter = replace(letter, problems=(problem, *letter.problems))
-            ready.append(prepare(message, self._endpoint_identity, known, now, policy, letter))
+                parsed = replace(parsed, problems=(problem, *parsed.problems))
+            ready.append(prepare(message, self._endpoint_identity, known, now, policy, parsed))
         ends |= self._skip([each for each in ready if each.envelope is None])
         # What is spam today may be mail tomorrow, and is then read again; what was refused before stays on that list.
         only_now = {read.message.id for read in fetched.read if read.message.label_ids & NOT_MAIL}
         self._note_ended({id: end for id, end in ends.items() if id not in only_now})
-        return ends | await self._hand_in([each for each in ready if each.envelope is not None])
+        return ends | await self._ingest_all([each for each in ready if each.envelope is not None])
 
     async def report(self, reports: Sequence[dict[str, Any]]) -> None:
         """Tells of labels and deletions, in their order."""
@@ -121,7 +121,7 @@ class MailIngester:
             else:
                 self._vitals.counters["changes"] += len(batch)
 
-    async def _hand_in(self, ready: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
+    async def _ingest_all(self, ready: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
         ends: dict[str, IngestResult] = {}
         trouble: PostroomError | None = None
         for at in range(0, len(ready), MOST_AT_ONCE):
@@ -132,7 +132,7 @@ class MailIngester:
                     case Receipt():
                         ends[prepared.id] = self._accepted(prepared, result)
                     case Conflict():
-                        ends[prepared.id] = await self._hand_in_without_key(prepared)
+                        ends[prepared.id] = await self._ingest_without_key(prepared)
                     case BadInput():
                         ends[prepared.id] = self._give_up(prepared.id, result)
                     case PostroomError():
@@ -142,7 +142,7 @@ class MailIngester:
             raise trouble
         return ends
 
-    async def _hand_in_without_key(self, prepared: PreparedMessage) -> IngestResult:
+    async def _ingest_without_key(self, prepared: PreparedMessage) -> IngestResult:
         """Our key stands for something else, whoever did that; the message is known by its own id as well."""
         envelope = prepared.envelope or {}
         control = {name: value for name, value in envelope["control"].items() if name != "idempotency_key"}
@@ -169,12 +169,12 @@ class MailIngester:
     def _skip(self, prepared: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
         """A count, and nothing else."""
         for each in prepared:
-            if each.id not in self._handed_in:
+            if each.id not in self._ingested:
                 self._count(EXTENTS[each.decision.tier])
         return {each.id: IngestResult("skipped", "an ingestion rule leaves it out") for each in prepared}
 
     def _note_ended(self, ends: Mapping[str, IngestResult]) -> None:
-        self.ended += self._handed_in.add(ends)
+        self.ended += self._ingested.add(ends)
         if self._refused.forget([id for id, end in ends.items() if end.end != "refused"]):
             self._vitals.counters["refused"] = self._refused.count
 
