@@ -48,7 +48,7 @@ def watch(
 
 
 async def states(setup: JobSetup) -> dict[UUID, str]:
-    return {each.id: each.state for each in await setup.database.run(outbound.list_deliveries(100))}
+    return {each.id: each.state for each in await setup.database.run(outbound.list_mail(100))}
 
 
 async def test_nothing_leaves_a_mailbox_before_it_was_compared_with_the_restored_database(setup: JobSetup) -> None:
@@ -56,7 +56,7 @@ async def test_nothing_leaves_a_mailbox_before_it_was_compared_with_the_restored
     await admitted(setup, "forward", about)
     await restored(setup)
     assert await lease(setup) == []
-    assert not await setup.database.run(outbound.any_delivery_due(setup.clock()))
+    assert not await setup.database.run(outbound.any_mail_due(setup.clock()))
 
 
 async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(setup: JobSetup, tmp_path: Path) -> None:
@@ -97,10 +97,7 @@ async def test_mail_of_the_backup_that_is_found_under_its_source_key_counts_once
 
 async def _admit_with_key(setup: JobSetup, about: object) -> UUID:
     job, new = await sending_job(setup, "forward", about)  # type: ignore[arg-type]
-    keyed = outbound.NewDelivery(
-        new.id, new.account_id, new.action_id, new.kind, new.recipients, new.subject, new.mime, None, "a-key"
-    )
-    await setup.database.run(outbound.admit_delivery(job, keyed, NOBODY, setup.clock()))
+    await setup.database.run(outbound.admit_mail(job, replace(new, source_key="a-key"), NOBODY, setup.clock()))
     return new.id
 
 
@@ -113,7 +110,7 @@ async def test_whom_an_automatic_reply_reached_since_the_backup_is_not_answered_
     await watch(setup, tmp_path, Mailbox([answered], [])).compare_pending()
     job, new = await sending_job(setup, "auto_reply", about)
     guard = NOBODY._replace(once_since=setup.clock() - timedelta(days=7))
-    refused = await setup.database.run(outbound.admit_delivery(job, new, guard, setup.clock()))
+    refused = await setup.database.run(outbound.admit_mail(job, new, guard, setup.clock()))
     assert "one answer is enough" in (refused or "")
 
 

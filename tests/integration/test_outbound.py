@@ -78,9 +78,9 @@ class SendingSetup:
 
         return await self._until(look)
 
-    async def until_delivery(self, *states: str) -> outbound.DeliveryView:
-        async def look() -> outbound.DeliveryView | None:
-            found = await self.database.run(outbound.list_deliveries(10))
+    async def until_delivery(self, *states: str) -> outbound.MailView:
+        async def look() -> outbound.MailView | None:
+            found = await self.database.run(outbound.list_mail(10))
             return next((each for each in found if each.state in states), None)
 
         return await self._until(look)
@@ -172,7 +172,7 @@ async def test_an_answer_goes_to_the_sender_in_the_same_conversation(either_setu
     assert mail["X-Auto-Response-Suppress"] == "All"
     assert text_of(mail) == "I am away.\nUntil Monday."
     assert setup.drafts() == []
-    (delivery,) = await setup.database.run(outbound.list_deliveries(10))
+    (delivery,) = await setup.database.run(outbound.list_mail(10))
     assert (delivery.state, delivery.sent_message_id, delivery.attempts) == ("delivered", sent.id, 1)
 
 
@@ -217,7 +217,7 @@ async def test_a_forward_keeps_the_html_goes_out_under_the_users_name_and_copies
     assert body is not None
     assert "<p>Fine <b>news</b></p>" in body.get_content()
     assert "Plain news" in text_of(mail)
-    (delivery,) = await setup.database.run(outbound.list_deliveries(10))
+    (delivery,) = await setup.database.run(outbound.list_mail(10))
     assert delivery.recipients == (BEN, "cleo@example.com")
 
 
@@ -406,7 +406,7 @@ async def test_a_lost_answer_leads_to_no_second_mail_and_no_stray_draft(setup: S
     assert (await setup.do(id, "forward", to=BEN)).state == "completed"
     assert len(setup.sent()) == 1
     await setup.until_no_draft()
-    (delivery,) = await setup.database.run(outbound.list_deliveries(1))
+    (delivery,) = await setup.database.run(outbound.list_mail(1))
     assert delivery.attempts == 2
     assert delivery.sent_message_id == setup.sent()[0].id
 
@@ -429,7 +429,7 @@ async def test_a_mail_nobody_can_tell_the_fate_of_is_not_sent_again_until_a_pers
     assert view.state == "executing"
     assert f"postroom outbound resolve {unknown.id}" in (view.error or "")
     assert setup.sent() == []
-    await setup.database.run(outbound_answers.resolve_delivery(unknown.id, "not_sent", setup.signed(), wall_clock()))
+    await setup.database.run(outbound_answers.resolve_mail(unknown.id, "not_sent", setup.signed(), wall_clock()))
     done = await setup.ended(asked)
     assert (done.state, done.error, len(setup.sent())) == ("completed", None, 1)
 
@@ -442,7 +442,7 @@ async def test_a_refused_recipient_bounces_and_fails_the_action(setup: SendingSe
     assert "400 invalidArgument" in (done.error or "")
     await setup.until_no_draft()
     assert setup.sent() == []
-    (delivery,) = await setup.database.run(outbound.list_deliveries(1))
+    (delivery,) = await setup.database.run(outbound.list_mail(1))
     assert delivery.state == "bounced"
 
 

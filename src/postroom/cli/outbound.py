@@ -28,18 +28,18 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List outgoing mail, the newest first."""
-    from postroom.manage.deliveries import list_deliveries
+    from postroom.manage.outbound import list_mail
 
     wanted = None if state is None else choice("--state", state, sorted(DELIVERY.states))
-    show_list(call(context, settings_for(data_dir), list_deliveries, wanted, limit), COLUMNS, as_json=as_json)
+    show_list(call(context, settings_for(data_dir), list_mail, wanted, limit), COLUMNS, as_json=as_json)
 
 
 @app.command()
 def show(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show one outgoing mail: where it stands, and why it waits."""
-    from postroom.manage.deliveries import load_delivery
+    from postroom.manage.outbound import load_mail
 
-    show_one(call(context, settings_for(data_dir), load_delivery, delivery_id), as_json=as_json)
+    show_one(call(context, settings_for(data_dir), load_mail, delivery_id), as_json=as_json)
 
 
 @app.command()
@@ -54,19 +54,19 @@ def resolve(
     """Say what became of a mail whose state is unknown, after you have looked into the mailbox."""
     if sent == not_sent:
         raise BadInput("--sent", "is missing, or stands beside --not-sent", "give --sent, or --not-sent to send it now")
-    from postroom.manage.deliveries import resolve_delivery
+    from postroom.manage.outbound import resolve_mail
 
     outcome = "sent" if sent else "not_sent"
-    state = call(context, settings_for(data_dir), resolve_delivery, delivery_id, outcome, operator_signature())
+    state = call(context, settings_for(data_dir), resolve_mail, delivery_id, outcome, operator_signature())
     show_result(delivery_id, state, as_json=as_json)
 
 
 @app.command()
 def retry(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Try a mail at once that waits for its next attempt."""
-    from postroom.manage.deliveries import hasten_delivery
+    from postroom.manage.outbound import hasten_mail
 
-    call(context, settings_for(data_dir), hasten_delivery, delivery_id, operator_signature())
+    call(context, settings_for(data_dir), hasten_mail, delivery_id, operator_signature())
     show_result(delivery_id, "due", as_json=as_json)
 
 
@@ -82,7 +82,7 @@ def cancel(
 
     One that is `stopping` is taken back by the next sender, unless the mailbox shows that it was sent before.
     """
-    from postroom.manage.deliveries import cancel_delivery
+    from postroom.manage.outbound import cancel_mail
 
-    state = call(context, settings_for(data_dir), cancel_delivery, delivery_id, operator_signature(reason))
+    state = call(context, settings_for(data_dir), cancel_mail, delivery_id, operator_signature(reason))
     show_result(delivery_id, state, as_json=as_json)

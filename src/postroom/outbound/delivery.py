@@ -30,7 +30,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import PAUSE
-from postroom.store.outbound_ends import CHANNEL
+from postroom.store.outbound_moves import CHANNEL
 from postroom.system.boot_clock import since_boot
 
 log = structlog.get_logger()
@@ -102,10 +102,10 @@ class Sender:
 
     async def _begin(self) -> None:
         free = self._pace.at_once - len(self._running)
-        if free <= 0 or not await self._database.run(store.any_delivery_due(self._clock())):
+        if free <= 0 or not await self._database.run(store.any_mail_due(self._clock())):
             return
         now, started = self._clock(), since_boot()
-        leased = await self._database.run(store.lease_deliveries(new_id(), free, now, now + self._pace.lease))
+        leased = await self._database.run(store.lease_mail(new_id(), free, now, now + self._pace.lease))
         for each in leased:
             lease = HeldLease(self._pace.usable_until(started))
             task = asyncio.create_task(self._deliver(each, lease), name="postroom-delivery")
@@ -116,7 +116,7 @@ class Sender:
         self._running.discard(task)
         self._wake.set()
 
-    async def _deliver(self, leased: store.LeasedDelivery, lease: HeldLease) -> None:
+    async def _deliver(self, leased: store.LeasedMail, lease: HeldLease) -> None:
         delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, self._sleep)
         delivery.before_sending = self._before_sending
         try:
@@ -128,7 +128,7 @@ class Sender:
             log.warning("outbound.interrupted", delivery=leased.id, error=type(error).__name__)
         except asyncio.CancelledError:
             with contextlib.suppress(PostroomError):
-                await self._database.run(store.give_back_delivery(leased.hold, delivery.draft, self._clock()))
+                await self._database.run(store.give_back_mail(leased.hold, delivery.draft, self._clock()))
             raise
 
 
@@ -138,7 +138,7 @@ class Delivery:
     def __init__(
         self,
         database: Database,
-        leased: store.LeasedDelivery,
+        leased: store.LeasedMail,
         lease: HeldLease,
         carrier_of: CarrierUnder,
         pace: Pace,
@@ -164,14 +164,14 @@ class Delivery:
         except (LeaseLost, StoreError):
             raise
         except RestoreSuspected:
-            await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
+            await self._database.run(store.give_back_mail(self._leased.hold, self.draft, self._clock()))
         except Canceled:
             await self._take_back("canceled", NO_LONGER_WANTED)
         except ProtectedMail as error:
             await self._take_back("canceled", str(error))
         except Parked as paused:
             if paused.key.startswith(PAUSE):
-                await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
+                await self._database.run(store.give_back_mail(self._leased.hold, self.draft, self._clock()))
             else:
                 await self._not_now(paused)
         except Exception as error:
@@ -200,9 +200,9 @@ class Delivery:
                 return
             self._draft_id = self.draft.id
         now, started = self._clock(), since_boot()
-        held = await self._database.run(store.hold_delivery(leased.hold, self.draft, now, now + self._pace.lease))
+        held = await self._database.run(store.hold_mail(leased.hold, self.draft, now, now + self._pace.lease))
         self._lease.deadline = self._pace.usable_until(started)
-        if held != "executing":
+        if held != "wanted":
             await self._take_back("canceled", NO_LONGER_WANTED)
             return
         sent = await self._offer(carrier.send_draft(self._draft_id))
@@ -227,9 +227,9 @@ class Delivery:
                 await self._delivered(carrier, sent)
                 return None
             await self.renew()
-        mime = await self._database.run(store.load_mime(leased.id))
+        content = await self._database.run(store.load_content(leased.id))
         await self._database.run(pauses.check_paused(leased.account_id))
-        return await self._offer(carrier.create_draft(mime.encode("ascii"), leased.thread_id))
+        return await self._offer(carrier.create_draft(content, leased.thread_id))
 
     async def _look_for_it(self, carrier: Carrier) -> None:
         """The draft is gone. Sent mail is looked through a few times, since it may be shown late."""
@@ -257,7 +257,7 @@ class Delivery:
 
     async def _take_back(self, state: store.Withdrawn, reason: str) -> None:
         """Its draft is there, or was never made: so it was not sent."""
-        await self._database.run(store.withdraw_delivery(self._leased.hold, state, reason, self._clock()))
+        await self._database.run(store.withdraw_mail(self._leased.hold, state, reason, self._clock()))
         await self._discard()
 
     async def _discard(self) -> None:
@@ -286,14 +286,14 @@ class Delivery:
     async def renew(self) -> None:
         """Raises LeaseLost when it took too long, and somebody else has taken over."""
         now, started = self._clock(), since_boot()
-        await self._database.run(store.renew_delivery(self._leased.hold, self.draft, now, now + self._pace.lease))
+        await self._database.run(store.renew_mail(self._leased.hold, self.draft, now, now + self._pace.lease))
         self._lease.deadline = self._pace.usable_until(started)
 
     async def _account_removed(self) -> None:
         """Nobody can look any more. Without a draft it was surely not sent."""
         hold, now = self._leased.hold, self._clock()
         if self._draft_id is None:
-            await self._database.run(store.withdraw_delivery(hold, "canceled", REMOVED, now))
+            await self._database.run(store.withdraw_mail(hold, "canceled", REMOVED, now))
         else:
             await self._database.run(store.doubt(hold, DOUBTFUL.format(id=self._leased.id), now))
 
@@ -304,7 +304,7 @@ class Delivery:
             await self._refused(reason)
             return
         if self._is_too_late and self._draft_id is None:
-            await self._database.run(store.withdraw_delivery(leased.hold, "expired", self._too_late(reason), now))
+            await self._database.run(store.withdraw_mail(leased.hold, "expired", self._too_late(reason), now))
             return
         if now - leased.admitted_at >= 2 * self._pace.give_up:
             await self._database.run(store.doubt(leased.hold, DOUBTFUL.format(id=leased.id), now))

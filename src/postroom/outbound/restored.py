@@ -25,7 +25,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.restores import MARGIN, PendingCheck, pending_checks, settle_restored, unknown_deliveries
+from postroom.store.restores import MARGIN, PendingCheck, pending_checks, settle_restored, unknown_mail
 from postroom.store.timeline import CHANNEL, Seen, Timeline, observe_timeline, place_of, suspect_restore
 from postroom.system.private_files import private_folder, replace_private
 
@@ -139,7 +139,7 @@ class RestoreWatch:
             instance_id = (self._timeline or await self.observe()).instance_id
             newest = await (await self._mailbox_of(account_id)).newest_sent()
             ours = [each.delivery_id for each in newest if is_from(instance_id, each.source_key)]
-            if await self._database.run(unknown_deliveries(ours)):
+            if await self._database.run(unknown_mail(ours)):
                 timeline = await self._database.run(suspect_restore(_signature(), self._clock()))
                 log.warning("database.restored", noticed_by="sent_mail", epoch=timeline and timeline.epoch)
                 self._timeline = timeline

@@ -191,7 +191,7 @@ def _move(id: UUID, state: str, reason: str | None, now: datetime) -> Script[Non
 def _goes_on(id: UUID, now: datetime) -> Script[None]:
     """What waited for the account goes on, outgoing mail too, and someone looks at what has come meanwhile."""
     yield from unpark.script(parking_key(id), now)
-    yield sql("hasten_deliveries", id, now)
+    yield sql("hasten_mail_of_account", id, now)
     yield from enqueue_many.script([sync_job(id)], now)
 
 
