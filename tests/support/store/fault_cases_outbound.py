@@ -67,6 +67,17 @@ async def admitted(
     return new
 
 
+async def submitted(
+    setup: JobSetup, about: About | None = None, to: tuple[str, ...] = (SENDER, "b@example.com")
+) -> NewMail:
+    """A mail that no action has asked for."""
+    id, account_id = new_id(), (about or await stored(setup)).account_id
+    await setup.enqueue()
+    new = NewMail(id, account_id, None, OWNER, "submitted", to, "Hello", f"X-Postroom-Delivery: {id}\r\n\r\n".encode())
+    assert await setup.database.run(outbound.admit_mail(await setup.claim_one(), new, None, setup.clock())) is None
+    return new
+
+
 async def leased_outbound(setup: JobSetup, action: ActionType = "auto_reply") -> LeasedMail:
     await admitted(setup, action)
     (leased,) = await lease(setup)

@@ -172,6 +172,8 @@ class Run:
 
     async def look(self) -> None:
         for view in await self.setup.database.run(outbound.list_mail(1_000)):
+            recipients = await self.setup.database.run(outbound.list_recipients(view.id))
+            assert {each.state for each in recipients} == {view.state}
             states = self.seen[view.id]
             if states[-1] != view.state:
                 states.append(view.state)

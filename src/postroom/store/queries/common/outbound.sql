@@ -119,7 +119,8 @@ UPDATE outbound_mail SET not_before = :now, updated_at = :now
 WHERE state IN ('queued', 'deferred') AND not_before > :now AND account_id = :account_id;
 UPDATE outbound_recipients SET not_before = :now, updated_at = :now
 WHERE state IN ('queued', 'deferred') AND not_before > :now AND mail_id IN (
-    SELECT id FROM outbound_mail WHERE state IN ('queued', 'deferred') AND account_id = :account_id
+    SELECT id FROM outbound_mail
+    WHERE account_id = :account_id AND state IN ('queued', 'sending', 'deferred', 'unknown')
 )
 
 -- name: note_on_action(id, note, now)
