@@ -182,5 +182,5 @@ def test_the_server_is_asked_for_its_time_every_ten_seconds() -> None:
 
 def test_leases_are_as_long_as_the_queues_and_senders_that_come_with_postroom_have_them() -> None:
     assert Longest().message_lease == max(policy.lease for policy in (EMAIL, GATEWAY))
-    assert Longest().delivery_lease == Pace().lease
+    assert Longest().mail_lease == Pace().lease
     assert Longest().same_text == GATEWAY.same_text_within

@@ -1,4 +1,4 @@
-"""After a restore: what was sent since the backup is looked up in the mailbox, and what cannot be settled is asked.
+"""After a restore: what was sent since the backup is looked up in the mailbox; a person settles what remains open.
 
     require checks (timeline) ──► pending_checks ──► (the mailbox's sent mail is read) ──► settle_restored
                                                                                              │
@@ -35,7 +35,7 @@ ASK = (
 
 
 class PendingCheck(NamedTuple):
-    """A mailbox that has to be compared with the restored database."""
+    """A mailbox to compare with the restored database."""
 
     account_id: UUID
     account_state: AccountState
@@ -45,13 +45,13 @@ class PendingCheck(NamedTuple):
 
 @dataclass(slots=True)
 class Settled:
-    """What a check came to."""
+    """The result of a check."""
 
     already_sent: int = 0
     to_send: int = 0
     to_ask: int = 0
     found: int = 0
-    """Mail in sent mail that the database knew nothing of."""
+    """Sent mail that the database did not know."""
 
 
 @query
@@ -61,7 +61,7 @@ def pending_checks() -> Script[list[PendingCheck]]:
 
 @query
 def unknown_mail(ids: Sequence[UUID]) -> Script[list[UUID]]:
-    """Those of these mails that the database knows nothing of."""
+    """The mails among these that the database does not know."""
     found: list[UUID] = []
     for id in ids:
         if not (yield sql("select_known_send", id)):
@@ -78,7 +78,7 @@ def settle_restored(
     signed: Signature,
     now: datetime,
 ) -> Script[Settled | None]:
-    """Compares the database with the mailbox; after this, mail may leave it again. None when somebody did it before."""
+    """Compare the database with the mailbox; after this, mail may leave it again. None if it was done before."""
     standing = read_first(_Check, (yield sql("lock_restore_check", check.account_id)))
     if standing is None or standing.epoch != check.epoch or standing.checked_at is not None:
         return None
@@ -113,7 +113,7 @@ class OpenMail(NamedTuple):
 
 
 def _remember(account_id: UUID, sent: SentMail) -> Script[int]:
-    """Keeps a mail that this database did not send, and whom it answered."""
+    """Keep a mail that this database did not send, and whom it answered. Returns how many were new."""
     if (yield sql("select_mail_state", sent.delivery_id)):
         return 0
     yield sql("insert_restored_send", account_id, sent.id, sent.delivery_id, sent.source_key, sent.sent_at)
@@ -171,7 +171,7 @@ def _asking(waiting: OpenMail, window: RestoredWindow, lease_token: UUID, now: d
 
 
 def _take_restored_send(account_id: UUID, source_key: str | None, delivery_id: UUID) -> Script[str | None]:
-    """The mail in sent mail that is this one, from before the restore. It cannot be another one as well."""
+    """Find this mail in sent mail from before the restore, and settle it, so that it counts for no other."""
     if source_key is None:
         return None
     for (sent_message_id,) in (yield sql("select_restored_send", account_id, source_key)):
@@ -181,7 +181,7 @@ def _take_restored_send(account_id: UUID, source_key: str | None, delivery_id: U
 
 
 def sent_before_restore(account_id: UUID, source_key: str | None) -> Script[bool]:
-    """Part of a transaction: whether sent mail from before the restore holds this mail, and nothing else was it yet."""
+    """Part of a transaction: whether sent mail from before the restore holds this mail, not yet settled."""
     return source_key is not None and bool((yield sql("select_restored_send", account_id, source_key)))
 
 

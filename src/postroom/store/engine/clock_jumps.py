@@ -22,7 +22,7 @@ class Longest:
     """How far ahead each kind of stored time may honestly lie."""
 
     message_lease: timedelta = timedelta(minutes=5)
-    delivery_lease: timedelta = timedelta(minutes=1)
+    mail_lease: timedelta = timedelta(minutes=1)
     request_lease: timedelta = timedelta(minutes=2)
     same_text: timedelta = timedelta(seconds=30)
 
@@ -42,7 +42,7 @@ def shorten_other_leases(longest: Longest, now: datetime) -> Script[int]:
     cut = 0
     for statement, length in (
         ("shorten_message_leases", longest.message_lease),
-        ("shorten_mail_leases", longest.delivery_lease),
+        ("shorten_mail_leases", longest.mail_lease),
         ("shorten_request_leases", longest.request_lease),
     ):
         cut += len((yield sql(statement, now + length + SLACK, now + length)))
