@@ -293,7 +293,7 @@ def load_mail(id: UUID) -> Script[MailView]:
 
 
 class RecipientView(NamedTuple):
-    """One recipient of an outgoing mail. `last_reply` is how the last attempt was answered."""
+    """One recipient of an outgoing mail. `last_reply` is how the last failed attempt was answered."""
 
     address: str
     state: DeliveryState

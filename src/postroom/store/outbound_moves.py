@@ -46,7 +46,7 @@ def returning(hold: DeliveryLease, draft: DraftIds | None, now: datetime) -> Scr
 
 
 def deferring(hold: DeliveryLease, not_before: datetime, error: str, now: datetime) -> Script[None]:
-    action_id = yield from _leaving(hold, "deferred", now, error, not_before=not_before)
+    action_id = yield from _leaving(hold, "deferred", now, error, reply=error, not_before=not_before)
     yield from noting(action_id, error, now)
     yield Notify(CHANNEL, "deferred")
 
@@ -63,7 +63,7 @@ def delivering(hold: DeliveryLease, sent_message_id: str, now: datetime) -> Scri
 
 
 def bouncing(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
-    action_id = yield from _leaving(hold, "bounced", now, error)
+    action_id = yield from _leaving(hold, "bounced", now, error, reply=error)
     yield from failing(action_id, error, now)
 
 
@@ -73,6 +73,7 @@ def _leaving(
     now: datetime,
     error: str | None = None,
     *,
+    reply: str | None = None,
     not_before: datetime | None = None,
     sent_message_id: str | None = None,
 ) -> Script[UUID | None]:
@@ -80,7 +81,7 @@ def _leaving(
     ended_at = now if state in DELIVERY.terminal else None
     rows = yield sql("end_sending", *hold, state, not_before, sent_message_id, error, ended_at, now)
     (action_id,) = owned(hold, rows)
-    yield from _moving_recipients(hold.id, state, not_before, error, now)
+    yield from _moving_recipients(hold.id, state, not_before, reply, now)
     return _optional(action_id)
 
 

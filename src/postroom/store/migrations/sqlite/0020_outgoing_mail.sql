@@ -39,7 +39,7 @@ CREATE INDEX outbound_mail_due ON outbound_mail (not_before) WHERE state IN ('qu
 CREATE INDEX outbound_mail_leased ON outbound_mail (lease_until) WHERE state = 'sending';
 CREATE INDEX outbound_mail_open ON outbound_mail (account_id) WHERE state IN ('queued', 'sending', 'deferred', 'unknown');
 
--- Each recipient, in the order of the mail. `last_reply` is how the last attempt was answered.
+-- Each recipient, in the order of the mail. `last_reply` is how the last failed attempt was answered.
 CREATE TABLE outbound_recipients (
     mail_id TEXT NOT NULL REFERENCES outbound_mail (id),
     position INTEGER NOT NULL,

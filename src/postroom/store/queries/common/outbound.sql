@@ -93,7 +93,7 @@ WHERE id = :id AND state IN ('queued', 'deferred', 'unknown')
 -- name: move_recipients(mail_id, state, not_before, last_reply, now)
 -- A mailbox sends to all recipients at once: those that have not ended share what becomes of their mail.
 UPDATE outbound_recipients SET state = :state, not_before = COALESCE(:not_before, not_before),
-    last_reply = COALESCE(:last_reply, last_reply), updated_at = :now
+    last_reply = CASE WHEN :state <> 'delivered' THEN COALESCE(:last_reply, last_reply) END, updated_at = :now
 WHERE mail_id = :mail_id AND state IN ('queued', 'sending', 'deferred', 'unknown')
 
 -- name: queue_unknown_mail(id, now)
