@@ -203,6 +203,7 @@ async def test_mail_sent_by_killed_processes_to_a_mailbox_that_loses_answers_goe
     print(f"{sends} sends, {kills} kills, {lost} answers lost: {dict(states)}, {drafts} stray drafts")
     assert lost > 0
     for each in found:
+        assert each.action_id is not None
         check(setup.ledger, each, done[each.action_id], wanted[each.action_id])
         assert (each.id in shown) == (each.state == "unknown")
     assert set(setup.ledger.left) <= {str(each.id) for each in found}

@@ -43,6 +43,7 @@ async def test_no_mail_is_sent_twice_and_none_is_forgotten(sqlite_setup: JobSetu
     acted = {each.id: each for each in await sqlite_setup.database.run(actions.list_actions(10_000))}
     for view in await sqlite_setup.database.run(outbound.list_mail(10_000)):
         outcomes[view.state] += 1
+        assert view.action_id is not None
         check(run, view, acted[view.action_id])
     print(dict(outcomes))
     assert outcomes["delivered"] > 0

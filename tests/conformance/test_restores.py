@@ -14,7 +14,7 @@ from postroom.outbound.restored import RestorePace, RestoreWatch, read_seen
 from postroom.store import accounts, actions, outbound, pauses, prohibitions, restores, rules, timeline, tokens
 from postroom.store.engine.ids import new_id
 from support.mailboxes import always
-from support.store.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored
+from support.store.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored, submitted
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_restores import forbidden, forbidding, observed, restored
 from support.store.job_setup import JobSetup
@@ -69,6 +69,8 @@ async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(se
     assert not await watch(setup, tmp_path, mailbox).compare_pending()
     assert await states(setup) == {sent.id: "delivered", draft.id: "queued", unsure.id: "unknown"}
     done = {each.id: each for each in await setup.database.run(actions.list_actions(10))}
+    assert sent.action_id is not None
+    assert unsure.action_id is not None
     assert done[sent.action_id].state == "completed"
     assert "postroom outbound resolve" in (done[unsure.action_id].error or "")
     assert [each.draft_id for each in await lease(setup)] == ["r-1"]
@@ -93,6 +95,19 @@ async def test_mail_of_the_backup_that_is_found_under_its_source_key_counts_once
     mailbox = Mailbox([SentMail("18c1", new_id(), "a-key", setup.clock())], [])
     await watch(setup, tmp_path, mailbox).compare_pending()
     assert await states(setup) == {first: "delivered", second: "unknown"}
+
+
+async def test_mail_without_an_action_is_asked_about_if_it_waited_and_sent_if_it_is_new(
+    setup: JobSetup, tmp_path: Path
+) -> None:
+    about = await stored(setup)
+    old = await submitted(setup, about)
+    setup.clock.forward(60)
+    await restored(setup)
+    await watch(setup, tmp_path, Mailbox([], [])).compare_pending()
+    setup.clock.forward(60)
+    new = await submitted(setup, about)
+    assert await states(setup) == {old.id: "unknown", new.id: "queued"}
 
 
 async def _admit_with_key(setup: JobSetup, about: object) -> UUID:
