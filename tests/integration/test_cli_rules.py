@@ -107,7 +107,7 @@ def test_rules_are_added_from_a_file_all_or_none(shell: Shell) -> None:
     assert [rule["name"] for rule in rules_of(shell)] == ["news", "invoices"]
     more = YAML.replace("invoices", "bills")
     assert shell("rules", "add", written(shell, "more.yaml", more)) == 2
-    assert "there is a rule 'news' already" in shell.err
+    assert "there is already a rule 'news'" in shell.err
     assert len(rules_of(shell)) == 2
 
 

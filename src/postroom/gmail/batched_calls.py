@@ -1,8 +1,8 @@
-"""Calls that are asked for while one is under way go together in the next request.
+"""Batches concurrent calls: calls made while one is in flight go together in the next request.
 
-A single call goes at once and alone. Beside many, one request carries up to 25, each with its own verdict: the units
-are the same as those of single calls, the round trips are not. (Gmail's `batchModify` costs as much as ten changes of
-labels and tells nothing of each message; to read them again costs 20 units each, four times the change itself.)
+A single call is sent at once and alone. Under load, one request carries up to 25 calls, each with its own outcome: this
+costs the same units as single calls, but fewer round trips. (Gmail's `batchModify` costs as much as ten label changes
+and reports nothing about each message; reading one again costs 20 units, four times the change itself.)
 """
 
 import asyncio
@@ -25,7 +25,9 @@ class _Asked(NamedTuple):
 
 
 class BatchedCalls:
-    """The calls of many tasks to one mailbox. Two about the same message never share a request: parts have no order."""
+    """The calls of many tasks to one mailbox. Two calls on the same message never share a request: parts have
+    no order.
+    """
 
     def __init__(self, client: GmailClient) -> None:
         self._client = client
@@ -33,16 +35,16 @@ class BatchedCalls:
         self._sending: asyncio.Task[None] | None = None
 
     async def run(self, call: Call[T], about: str) -> T:
-        """The result of the call, which is about this message; its error is raised."""
+        """The result of the call, which concerns this message; its error is raised."""
         asked = _Asked(call, about, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if self._sending is None:
-            # In a context of its own: it goes on for others when whoever asked first has ended.
+            # In a context of its own: it continues for others when the first caller has ended.
             self._sending = asyncio.create_task(self._send(), context=Context())
         return await asked.outcome
 
     async def _send(self) -> None:
-        """Until nobody waits."""
+        """Send until nothing waits."""
         try:
             while self._waiting:
                 await self._ask(self._next())
@@ -54,7 +56,7 @@ class BatchedCalls:
         left: list[_Asked] = []
         for asked in self._waiting:
             if asked.outcome.done():
-                continue  # whoever asked was canceled before it was sent
+                continue  # the caller was canceled before the call was sent
             if asked.about in group or len(group) == PARTS:
                 left.append(asked)
             else:
@@ -75,12 +77,12 @@ class BatchedCalls:
             for asked in group:
                 _tell(asked, error)
         finally:
-            # What was never sent, since nobody waited for it, and everything when we are stopped.
+            # Calls never sent because nobody waited for them, and all calls when we are stopped.
             for asked in group:
                 asked.outcome.cancel()
 
     async def _ask_alone(self, asked: _Asked) -> None:
-        """As if whoever asked had made the call: one who goes takes it along."""
+        """Run it as if the caller had made the call: if the caller is canceled, so is the call."""
         running = asyncio.ensure_future(self._client.run(asked.call))
         asked.outcome.add_done_callback(lambda _outcome: running.cancel())
         try:
@@ -90,7 +92,7 @@ class BatchedCalls:
                 raise
 
     def _batches(self, group: Sequence[_Asked]) -> AsyncGenerator[Mapping[int, Any]]:
-        """What nobody waits for any more when it could be sent is not sent: the user may have said stop meanwhile."""
+        """Send the group. A call that nobody waits for any more is not sent: the user may have stopped it meanwhile."""
         return self._client.batches([asked.call for asked in group], lambda place: not group[place].outcome.done())
 
 

@@ -5,7 +5,7 @@
     each mail that waited:   found in sent mail ──► delivered      still a draft ──► queued  │  neither ──► unknown
     each mail admitted later: settled_at_admission, from what was found then ◄───────────────┘
 
-While a check is pending nothing of that account is leased (`lease_deliveries`), and so nothing leaves.
+While a check is pending nothing of that account is leased (`lease_deliveries`), and so nothing is sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from postroom.store.engine.database import Notify, Script, query, sql, transacti
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.outbound_ends import CHANNEL, completing
 
-# Clocks differ: sent mail is looked through from this long before the backup.
+# Clocks differ, so sent mail is searched from this long before the backup.
 MARGIN = timedelta(hours=1)
 
 ASK = (
@@ -34,7 +34,7 @@ ASK = (
 
 
 class PendingCheck(NamedTuple):
-    """A mailbox that has to be compared with the restored database."""
+    """A mailbox that must be compared with the restored database."""
 
     account_id: UUID
     account_state: AccountState
@@ -44,13 +44,13 @@ class PendingCheck(NamedTuple):
 
 @dataclass(slots=True)
 class Settled:
-    """What a check came to."""
+    """The result of a check."""
 
     already_sent: int = 0
     to_send: int = 0
     to_ask: int = 0
     found: int = 0
-    """Mail in sent mail that the database knew nothing of."""
+    """Mail found in sent mail that the database does not know."""
 
 
 @query
@@ -60,7 +60,7 @@ def pending_checks() -> Script[list[PendingCheck]]:
 
 @query
 def unknown_deliveries(ids: Sequence[UUID]) -> Script[list[UUID]]:
-    """Those of these mails that the database knows nothing of."""
+    """The mails among these that the database does not know."""
     found: list[UUID] = []
     for id in ids:
         if not (yield sql("select_known_send", id)):
@@ -77,7 +77,7 @@ def settle_restored(
     signed: Signature,
     now: datetime,
 ) -> Script[Settled | None]:
-    """Compares the database with the mailbox; after this, mail may leave it again. None when somebody did it before."""
+    """Compare the database with the mailbox; after this, mail may be sent again. None if somebody did it before."""
     standing = read_first(_Check, (yield sql("lock_restore_check", check.account_id)))
     if standing is None or standing.epoch != check.epoch or standing.checked_at is not None:
         return None
@@ -109,7 +109,7 @@ class _Waiting(NamedTuple):
 
 
 def _remember(account_id: UUID, sent: SentMail) -> Script[int]:
-    """Keeps a mail that this database did not send, and whom it answered."""
+    """Store a mail that this database did not send, and whom it answered."""
     if (yield sql("select_delivery_state", sent.delivery_id)):
         return 0
     yield sql("insert_restored_send", account_id, sent.id, sent.delivery_id, sent.source_key, sent.sent_at)
@@ -168,7 +168,7 @@ def _asked(id: UUID, action_id: UUID, window: RestoredWindow, lease_token: UUID,
 
 
 def _take_restored_send(account_id: UUID, source_key: str | None, delivery_id: UUID) -> Script[str | None]:
-    """The mail in sent mail that is this one, from before the restore. It cannot be another one as well."""
+    """Find this mail among those sent before the restore, and mark it as used, so that it matches only once."""
     if source_key is None:
         return None
     for (sent_message_id,) in (yield sql("select_restored_send", account_id, source_key)):
@@ -178,7 +178,7 @@ def _take_restored_send(account_id: UUID, source_key: str | None, delivery_id: U
 
 
 def sent_before_restore(account_id: UUID, source_key: str | None) -> Script[bool]:
-    """Part of a transaction: whether sent mail from before the restore holds this mail, and nothing else was it yet."""
+    """Part of a transaction: whether this mail was sent before the restore and is not matched yet."""
     return source_key is not None and bool((yield sql("select_restored_send", account_id, source_key)))
 
 
@@ -192,7 +192,7 @@ def settling_at_admission(
 ) -> Script[None]:
     """Part of the transaction that admits a mail: one that was sent before the restore is not sent again.
 
-    While the mailbox is still to be compared the mail waits, and is settled then.
+    While the mailbox has not been compared yet, the mail waits, and is settled then.
     """
     check = read_first(_Check, (yield sql("select_restore_check", account_id)))
     if check is None or check.checked_at is None:

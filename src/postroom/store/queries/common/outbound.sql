@@ -22,7 +22,7 @@ WHERE ((o.state IN ('queued', 'deferred') AND o.not_before <= :now) OR (o.state 
 LIMIT 1
 
 -- name: return_deliveries(now)
--- Whoever held them has died, or is taken for dead.
+-- Their holder has died, or is presumed dead.
 UPDATE outbound SET state = 'queued', lease_token = NULL, lease_until = NULL, updated_at = :now
 WHERE state = 'sending' AND lease_until <= :now
 
@@ -54,7 +54,7 @@ UPDATE outbound SET state = 'unknown', lease_token = NULL, lease_until = NULL, e
 WHERE id = :id AND lease_token = :lease_token AND state = 'sending' RETURNING action_id
 
 -- name: end_delivery(id, lease_token, state, sent_message_id, error, now)
--- The text is not kept longer than it is needed: it is somebody's mail.
+-- The text is private mail, so it is not kept longer than needed.
 UPDATE outbound SET state = :state, lease_token = NULL, lease_until = NULL, mime = '', error = :error,
     sent_message_id = :sent_message_id, updated_at = :now, ended_at = :now
 WHERE id = :id AND lease_token = :lease_token AND state = 'sending' RETURNING action_id
@@ -78,7 +78,7 @@ WHERE id = :id AND state = 'unknown'
 UPDATE outbound SET not_before = :now, updated_at = :now WHERE id = :id AND state IN ('queued', 'deferred')
 
 -- name: hasten_deliveries(account_id, now)
--- What waited while the account could not be used.
+-- Deliveries that waited while the account could not be used.
 UPDATE outbound SET not_before = :now, updated_at = :now
 WHERE state IN ('queued', 'deferred') AND not_before > :now AND account_id = :account_id
 

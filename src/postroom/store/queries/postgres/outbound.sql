@@ -14,7 +14,7 @@ WHERE id IN (
 SELECT state, action_id, draft_id FROM outbound WHERE id = :id FOR UPDATE
 
 -- name: delete_auto_reply(action_id)
--- The answer was not sent after all: the next message may be answered. An answer has one recipient.
+-- The answer was not sent: the next message may be answered. An answer has one recipient.
 DELETE FROM auto_replies WHERE action_id = :action_id AND (account_id, sender) IN (
     SELECT o.account_id, o.recipients_json ->> 0 FROM outbound o WHERE o.action_id = :action_id
 )
