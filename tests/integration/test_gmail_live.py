@@ -383,7 +383,7 @@ async def test_whatever_has_ended_counts_also_beside_what_has_not(setup: GmailSe
 
 async def test_a_token_for_another_mailbox_hands_in_nothing(setup: GmailSetup):
     setup.mailbox.deliver(letter("hello"))
-    with pytest.raises(Refused, match=f"opens the mailbox {OWNER}, and this connector is for {FRIEND}"):
+    with pytest.raises(Refused, match=f"opens the mailbox {OWNER}, but this connector is for {FRIEND}"):
         await setup.connector(FRIEND).sync()
     assert await setup.waiting() == {}
 

@@ -291,7 +291,7 @@ def test_an_action_that_needs_more_than_was_granted_says_the_whole_command() -> 
 
 def test_a_missing_scope_is_told_in_the_same_words_whoever_finds_it() -> None:
     consented = Consented("ada@example.com", frozenset({READONLY}))
-    refused = ScopeMissing("archive", "insufficientPermissions", MODIFY).told_of(consented)
+    refused = ScopeMissing("archive", "insufficientPermissions", MODIFY).with_consent(consented)
     assert str(refused) == needs_more("archive", (MODIFY,), consented, "organise")
 
 

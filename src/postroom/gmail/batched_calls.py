@@ -70,12 +70,12 @@ class BatchedCalls:
                 await self._ask_alone(group[0])
                 return
             async with aclosing(self._batches(group)) as answers:
-                async for told in answers:
-                    for place, outcome in told.items():
-                        _tell(group[place], outcome)
+                async for outcomes in answers:
+                    for place, outcome in outcomes.items():
+                        _resolve(group[place], outcome)
         except Exception as error:
             for asked in group:
-                _tell(asked, error)
+                _resolve(asked, error)
         finally:
             # Calls never sent because nobody waited for them, and all calls when we are stopped.
             for asked in group:
@@ -86,7 +86,7 @@ class BatchedCalls:
         running = asyncio.ensure_future(self._client.run(asked.call))
         asked.outcome.add_done_callback(lambda _outcome: running.cancel())
         try:
-            _tell(asked, await running)
+            _resolve(asked, await running)
         except asyncio.CancelledError:
             if not asked.outcome.cancelled():
                 raise
@@ -96,7 +96,7 @@ class BatchedCalls:
         return self._client.batches([asked.call for asked in group], lambda place: not group[place].outcome.done())
 
 
-def _tell(asked: _Asked, outcome: Any) -> None:
+def _resolve(asked: _Asked, outcome: Any) -> None:
     if asked.outcome.done():
         return
     if isinstance(outcome, Withheld):

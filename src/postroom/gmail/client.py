@@ -277,7 +277,7 @@ class GmailClient:
             reads_labels = self._way_out.reads_labels
             async with self._admitted(call.method.name, [call]) as ticket:
                 with suppress(LabelsNeeded):
-                    verdict = self._told(await self._sent(call, reads_labels))
+                    verdict = self._with_consent(await self._sent(call, reads_labels))
                     if isinstance(verdict, RateLimited):
                         self._slow_down(ticket, verdict)
                     return verdict
@@ -377,11 +377,11 @@ class GmailClient:
         except RateLimited as error:
             return [error] * len(group)
         except GmailError as error:
-            raise self._told(error) from None
+            raise self._with_consent(error) from None
         found: dict[int, T | GmailError] = {
             place: Withheld(group[place].method.name, why) for place, why in sent.refused.items()
         }
-        found.update((place, self._told(outcome)) for place, outcome in zip(sent.places, outcomes, strict=True))
+        found.update((place, self._with_consent(outcome)) for place, outcome in zip(sent.places, outcomes, strict=True))
         return [found[place] for place in range(len(group))]
 
     def _admitted(self, name: str, group: Sequence[Call[Any]]) -> AbstractAsyncContextManager[Ticket | None]:
@@ -404,11 +404,11 @@ class GmailClient:
             return 0
         return sum(quota.price(call.method.name) for call in group) + self._way_out.extra_price(group, quota.price)
 
-    def _told(self, verdict: V) -> V | ScopeMissing:
+    def _with_consent(self, verdict: V) -> V | ScopeMissing:
         """Add the account and its granted scopes to a ScopeMissing error, if the token source knows them."""
         if not isinstance(verdict, ScopeMissing) or not isinstance(self._tokens, KnowsConsent):
             return verdict
-        return verdict.told_of(self._tokens.consented())
+        return verdict.with_consent(self._tokens.consented())
 
     def _slow_down(self, ticket: Ticket | None, error: RateLimited) -> None:
         if self._quota is not None and ticket is not None:

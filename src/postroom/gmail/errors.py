@@ -155,7 +155,7 @@ class ScopeMissing(Forbidden):
         self.scope = scope
         self.level = level
 
-    def told_of(self, consented: Consented | None) -> "ScopeMissing":
+    def with_consent(self, consented: Consented | None) -> "ScopeMissing":
         """The same error, with the account and its granted scopes, which Google's refusal does not contain."""
         return self if consented is None else ScopeMissing(self.call, self.reason, self.scope, consented)
 

@@ -81,7 +81,7 @@ class ConsentRequest:
 
 @dataclass(frozen=True)
 class Grant:
-    """The issued tokens. `dies_in` is how long the consent itself lasts, if Google said so."""
+    """The issued tokens. `dies_in` is how long the consent itself lasts, if Google error so."""
 
     access_token: str = field(repr=False)
     expires_in: timedelta
@@ -146,10 +146,10 @@ def answer_in(request: ConsentRequest, pasted: str) -> str:
     if not secrets.compare_digest(_one(query, "state").encode(), request.state.encode()):
         raise ConsentRefused("the answer belongs to another request; start again, and use the newest address")
     if "error" in query:
-        said = _one(query, "error")
-        if said in _APP_REMEDIES:
-            raise AppRefused(said)
-        word = said if _WORD.fullmatch(said) else "error"
+        error = _one(query, "error")
+        if error in _APP_REMEDIES:
+            raise AppRefused(error)
+        word = error if _WORD.fullmatch(error) else "error"
         raise ConsentRefused(f"Google gave no consent ({word}); start again, and agree on Google's page")
     if not _one(query, "code"):
         raise ConsentRefused("the answer contains no code; start again")
@@ -252,10 +252,10 @@ def grant_in(answer: Mapping[str, Any], asked: Collection[str] = ()) -> Grant:
 
 def refuse(status: int, answer: Mapping[str, Any]) -> NoReturn:
     """Raise the error that a token endpoint's refusal means."""
-    said = str(answer.get("error", ""))
-    if said in _APP_REMEDIES:
-        raise AppRefused(said)
-    word = said if _WORD.fullmatch(said) else "no reason given"
+    error = str(answer.get("error", ""))
+    if error in _APP_REMEDIES:
+        raise AppRefused(error)
+    word = error if _WORD.fullmatch(error) else "no reason given"
     raise TokenUnavailable(f"Google's token endpoint answered {status} ({word})")
 
 

@@ -179,12 +179,12 @@ class Quota:
             return
         self._held_until = max(self._held_until, now + self._pause(ticket.call, error))
         self._hold = error
-        self._dismiss_the_impatient(now)
+        self._fail_long_waits(now)
 
     async def _admission(self, call: str, units: int, use: Use) -> Ticket:
         now = self._clock()
         if (left := self._held_until - now) > self._patience:
-            raise self._told_to_wait(call, left)
+            raise self._wait_error(call, left)
         waiter = _Waiter(call, units, use, now)
         self._waiting[use].append(waiter)
         self._admit_all()
@@ -268,7 +268,7 @@ class Quota:
         backoff = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(self._troubles - 1, 16))
         return backoff * self._rng.uniform(0.5, 1)
 
-    def _dismiss_the_impatient(self, now: float) -> None:
+    def _fail_long_waits(self, now: float) -> None:
         left = self._held_until - now
         if left <= self._patience:
             return
@@ -276,9 +276,9 @@ class Quota:
             while line:
                 waiter = line.popleft()
                 if not waiter.ticket.done():
-                    waiter.ticket.set_exception(self._told_to_wait(waiter.call, left))
+                    waiter.ticket.set_exception(self._wait_error(waiter.call, left))
 
-    def _told_to_wait(self, call: str, left: float) -> RateLimited:
+    def _wait_error(self, call: str, left: float) -> RateLimited:
         kind = QuotaExhausted if isinstance(self._hold, QuotaExhausted) else RateLimited
         reason = self._hold.reason if self._hold else "too many requests"
         return kind(call, reason, timedelta(seconds=left))
@@ -296,8 +296,8 @@ class Quota:
         coming = [moment for moment in moments if moment is not None and moment > now]
         if self.waiting and coming:
             later = self._call_later or asyncio.get_running_loop().call_later
-            self._alarm = later(max(min(coming) - now, TICK), self._rung)
+            self._alarm = later(max(min(coming) - now, TICK), self._on_alarm)
 
-    def _rung(self) -> None:
+    def _on_alarm(self) -> None:
         self._alarm = None
         self._admit_all()

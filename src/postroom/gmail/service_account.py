@@ -64,8 +64,8 @@ class KeyRefused(GmailError):
 
     def __init__(self, account: str, setting: str, reason: str) -> None:
         cause, remedy = _ADVICE.get(reason, _ADVICE["invalid_client"])
-        told = remedy.format(setting=setting)
-        super().__init__(f"Google does not accept the key of {account} ({reason}): {cause}; {told}")
+        remedy_text = remedy.format(setting=setting)
+        super().__init__(f"Google does not accept the key of {account} ({reason}): {cause}; {remedy_text}")
         self.reason = reason
 
 

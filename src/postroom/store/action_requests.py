@@ -29,7 +29,7 @@ class OpenRequest:
 class Recorded(NamedTuple):
     """A decision, its action, and the job that carries it out or notifies people that it waits."""
 
-    wish: Decision
+    request: Decision
     action: NewAction
     follow_up: NewJob
 
@@ -51,7 +51,7 @@ def ask_once(
     first, or the last one allowed. Raises BadInput if `most` are open. Beyond the cap the action is recorded for
     approval, and returned.
     """
-    wish, action, follow_up = wanted
+    request, action, follow_up = wanted
     yield sql("lock_asker", action.asked_by)
     opened = read_rows(OpenRequest, (yield sql("select_open_wishes", action.asked_by, most)))
     for each in opened:
@@ -61,8 +61,8 @@ def ask_once(
         problem = f"there are {most} of your proposals still open"
         raise BadInput("mail.propose_action", problem, "wait until some have ended; actions.list shows them")
     if cap is not None and (yield sql("count_done_for", action.asked_by, now - HOUR))[0][0] >= cap.most:
-        wish, action, follow_up = cap.beyond
-        yield from ask_for_action.script(wish, action, follow_up, now, signed)
-        return OpenRequest(action.id, action.state, action.action_hash, wish.safety or {})
-    yield from ask_for_action.script(wish, action, follow_up, now, signed)
+        request, action, follow_up = cap.beyond
+        yield from ask_for_action.script(request, action, follow_up, now, signed)
+        return OpenRequest(action.id, action.state, action.action_hash, request.safety or {})
+    yield from ask_for_action.script(request, action, follow_up, now, signed)
     return None

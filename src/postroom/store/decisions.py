@@ -120,22 +120,22 @@ def _insert_decision(decision: Decision, now: datetime) -> Script[None]:
     )
 
 
-def inserting_action(wish: Decision, action: NewAction, decision_id: UUID | None, now: datetime) -> Script[None]:
-    """Part of a transaction: insert the action that `wish` describes, recorded as a decision or not."""
+def inserting_action(request: Decision, action: NewAction, decision_id: UUID | None, now: datetime) -> Script[None]:
+    """Part of a transaction: insert the action that `request` describes, recorded as a decision or not."""
     yield sql(
         "insert_action",
         action.id,
-        wish.account_id,
-        wish.message_id,
+        request.account_id,
+        request.message_id,
         decision_id,
         action.actor,
         action.asked_by,
-        wish.action_type,
-        json_text(wish.parameters),
+        request.action_type,
+        json_text(request.parameters),
         action.state,
         action.action_hash,
-        wish.rationale,
-        json_text(wish.safety or {}),
+        request.rationale,
+        json_text(request.safety or {}),
         action.job_id,
         action.batch_id,
         action.expires_at,
@@ -145,12 +145,12 @@ def inserting_action(wish: Decision, action: NewAction, decision_id: UUID | None
 
 @transaction
 def ask_for_action(
-    wish: Decision, action: NewAction, follow_up: NewJob | None, now: datetime, signed: Signature | None = None
+    request: Decision, action: NewAction, follow_up: NewJob | None, now: datetime, signed: Signature | None = None
 ) -> Script[None]:
     """Record an action that a person or an agent requested; `follow_up` executes it, or asks for its approval."""
-    yield from inserting_action(wish, action, None, now)
+    yield from inserting_action(request, action, None, now)
     if signed is not None:
-        after = {"message_id": str(wish.message_id), "action_type": wish.action_type, "state": action.state}
+        after = {"message_id": str(request.message_id), "action_type": request.action_type, "state": action.state}
         yield from auditing(signed.under("action.ask", "action", str(action.id), after=after), now)
     if follow_up is not None:
         yield from enqueue_many.script([follow_up], now)

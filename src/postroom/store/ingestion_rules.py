@@ -117,5 +117,5 @@ def _stored(rows: Rows) -> list[IngestionRuleView]:
 
 
 def _rule(row: Mapping[str, Any]) -> IngestionRule:
-    told = {"name": row["name"], "number": row["position"], "tier": row["tier"]}
-    return parse_rule(told | from_json(row["conditions_json"]))
+    fields = {"name": row["name"], "number": row["position"], "tier": row["tier"]}
+    return parse_rule(fields | from_json(row["conditions_json"]))

@@ -97,7 +97,7 @@ def edit_labels(
         "labels.edit",
         "label",
         before[0].name if before else "",
-        before={"labels": [_said(each) for each in before]},
+        before={"labels": [_description_of(each) for each in before]},
         after={name: value for name, value in after.items() if value is not None},
     )
     yield from auditing(entry, now)
@@ -109,7 +109,7 @@ def _all() -> Script[list[AccountLabel]]:
     return read_rows(AccountLabel, (yield sql("select_all_labels")))
 
 
-def _said(label: AccountLabel) -> dict[str, object]:
+def _description_of(label: AccountLabel) -> dict[str, object]:
     return {
         "account": str(label.account_id),
         "description": label.description,

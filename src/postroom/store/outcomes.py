@@ -133,19 +133,19 @@ def _repetitions(
     own_labels: Mapping[str, str],
     now: datetime,
 ) -> Script[list[RuleSuggestion | None]]:
-    deeds = {id: done for id, moved in moves.items() if (done := owner_changes(moved, own_labels))}
-    if not deeds:
+    changes = {id: done for id, moved in moves.items() if (done := owner_changes(moved, own_labels))}
+    if not changes:
         return []
-    wanted = [origins[id] for id in deeds]
+    wanted = [origins[id] for id in changes]
     keys = [sorted({key for each in wanted if (key := each.of(kind))}) for kind in ("sender", "domain", "list")]
     rows = yield sql("select_same_origin", account_id, *keys, now - WITHIN, MOST_RECENT)
     recent = read_rows(HandledMessage, rows)
     found: dict[Origin, RuleSuggestion | None] = {}
     # Once per origin: of a thousand messages archived together, most share an origin.
-    for origin, deed in dict.fromkeys((origins[id], deed) for id, done in deeds.items() for deed in done):
+    for origin, change in dict.fromkeys((origins[id], change) for id, done in changes.items() for change in done):
         # One proposed rule at a time for mail of one origin: a second would never be reached.
         if found.get(origin) is None:
-            found[origin] = repeated(account_id, deed, origin, recent, own_labels)
+            found[origin] = repeated(account_id, change, origin, recent, own_labels)
     return list(found.values())
 
 

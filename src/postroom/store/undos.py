@@ -92,7 +92,7 @@ def begin_undo(job: Job, original_id: UUID, account_id: UUID, undo_id: UUID, now
 
 
 def _new_undo(job: Job, original: Action, undo_id: UUID, now: datetime) -> Script[None]:
-    wish = Decision(
+    request = Decision(
         original.id,
         original.account_id,
         original.message_id,
@@ -103,7 +103,7 @@ def _new_undo(job: Job, original: Action, undo_id: UUID, now: datetime) -> Scrip
         f"undo of {original.action_type}",
     )
     action = NewAction(undo_id, "undo", "executing", f"undo:{original.id}", job.id)
-    yield from inserting_action(wish, action, None, now)
+    yield from inserting_action(request, action, None, now)
     yield sql("insert_action_link", new_id(), undo_id, original.id, "undo_of", now)
 
 
