@@ -333,7 +333,7 @@ async def test_an_answer_without_its_fields_is_asked_for_in_another_form(setup: 
     setup.emulator.faults.order(broken)
     assert await setup.connector().sync() == 1
     raw = (await setup.waiting())[id]["payload"]["raw"]
-    assert "could not be read" in raw["problems"][0]
+    assert "could not be parsed" in raw["problems"][0]
     assert raw["rfc822"]
     assert (await setup.waiting())[id]["payload"]["normalized_text"] == "Hello."
 

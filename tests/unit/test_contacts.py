@@ -115,7 +115,7 @@ def test_a_malformed_file_yields_what_can_be_understood(content: str) -> None:
 def test_a_file_without_contacts_says_so(content: bytes) -> None:
     read = read_contacts(content)
     assert read.contacts == ()
-    assert read.problems == ("there is no address in it",)
+    assert read.problems == ("it contains no address",)
 
 
 def test_of_many_problems_the_first_are_told() -> None:

@@ -58,7 +58,7 @@ def test_a_name_is_looked_up_once_and_ipv4_comes_first(monkeypatch: pytest.Monke
 
 
 def test_a_name_that_stands_for_nothing_is_refused() -> None:
-    with pytest.raises(SettingsError, match="is no address of this machine"):
+    with pytest.raises(SettingsError, match="is not an address of this machine"):
         addresses_of("nowhere.invalid")
 
 

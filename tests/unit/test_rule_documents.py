@@ -47,7 +47,7 @@ def test_no_text_does_more_than_be_refused(text: str) -> None:
         ("- !!python/object/apply:os.system [x]", "line 1: uses a tag"),
         ("rules: [", "are no YAML (line 1"),
         ("rules: {}", "are not a list"),
-        ("rules: []\nmore: 1", "more: stands beside `rules`"),
+        ("rules: []\nmore: 1", "more: is beside `rules`"),
         ("", "are none in this file"),
         ("- 5", "rule 1, rule: is not an object"),
         ("- name: a\n  name: b", "duplicate key"),

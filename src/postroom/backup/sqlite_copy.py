@@ -71,7 +71,7 @@ def migrations_in(path: Path) -> dict[int, str]:
 def exclusive_access(path: Path) -> Generator[None]:
     """Hold the database exclusively while the block runs; its write-ahead log is gone then.
 
-    Raises DatabaseInUse if another program has it open. A missing file, or one that is no database, is never in use.
+    Raises DatabaseInUse if another program has it open. A missing file, or one that is not a database, is never in use.
     """
     if not path.exists():
         yield

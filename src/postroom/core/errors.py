@@ -47,7 +47,7 @@ PostroomError
 ├── ModelError            the language model made no decision
 │   ├── ModelUnavailable      not now: down, too slow, too busy; says when to come back, if known
 │   ├── ModelRefused          the provider rejects the configuration; names the setting to fix
-│   ├── BadModelAnswer        two answers held no decision, or the provider refuses this one mail
+│   ├── BadModelAnswer        two answers contained no decision, or the provider refuses this mail
 │   └── BudgetSpent           the call would exceed a cap; says until when, if waiting helps
 ├── LeaseLost             another worker has taken over the work; stop, change nothing
 └── JobError              how a handler ends a job other than by success
@@ -107,7 +107,7 @@ class IllegalMove(PostroomError):
 
 
 class MailboxError(PostroomError):
-    """A mailbox did not do what was asked. `code` is the provider's own for it, and quotes nothing out of a mail."""
+    """A mailbox did not do what was asked. `code` is the provider's own error code, and contains no mail content."""
 
     code: str | None = None
 
@@ -137,7 +137,7 @@ class NotAllowed(MailboxRefused):
 
 
 class UnreadableAnswer(MailboxRefused):
-    """The mailbox answered, and the answer makes no sense, or is too large to be taken."""
+    """The mailbox's answer is malformed or too large."""
 
     is_too_large = False
 
@@ -163,7 +163,7 @@ class MailboxFailed(MailboxLater):
 
 
 class MailboxUnreachable(MailboxLater):
-    """No answer came, or not the whole of it. What was asked for may have been done nevertheless."""
+    """No answer came, or only part of it. The request may nevertheless have taken effect."""
 
 
 class NeedsPerson(MailboxError):
@@ -278,8 +278,9 @@ class ModelRefused(ModelError):
 
 
 class BadModelAnswer(ModelError):
-    """The answer is no decision, or the provider refuses this mail. The message quotes nothing of the answer, since the
-    mail may have dictated it."""
+    """The answer is not a decision, or the provider refuses this mail. The message quotes nothing of the answer, since
+    the mail may have dictated it.
+    """
 
 
 class BudgetSpent(ModelError):

@@ -64,14 +64,14 @@ def failure_of(error: Exception, settings: "ModelSettings", has_answered: bool =
     answered anything with these settings."""
     for cause in _causes(error):
         if isinstance(cause, ReplyTooLong):
-            return CallFailed(BadModelAnswer(f"the model's answer is of no use: {cause}"), charged=True)
+            return CallFailed(BadModelAnswer(f"the model's answer cannot be used: {cause}"), charged=True)
         if isinstance(cause, Redirected):
             return _refused(
                 f"model.base_url redirects elsewhere ({cause}), which is not followed; set the right address"
             )
     match error:
         case TimeoutError() | ModelRequestTimeout() | ModelTimeoutError():
-            too_slow = f"the model gave no whole answer within {settings.timeout_s:g} s (model.timeout_s)"
+            too_slow = f"the model gave no complete answer within {settings.timeout_s:g} s (model.timeout_s)"
             return CallFailed(ModelUnavailable(too_slow), charged=True)
         case ModelConnectionError():
             place = settings.base_url or settings.provider

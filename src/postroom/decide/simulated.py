@@ -113,7 +113,7 @@ class SimulationRequest:
     policy: Policy
     has_model: bool
     answered_again: timedelta = ANSWERED_AGAIN
-    """How long it takes until the same sender may be answered again."""
+    """The time after which the same sender may be answered again."""
 
 
 async def simulate(

@@ -1,13 +1,13 @@
-"""Everything that can go wrong between us and Gmail, as one branch of the error tree.
+"""The errors of the Gmail client, as one branch of the error tree.
 
     MailboxError
     └── GmailError
         ├── Unauthorized        401: the access token is not accepted, not even a new one
-        ├── ConsentLost         the user's consent is gone: only the user can give it again
-        ├── TokenUnavailable    no access token can be had for now
+        ├── ConsentLost         the user's consent is gone: only the user can renew it
+        ├── TokenUnavailable    no access token is available for now
         ├── RateLimited         429, or 403 for a rate; carries Google's own waiting time
         │   └── QuotaExhausted      the day's or the project's quota is used up: a long wait
-        ├── Forbidden           403 for a reason that no new consent cures
+        ├── Forbidden           403 for a reason that a new consent does not fix
         │   └── ScopeMissing        names the scope that the user has not granted, and the level that has it
         ├── NotThere            404
         │   ├── MessageNotFound
@@ -19,15 +19,15 @@
         │   └── LabelExists         409 for labels.create
         ├── ServerError         5xx, and 408
         ├── Unreachable         no answer came, or not the whole of it
-        ├── NoPermit            something was to be changed without a permit: a fault of ours
+        ├── NoPermit            a change without a permit: a bug of ours
         ├── Withheld            part of a batch that the gate did not let out
         ├── NotFromGmail        not even JSON, or a redirection: something else answers in Gmail's place
         ├── NoLabels            a list of labels without any: every mailbox has some
-        └── BadAnswer           an answer came that Gmail does not give
+        └── BadAnswer           an answer that Gmail does not give
             ├── AnswerTooLarge      more bytes than any answer of Gmail has
             └── EndlessPages        page tokens that lead in a circle, or never end
 
-Each is also of one of the kinds of `MailboxError`, which is all that others need to know of it.
+Each is also one of the kinds of `MailboxError`, which is all that others need to know.
 
 No message quotes an access token, a header we sent, or any content of a mail. Google's own error text may quote what it
 was sent, so only its `reason`, one word, is kept.

@@ -1,10 +1,10 @@
-"""Google's OAuth, as a program that runs on its user's own machine uses it: ask, exchange, refresh, revoke.
+"""Google's OAuth for a program on the user's own machine: ask, exchange, refresh, revoke.
 
     begin_consent ──► the user's browser ──► answer_in(redirected address) ──► exchange ──► Grant
                                                             refresh: a new access token, as long as the consent lives
 
-PKCE (S256) binds the code to this very request, `state` binds the answer to it. No error quotes a token, a code or a
-secret: of Google's answer only the one-word `error` is kept.
+PKCE (S256) binds the code to this request, `state` binds the answer to it. No error quotes a token, a code or a secret:
+of Google's answer only the one-word `error` is kept.
 """
 
 import hashlib

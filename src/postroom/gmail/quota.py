@@ -1,14 +1,14 @@
-"""Keeps one user's calls within Google's quota: who may call when, and how many at once.
+"""Keeps one user's calls within Google's quota: decides when each call may be made, and how many run at once.
 
-**The minute.** Google counts units over a minute, where our calls arrive. A call takes its units when it is admitted,
-and gives them back a minute after its *answer*: whenever in between Google counted it, no minute of Google's ever sees
-more than the terms allow, however long a request was on its way.
+**The minute.** Google counts units per minute as calls arrive. A call takes its units when it is admitted, and returns
+them a minute after its *answer*: whenever in between Google counted it, no minute of Google's ever exceeds the terms,
+however long a request was in flight.
 
 **Live before bulk.** Within a use, first come, first served. Bulk is admitted only while live keeps its reserve free,
-and leaves one of the places that run at once. What live leaves it, bulk spreads over the minute: units that were spent
-all at once come back all at once, and live that has spent its reserve would wait for that moment; of units that come
-back one after the other, live takes the next. So that bulk does not wait for ever beside a busy mailbox, one bulk call
-becomes due when for two minutes none was admitted, and then goes first; even then bulk stays within its own allowance.
+and leaves one of the concurrent slots free. Bulk spreads its calls over the minute: units spent all at once come back
+all at once, and live that has spent its reserve would wait for that moment; of units that come back one after the
+other, live takes the next. So that bulk does not wait forever beside a busy mailbox, one bulk call becomes due if none
+was admitted for two minutes, and then goes first; even then bulk stays within its own allowance.
 
 **Backing off.** The number of concurrent calls grows by one per round of answers, and is halved when Google reports a
 rate limit. Then no call is made until Google's own waiting time is over, or one of ours that doubles, with jitter,

@@ -258,7 +258,7 @@ class Worker:
         except LeaseLost:
             self.counts.stale += 1
             if not self._drop_if_expired(lease) and lease is self._lease:
-                # The lease is too near its end to send anything. If the job is still ours, do not hold it for ever.
+                # The lease is too near its end to send anything. If the job is still ours, do not hold it forever.
                 await self._record_end(store.release([job.claim], self._clock()), "release")
         except Exception as error:
             if lease is self._lease:

@@ -1,4 +1,4 @@
-"""Acceptance: who is new, who is here already, and who claims to be someone else, decided with the insert.
+"""Acceptance: decides, while inserting, which envelopes are new, which are duplicates, and which conflict.
 
 An envelope is identified by its event (source and event id) and by the key its producer gave, if any. The order of the
 steps makes it correct under concurrency: each step takes its rows or finds who took them, and waits while another

@@ -1,4 +1,4 @@
-"""The verbs of accounts: what a user consented to, whether the account is used, and the sealed secrets behind it.
+"""Account verbs: what the user consented to, whether the account is in use, and its sealed secrets.
 
     connect_account ──► active ⇄ paused          (pause_account, resume_account)
                           │  ▲      │

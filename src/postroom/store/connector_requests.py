@@ -1,4 +1,4 @@
-"""The verbs of connector requests: what needs a mailbox at once is asked here, leased by its connector, and answered.
+"""Connector requests: work that needs a mailbox at once is queued here, leased by its connector, and answered.
 
     ask_connector ──► queued ⇄ leased ──► answered | failed     (lease_requests, give_back_requests, end_request)
                          └────────┴─────► expired                when nobody answered in time

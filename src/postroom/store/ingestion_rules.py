@@ -1,4 +1,4 @@
-"""The verbs of ingestion rules: the user's own, and which of the shipped pack are switched off.
+"""Ingestion rule verbs: the user's own rules, and which rules of the shipped pack are off.
 
 The pack is in the code (`core/mail/ingestion.py`), so that it grows with new versions; the database has a row for a
 shipped rule only if the user switched it off.

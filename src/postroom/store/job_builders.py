@@ -1,4 +1,4 @@
-"""One builder for each type of job: its payload, its key and its priority are said here and nowhere else.
+"""One builder for each job type: its payload, key and priority are defined here and nowhere else.
 
 A key consists of the type, the account, and what the job is about. Where a builder says that the key holds while the
 job is live, a job that was canceled or failed can be enqueued again.

@@ -1,4 +1,4 @@
-"""The verbs of the job engine.
+"""Job engine verbs.
 
     enqueue_many ──► queued ──claim──► running ──finish──► completed
                        ▲  ▲               │ │

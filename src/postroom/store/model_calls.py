@@ -1,10 +1,10 @@
-"""The calls of language models: what was reserved for each before it was made, what it cost, and what a day has cost.
+"""Calls of language models: what was reserved for each, what it cost, and what each day has cost.
 
-**Caps without races.** A call is made only after `reserve_call` has put its highest possible cost on the day's account,
-in one transaction with a row that says that it was started. The statement that adds to the day refuses to exceed the
-cap, and holds the day's row until the commit; so however many workers reserve at once, on whichever database, their sum
-stays under the cap. `end_call` puts the real cost in the place of the reservation. When a process dies between the two,
-the reservation stands as the cost, since nobody knows better; `fail_left_calls` marks such a call as failed later.
+**Caps without races.** A call is made only after `reserve_call` has added its highest possible cost to the day, in one
+transaction with a row that records its start. The statement that adds to the day refuses to exceed the cap, and holds
+the day's row until the commit; so however many workers reserve at once, on either database, their sum stays under the
+cap. `end_call` replaces the reservation with the real cost. If a process dies between the two, the reservation counts
+as the cost, since the real one is unknown; `fail_left_calls` later marks such a call as failed.
 
 In state `answered` the answer was a decision; in `refused` it was not (but was paid for); in `failed` there was none.
 Costs are in millionths of a dollar, and days are those of UTC.

@@ -1,4 +1,4 @@
-"""How the user answered decisions, by what he then did in the mailbox: judged, kept, and learned from.
+"""Outcomes: how the user reacted to decisions, judged by what they then did in the mailbox.
 
 Outcomes are judged, stored and learned from in the transaction that stores the user's changes, in a fixed number of
 statements. Our own changes are filtered out first: they are never taken for the user's.

@@ -1,4 +1,4 @@
-"""The kill switch: while a pause stands, nothing is changed in any mailbox, or in that of one account.
+"""The kill switch: during a pause nothing is changed in any mailbox, or in that of one account.
 
 It is checked where work begins, and again when a request is about to be sent (`mailbox_writers`). Jobs that meet it
 wait under its key without using up attempts, and resume when it ends. To pause and be sure that nothing more is sent,

@@ -1,4 +1,4 @@
-"""The owner's prohibitions, carried from a database that is replaced into the one that is restored in its place.
+"""The owner's prohibitions, carried over from a replaced database into the one restored in its place.
 
 A backup does not contain what was forbidden after it was made. So what either of the two databases forbids, the
 restored one forbids: pauses, protected senders and labels, what runs in shadow, revoked tokens, accounts that were

@@ -1,9 +1,9 @@
-"""A restore is alone in its data folder: whoever uses the folder shares a lock there, and a restore holds it alone.
+"""The lock of a data folder: every process that uses the folder shares it, and a restore holds it exclusively.
 
-Every process that opens the SQLite file, and every connector that keeps its state in the folder, shares it. So of a
-restore and a process that starts meanwhile one is refused, and nothing is acknowledged by a database that is about to
-be replaced. The system drops the lock when the process ends. PostgreSQL has an equivalent advisory lock
-(`RESTORE_LOCK`), which every connection shares.
+Every process that opens the SQLite file, and every connector that keeps its state in the folder, shares the lock. So if
+a process starts during a restore, one of them is refused, and a database that is about to be replaced acknowledges
+nothing. The system drops the lock when the process ends. PostgreSQL has an equivalent advisory lock (`RESTORE_LOCK`),
+which every connection shares.
 """
 
 import contextlib

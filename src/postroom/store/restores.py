@@ -1,4 +1,4 @@
-"""After a restore: what was sent since the backup is looked up in the mailbox, and what cannot be settled is asked.
+"""After a restore: looks up in the mailbox what was sent since the backup, and asks about what cannot be settled.
 
     require checks (timeline) ──► pending_checks ──► (the mailbox's sent mail is read) ──► settle_restored
                                                                                              │

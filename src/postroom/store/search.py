@@ -1,4 +1,4 @@
-"""Stored mail as it is searched and read by those who did not receive it. What the mailbox has lost is not found.
+"""Searching and reading stored mail. Mail that is gone from the mailbox is not found.
 
 Each database has an index of the words of subject, sender and text. A query consists of words only
 (`core/mail/search.py`), and is translated here into the language of the index, in which words of letters and digits

@@ -1,4 +1,4 @@
-"""Mail that was stored before there was a search, made searchable in small steps that can be taken up again.
+"""Indexes mail that was stored before search existed, in small resumable steps.
 
 New mail is indexed as it is stored. Older mail is indexed from the newest id to the oldest; a row stores the position,
 and is deleted when all is done.

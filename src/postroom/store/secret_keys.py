@@ -1,4 +1,4 @@
-"""The verbs of secret keys: which keys have sealed what, and the passing on from one to the next.
+"""Secret key verbs: which keys have sealed which secrets, and the rotation from one key to the next.
 
 Only the id of a key is known here. Nothing can be stored under a dropped key: the transaction that stores a seal locks
 its key, and the one that drops a key checks, under the same lock, that no secret uses it.

@@ -1,8 +1,8 @@
 """Which installation a database belongs to, and whether it has gone back in time: restored, copied, or rolled back.
 
-`observe_timeline` runs when a process starts and every half minute after that. It compares three things:
+`observe_timeline` runs when a process starts and every half minute. It compares three things:
 
-    place    the file or the server that the database says it lives in, with the one it is found in: another one means
+    place    the file or server recorded in the database, with the one it is found in: a different one means
              that it was copied there (`cp`, `pg_restore` into a new database, a server restored to a point in time)
     ticks    a count that grows with every observation, with its copy in the data folder: a database that is behind
              was overwritten by an older one

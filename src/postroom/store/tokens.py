@@ -1,4 +1,4 @@
-"""Tokens: who may ask, as a role, and a secret of which only the hash is kept.
+"""Tokens: a role, and a secret of which only the hash is stored.
 
 A token reads `postroom_<id>_<secret>`. The id finds the row, the secret proves it. Reading the database reveals no
 secret: 256 random bits cannot be guessed from their SHA-256, so no slow hash is needed.

@@ -54,7 +54,7 @@ def not_its_channel(principal: Principal) -> AccessRefused:
     return AccessRefused(
         "source.channel",
         f"is not a channel that this token is bound to ({channels})",
-        "use one of these, or a token made with --channel",
+        "use one of these, or a token created with --channel",
         "channel",
     )
 

@@ -215,7 +215,7 @@ def _delivery(leased: inbox.LeasedMessage) -> Delivery:
 
 def _check_refs(refs: Sequence[LeaseRef]) -> None:
     if not 1 <= len(refs) <= MOST_AT_ONCE:
-        raise BadInput("items", f"holds {len(refs)}", f"name 1 to {MOST_AT_ONCE} messages")
+        raise BadInput("items", f"has {len(refs)} entries", f"name 1 to {MOST_AT_ONCE} messages")
 
 
 def _lost(ref: LeaseRef) -> LeaseLost:

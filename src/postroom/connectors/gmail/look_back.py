@@ -1,16 +1,16 @@
-"""Looks at the mail that is there already: of the last days, newest first, when there is no place in history to go on
-from, be it the first time or because Gmail has forgotten it.
+"""Ingests existing mail of the last days, newest first, when there is no position in the history to continue from: the
+first time, or because Gmail has forgotten it.
 
-**Where it ends.** Gmail lists messages newest first, by the time at which they came (`internalDate`), and a plain list
-has every message at once. A search does not: what has just come, and sometimes mail between, is found only after a
-while. So no search is asked. The plain list is read page by page until a message is older than the window, by its own
-date. That costs one small call for every 500 messages, and some fifty more on the page on which the window begins. A
-message that was taken before proves nothing about those below it, so it is passed over and ends nothing. The window is
-measured by Gmail's clock, which every answer tells, so that a wrong clock here hides nothing.
+**Where it ends.** Gmail lists messages newest first, by the time they arrived (`internalDate`), and a plain list has
+every message at once. A search does not: it finds new mail, and sometimes older mail, only after a while. So no search
+is used. The plain list is read page by page until a message is older than the window, by its own date. That costs one
+small call for every 500 messages, and some fifty more on the page on which the window begins. A message that was
+ingested before proves nothing about those below it, so it is skipped and does not end the list. The window is measured
+by Gmail's clock, which is in every answer, so that a wrong clock here hides nothing.
 
-**Interrupted.** The window, and how far each list was read, stand in the checkpoint. After a kill the list is read
-again from the top, which is cheap, and messages are taken from where it was left. What came in between stands above
-that place, and is found by following history.
+**Interrupted.** The window, and how far each list was read, are in the checkpoint. After a kill the list is read again
+from the top, which is cheap, and messages are ingested from where it stopped. Mail that came in between is above that
+position, and is found by following the history.
 
 **Meanwhile.** A look-back at the quota's pace may take hours. After each page new mail is ingested as well. If Gmail
 forgets the position in the history before the end, everything since then is looked at again.

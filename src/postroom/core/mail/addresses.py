@@ -101,7 +101,7 @@ def shortened(value: str, longest: int) -> str:
 
 
 def canonical(address: str) -> str | None:
-    """The form in which an address is compared; None for what is no address."""
+    """The form in which an address is compared; None if it is not a valid address."""
     if _PLAIN.fullmatch(address):
         plain = address.lower().removesuffix(".")
         return plain if len(plain) - plain.index("@") <= LONGEST_DOMAIN + 1 else None

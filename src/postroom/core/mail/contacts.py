@@ -59,12 +59,12 @@ def read_contacts(content: bytes) -> ReadContacts:
     for entry in _vcards(text) if is_vcard else _rows(text):
         given = _addresses(entry.text)
         if not given:
-            problems.append(f"line {entry.line}: {entry.text[:60]!r} is no address")
+            problems.append(f"line {entry.line}: {entry.text[:60]!r} is not an address")
         for address in given:
             if address not in found or not found[address].name:
                 found[address] = Contact(address, entry.name[:LONGEST_NAME])
     if not found and not problems:
-        problems.append("there is no address in it")
+        problems.append("it contains no address")
     if len(problems) > MOST_PROBLEMS:
         problems = [*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS:,} more"]
     return ReadContacts(tuple(found.values()), tuple(problems), "vcard" if is_vcard else "csv")

@@ -1,4 +1,4 @@
-"""Undoes what a clock that was ahead has left behind.
+"""Corrects the times that a clock running ahead has written.
 
 A lease written while the clock was an hour ahead lasts an hour too long, and if its owner has died nobody may touch
 what it held. But no valid lease ends further ahead than its own length, so one that does is cut to its length, counted

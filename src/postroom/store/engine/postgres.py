@@ -1,6 +1,6 @@
-"""The PostgreSQL runner: real transactions over asyncpg, and no guessing when the server goes away.
+"""The PostgreSQL runner: transactions over asyncpg, with a definite outcome even when the server goes away.
 
-**A write whose outcome is unknown.** The connection may die after COMMIT was sent and before its answer came. Every
+**A write whose outcome is unknown.** The connection may die after COMMIT was sent and before its answer arrived. Every
 writing transaction therefore begins by inserting a receipt, a row with a token of its own (it travels in the same
 message as BEGIN and costs no round trip). To find the outcome we insert the same token ourselves, marked void. While
 the old transaction is still open on the server, our insert waits for it. If it committed, our insert meets its receipt,

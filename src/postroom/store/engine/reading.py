@@ -1,4 +1,4 @@
-"""Rows read into classes by the names of their columns, the same whichever database holds them.
+"""Reads rows into classes by column name, the same for both databases.
 
 A field takes the column of its name, decoded by its type: ids, times, booleans, enums, and mappings and collections
 from JSON. The name of a JSON column may end in `_json`. A field whose type is itself a class with fields is read from

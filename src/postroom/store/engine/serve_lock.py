@@ -1,4 +1,4 @@
-"""One `serve` for one SQLite file: a lock in the data folder that the system itself drops when the process ends.
+"""One `serve` for one SQLite file: a lock in the data folder that the system drops when the process ends.
 
 Commands and workers may run beside it; two processes that both watch the mailboxes and serve requests are a mistake.
 """

@@ -1,9 +1,9 @@
-"""The SQLite runner: one writer thread, one fsync for everyone who waits.
+"""The SQLite runner: one writer thread, one fsync for all waiting transactions.
 
 **Group commit.** The writer thread owns the only writing connection. It takes every transaction that is waiting, runs
 them one after another as savepoints of one outer transaction, commits once, and only then answers them all. A
-transaction that fails is rolled back to its own savepoint and hurts nobody else. While a commit waits for the disk, the
-next group gathers: under load the cost of the fsync is shared by hundreds.
+transaction that fails is rolled back to its own savepoint and affects no other. While a commit waits for the disk, the
+next group gathers: under load hundreds share the cost of the fsync.
 
 **When the whole group fails.** A full disk or an I/O error may make SQLite roll back the outer transaction. Then
 nothing of the group was committed, so each of its transactions is run again alone: only the one at fault gets the

@@ -1,13 +1,13 @@
-"""Whether the SQLite file that is open is still the one that everybody else finds under its name.
+"""Checks that the open SQLite file is still the one that others find under its name.
 
-A file that is open stays usable when its name is gone or leads to another file: commits succeed, and nobody can ever
-read them again. So after each commit, before anyone is told of it, the names are looked at: the database, its
-write-ahead log and its index must be the files that were opened.
+An open file stays usable when its name is gone or leads to another file: commits succeed, but nobody can ever read
+them. So after each commit, before it is acknowledged, the names are checked: the database, its write-ahead log and its
+index must be the files that were opened.
 
-A file that is overwritten in place keeps its identity. It is noticed by this: the database is only ever written by a
-checkpoint, and a checkpoint of any process shows in the index of the log (how much of the log is copied, and the salts
-that change with each restart). A database that was written while neither changed was written by somebody else. The log
-itself must be as long as its index says, and carry the salts that the index has.
+A file that is overwritten in place keeps its identity. It is detected like this: the database is only ever written by a
+checkpoint, and a checkpoint of any process shows in the index of the log (how much of the log is copied, and the salts,
+which change with each restart). A database that was written while neither changed was written by another program. The
+log itself must be as long as its index says, and have the same salts.
 
 The files are read through the descriptors that SQLite has open, which can be found only on Linux: opening and closing
 another one would drop the locks of the whole process. Elsewhere only the names are compared.

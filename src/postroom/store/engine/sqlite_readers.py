@@ -1,9 +1,9 @@
-"""Reading from a SQLite file: a few threads, a connection each, and snapshots that have an end.
+"""Reads from a SQLite file: a few threads with a connection each, and snapshots of limited age.
 
-A snapshot that stands for long keeps the write-ahead log from being restarted (see `write_ahead_log.py`). Once the log
-is long, a read that is older than `SNAPSHOT_S` is cut short and begun anew when the log is short again: verbs only
-read, so whoever asked notices nothing but the time. A read that was cut `MOST_CUTS` times is too long for a database
-that is written so fast, and ends with TookTooLong.
+A long-lived snapshot keeps the write-ahead log from being restarted (see `write_ahead_log.py`). Once the log is long, a
+read older than `SNAPSHOT_S` is interrupted, and restarted when the log is short again: the verbs only read, so the
+caller notices nothing but the time. A read that was interrupted `MOST_CUTS` times is too long for a database that is
+written so fast, and ends with TookTooLong.
 
 When something outside of this process holds the log, interrupting does not help. Reads then continue, and end after
 `LAST_LIMIT_S` at the latest. A process that writes nothing finds that out by waiting.

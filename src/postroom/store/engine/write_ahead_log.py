@@ -2,15 +2,15 @@
 
 **Why it grows.** A commit appends to the log. A checkpoint copies the log into the database, but only up to the oldest
 snapshot that somebody still reads, and the log starts again at its beginning only at a moment when all of it is copied
-and nobody reads from it. While readers overlap, that moment never comes by itself.
+and nobody reads from it. While readers overlap, that moment never comes.
 
-**How it is kept short.** Three steps, each taken by the one that can take it without holding up the others:
+**How it is kept short.** Three steps, each taken where it delays the others least:
 
-1. From `PASS_BYTES` on, a thread of its own copies (passive checkpoints: they wait for nobody, and nobody for them).
+1. From `PASS_BYTES` on, a separate thread copies (passive checkpoints, which wait for nothing and block nothing).
 2. From `RESTART_BYTES` on, readers that are older than `SNAPSHOT_S` end their snapshot by themselves, in every process:
-   each looks at the size of the file now and then. The read is begun anew once the log is short again.
-3. The writer then restarts the log between two commits. It waits at most `PATIENCE_S` for the readers that are left,
-   and little is left to copy, so no write is held up for long. If it fails it tries again, a few MiB later.
+   each checks the size of the file regularly. The read is restarted once the log is short again.
+3. The writer then restarts the log between two commits. It waits at most `PATIENCE_S` for the remaining readers,
+   and little is left to copy, so no write is delayed for long. If it fails it tries again a few MiB later.
 
 From `CROWDED_BYTES` on the writer also gives the copying thread a head start before each commit, in case it writes
 faster than the disk can copy.
