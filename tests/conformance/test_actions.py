@@ -326,8 +326,8 @@ FENCED: dict[str, Act] = {
     "fail_action": lambda action_setup, stale: action_setup.setup.database.run(
         actions.fail_action(stale.job, stale.id, "late", action_setup.setup.clock())
     ),
-    "end_awakened": lambda action_setup, stale: action_setup.setup.database.run(
-        actions.end_awakened(stale.job, stale.message_id, ARRIVED, action_setup.setup.clock())
+    "end_woken": lambda action_setup, stale: action_setup.setup.database.run(
+        actions.end_woken(stale.job, stale.message_id, ARRIVED, action_setup.setup.clock())
     ),
 }
 

@@ -376,9 +376,9 @@ async def test_whatever_has_ended_counts_also_beside_what_has_not(setup: GmailSe
         patched.setattr(setup.board, "ingest_batch", without_the_last)
         with pytest.raises(SwitchboardUnavailable):
             await connector.sync()
-    assert connector._desk.ended == 3
+    assert connector._ingester.ended == 3
     assert await connector.sync() == 1
-    assert connector._desk.ended == 4
+    assert connector._ingester.ended == 4
 
 
 async def test_a_token_for_another_mailbox_hands_in_nothing(setup: GmailSetup):

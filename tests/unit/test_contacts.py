@@ -90,7 +90,7 @@ def test_a_list_of_addresses_without_titles_is_read_too() -> None:
 def test_what_is_no_address_is_said_with_its_line() -> None:
     read = read_contacts(b"Name,Email\nIda,ida@x.example\nJo,nowhere\n")
     assert read.addresses == {"ida@x.example"}
-    assert read.problems == ("line 3: 'nowhere' is no address",)
+    assert read.problems == ("line 3: 'nowhere' is not an address",)
 
 
 @pytest.mark.parametrize(

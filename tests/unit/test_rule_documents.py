@@ -45,7 +45,7 @@ def test_no_text_does_more_than_be_refused(text: str) -> None:
         ("- &r {name: x}\n- *r", "line 1: uses an anchor or alias"),
         ("- name: x\n  if: {<<: *nothing}", "uses an anchor or alias"),
         ("- !!python/object/apply:os.system [x]", "line 1: uses a tag"),
-        ("rules: [", "are no YAML (line 1"),
+        ("rules: [", "are not valid YAML (line 1"),
         ("rules: {}", "are not a list"),
         ("rules: []\nmore: 1", "more: is beside `rules`"),
         ("", "are none in this file"),

@@ -33,7 +33,7 @@ def told(conditions: Any, scope: str = "global", ref: str | None = None) -> tupl
         ({"header_match": {"name": "X-Odd"}}, "does not match", "header_match X-Odd: it is missing"),
         ({"list_id": "club"}, "does not match", "list_id club: no value of it matches"),
         ({"not": {"subject_contains": "invoice"}}, "does not match", "not, but subject_contains invoice"),
-        ({"subject_regex": "("}, "is broken", "if.subject_regex: is no RE2 expression"),
+        ({"subject_regex": "("}, "is broken", "if.subject_regex: is not an RE2 expression"),
         ({"or": [{"to": "a@b.example"}, {"body_contains": "PAY"}]}, "matches", "body_contains PAY"),
         (
             {"and": [{"body_contains": "pay"}, {"or": [{"to": "@b.example"}, {"older_than": "1h"}]}]},

@@ -26,7 +26,7 @@ from postroom.gmail.errors import ConsentLost, TokenUnavailable
 from postroom.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth, Grant
 from postroom.gmail.scopes import Consented
 from postroom.store import accounts
-from postroom.store.accounts import REFRESH_TOKEN, AccountView, HeldAccount
+from postroom.store.accounts import REFRESH_TOKEN, AccountView, AccountWithSecret
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
@@ -158,7 +158,7 @@ class AccessTokens:
     async def _fetch(self, account_id: UUID) -> _Current:
         try:
             for _ in range(MOST_RENEWED):
-                held = await self._database.run(accounts.held_by(account_id))
+                held = await self._database.run(accounts.account_with_secret(account_id))
                 if (fetched := await self._refresh(held)) is not None:
                     self._current[account_id] = fetched
                     return fetched
@@ -166,7 +166,7 @@ class AccessTokens:
         finally:
             del self._fetching[account_id]
 
-    async def _refresh(self, held: HeldAccount) -> _Current | None:
+    async def _refresh(self, held: AccountWithSecret) -> _Current | None:
         """Refresh the token; None if the consent was renewed while Google refused the previous one."""
         account, sealed = held
         if account.state != "active" or account.consent is None or sealed is None:
@@ -193,7 +193,7 @@ class AccessTokens:
             log.warning("account.needs_consent", account=account.id, reason=reason)
             raise _needs_consent(reason)
 
-    async def _note(self, held: HeldAccount, grant: Grant) -> None:
+    async def _note(self, held: AccountWithSecret, grant: Grant) -> None:
         """Record that the consent is valid, and store a new refresh token if Google issued one."""
         account, sealed = held
         if account.consent is None or sealed is None:

@@ -75,13 +75,13 @@ async def connected(url: str, *, alone: bool = False) -> AsyncGenerator[asyncpg.
             f"PostgreSQL could not be reached ({type(error).__name__}); check POSTROOM_DATABASE_URL"
         ) from error
     try:
-        await (_be_alone(connection) if alone else _share(connection))
+        await (_lock_exclusively(connection) if alone else _share(connection))
         yield connection
     finally:
         await connection.close()
 
 
-async def _be_alone(connection: asyncpg.Connection) -> None:
+async def _lock_exclusively(connection: asyncpg.Connection) -> None:
     try:
         await connection.execute(_ALONE)
     except asyncpg.LockNotAvailableError:

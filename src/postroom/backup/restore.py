@@ -30,7 +30,7 @@ from postroom.store.engine.migrate import apply, migrate, migrations
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.prohibitions import Carried, Prohibitions, begin_paused, load_prohibitions
-from postroom.store.restore_lock import alone_in_folder
+from postroom.store.restore_lock import exclusive_folder
 from postroom.store.timeline import mark_restored, place_of
 from postroom.system.private_files import DATABASE as FILE
 from postroom.system.private_files import make_private, private_folder, sync_folder
@@ -68,7 +68,7 @@ async def restore_backup(
     try:
         _check_kind(archive.manifest, place)
         needed = sum(member.size for member in archive.manifest.members.values())
-        with enough_space(f"the content of {file}", place.data_dir, needed), alone_in_folder(place.data_dir):
+        with enough_space(f"the content of {file}", place.data_dir, needed), exclusive_folder(place.data_dir):
             restored = Restored(archive.manifest)
             stamp = f"{now:%Y%m%dT%H%M%S}"
             with _stage(place.data_dir) as stage:

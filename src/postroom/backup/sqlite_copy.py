@@ -78,13 +78,13 @@ def exclusive_access(path: Path) -> Generator[None]:
         return
     connection = apsw.Connection(str(path))
     try:
-        _take_for_ourselves(connection, path)
+        _lock_exclusively(connection, path)
         yield
     finally:
         connection.close()
 
 
-def _take_for_ourselves(connection: apsw.Connection, path: Path) -> None:
+def _lock_exclusively(connection: apsw.Connection, path: Path) -> None:
     """Leave WAL mode, which only works if no other program has the database open."""
     try:
         connection.set_busy_timeout(0)

@@ -22,7 +22,7 @@ from postroom.decide.simulate import (
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import RuleView
-from postroom.store.simulation import PastMessage, Wanted, call_cost
+from postroom.store.simulation import MessageSelection, PastMessage, call_cost
 
 MOST_SAMPLES = 5
 
@@ -109,7 +109,7 @@ class SimulationRequest:
 
     before: Sequence[Rule]
     after: Sequence[Rule]
-    wanted: Wanted
+    wanted: MessageSelection
     policy: Policy
     has_model: bool
     answered_again: timedelta = ANSWERED_AGAIN

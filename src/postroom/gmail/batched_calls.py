@@ -18,7 +18,7 @@ from postroom.gmail.errors import Withheld
 T = TypeVar("T")
 
 
-class _Asked(NamedTuple):
+class _PendingCall(NamedTuple):
     call: Call[Any]
     about: str
     outcome: "asyncio.Future[Any]"
@@ -31,12 +31,12 @@ class BatchedCalls:
 
     def __init__(self, client: GmailClient) -> None:
         self._client = client
-        self._waiting: list[_Asked] = []
+        self._waiting: list[_PendingCall] = []
         self._sending: asyncio.Task[None] | None = None
 
     async def run(self, call: Call[T], about: str) -> T:
         """The result of the call, which concerns this message; its error is raised."""
-        asked = _Asked(call, about, asyncio.get_running_loop().create_future())
+        asked = _PendingCall(call, about, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if self._sending is None:
             # In a context of its own: it continues for others when the first caller has ended.
@@ -51,9 +51,9 @@ class BatchedCalls:
         finally:
             self._sending = None
 
-    def _next(self) -> list[_Asked]:
-        group: dict[str, _Asked] = {}
-        left: list[_Asked] = []
+    def _next(self) -> list[_PendingCall]:
+        group: dict[str, _PendingCall] = {}
+        left: list[_PendingCall] = []
         for asked in self._waiting:
             if asked.outcome.done():
                 continue  # the caller was canceled before the call was sent
@@ -64,7 +64,7 @@ class BatchedCalls:
         self._waiting = left
         return list(group.values())
 
-    async def _ask(self, group: Sequence[_Asked]) -> None:
+    async def _ask(self, group: Sequence[_PendingCall]) -> None:
         try:
             if len(group) == 1:
                 await self._ask_alone(group[0])
@@ -81,7 +81,7 @@ class BatchedCalls:
             for asked in group:
                 asked.outcome.cancel()
 
-    async def _ask_alone(self, asked: _Asked) -> None:
+    async def _ask_alone(self, asked: _PendingCall) -> None:
         """Run it as if the caller had made the call: if the caller is canceled, so is the call."""
         running = asyncio.ensure_future(self._client.run(asked.call))
         asked.outcome.add_done_callback(lambda _outcome: running.cancel())
@@ -91,12 +91,12 @@ class BatchedCalls:
             if not asked.outcome.cancelled():
                 raise
 
-    def _batches(self, group: Sequence[_Asked]) -> AsyncGenerator[Mapping[int, Any]]:
+    def _batches(self, group: Sequence[_PendingCall]) -> AsyncGenerator[Mapping[int, Any]]:
         """Send the group. A call that nobody waits for any more is not sent: the user may have stopped it meanwhile."""
         return self._client.batches([asked.call for asked in group], lambda place: not group[place].outcome.done())
 
 
-def _resolve(asked: _Asked, outcome: Any) -> None:
+def _resolve(asked: _PendingCall, outcome: Any) -> None:
     if asked.outcome.done():
         return
     if isinstance(outcome, Withheld):

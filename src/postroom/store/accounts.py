@@ -59,7 +59,7 @@ class AccountView:
     consent: Consent | None
 
 
-class HeldAccount(NamedTuple):
+class AccountWithSecret(NamedTuple):
     """An account, and its sealed secret, if it has one."""
 
     account: AccountView
@@ -163,11 +163,11 @@ def account_at(endpoint_identity: str) -> Script[AccountView | None]:
 
 
 @query
-def held_by(id: UUID) -> Script[HeldAccount]:
+def account_with_secret(id: UUID) -> Script[AccountWithSecret]:
     """The account with its sealed refresh token."""
     view = yield from _view(id)
     rows = yield sql("select_credential", id, REFRESH_TOKEN)
-    return HeldAccount(view, read_first(Sealed, rows))
+    return AccountWithSecret(view, read_first(Sealed, rows))
 
 
 def _moved(id: UUID, state: str, reason: str | None, action: str, signed: Signature, now: datetime) -> Script[Any]:

@@ -231,14 +231,14 @@ def _now_placed(id: UUID, labels: frozenset[str] | None, moved_to: str | None, n
 
 
 @query
-def is_snoozed_anew(id: UUID, now: datetime) -> Script[bool]:
+def is_snoozed_again(id: UUID, now: datetime) -> Script[bool]:
     """Return whether the message of this snooze was snoozed again, until a time in the future."""
     rows = yield sql("select_snoozes_after", id)
     return any(datetime.fromisoformat(until) > now for (until,) in rows)
 
 
 @query
-def has_slept_through(id: UUID, now: datetime) -> Script[bool]:
+def woke_during(id: UUID, now: datetime) -> Script[bool]:
     """Return whether the message was snoozed, and woke after this action had begun."""
     for image, began in (yield sql("select_snooze_before", id)):
         snooze = from_json(image)
@@ -250,7 +250,7 @@ def has_slept_through(id: UUID, now: datetime) -> Script[bool]:
 
 
 @transaction
-def end_awakened(
+def end_woken(
     job: Job, message_id: UUID | None, labels: frozenset[str] | None, now: datetime, moved_to: str | None = None
 ) -> Script[None]:
     """Update a woken message and end the job that woke it. Without labels, the message is gone.

@@ -26,7 +26,7 @@ from postroom.store.engine.reading import read_first, read_row, read_rows
 from postroom.store.job_builders import closing_job
 from postroom.store.jobs import enqueue_many
 from postroom.store.mail import load_message
-from postroom.store.protection import HOUR, restraints, surroundings
+from postroom.store.protection import HOUR, restraints, safety_facts
 
 WAITING = "awaiting_approval"
 # Only a person may answer. An agent asks, and can never answer itself.
@@ -171,9 +171,9 @@ def take_slot(action_id: UUID, most: int, digest: NewJob, now: datetime) -> Scri
 
 
 @query
-def count_unasked() -> Script[dict[str, int]]:
+def count_without_notice() -> Script[dict[str, int]]:
     """Count the actions that wait for an answer without a notice, by type."""
-    rows = yield sql("count_unasked")
+    rows = yield sql("count_without_notice")
     return {str(kind): int(count) for kind, count in rows}
 
 
@@ -244,7 +244,7 @@ def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
         return "the message was deleted"
     found = yield from restraints.script(action.account_id, now)
     proposed = Proposed(action.action_type, action.parameters, 1.0, cast("Source", action.actor))
-    ruling = safety_ruling(proposed, surroundings(message, found), Policy())
+    ruling = safety_ruling(proposed, safety_facts(message, found), Policy())
     return "; ".join(ruling.reasons) if ruling.verdict == "refuse" else None
 
 

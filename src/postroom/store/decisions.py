@@ -18,7 +18,7 @@ from postroom.store.jobs import completing_one, enqueue_many
 from postroom.store.rollups import Count, adding
 
 CHANNEL = "actions"
-DECIDED_ANEW = "decided again"
+DECIDED_AGAIN = "decided again"
 DONE_BEFORE = "already done or in progress, so not done again"
 
 
@@ -74,7 +74,7 @@ def record_decision(
     """
     yield from completing_one(job, now)
     if decision.generation > 1:
-        yield sql("cancel_waiting", decision.message_id, DECIDED_ANEW, now)
+        yield sql("cancel_waiting", decision.message_id, DECIDED_AGAIN, now)
         if action is not None and (yield from _is_done(decision, action)):
             decision = replace(decision, rationale=f"{DONE_BEFORE}: {decision.rationale}", needs_approval=False)
             action = follow_up = None

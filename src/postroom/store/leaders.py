@@ -48,7 +48,7 @@ def leader(name: str) -> Script[tuple[str, datetime, int] | None]:
 
 
 @query
-def neglected(now: datetime) -> Script[OverdueWork]:
+def overdue_work(now: datetime) -> Script[OverdueWork]:
     """The work that is not being done: there is no leader, or its clock is wrong."""
     ((due_jobs, dead_workers),) = yield sql("count_neglected", now - NEGLECTED_AFTER)
     return OverdueWork(due_jobs, dead_workers)

@@ -172,7 +172,7 @@ def protected_now(account_id: UUID) -> Script[Protected]:
     return Protected(frozenset(found["sender"]), frozenset(found["domain"]), frozenset(found["label"]), ids)
 
 
-def surroundings(message: StoredMessage, found: Restraints) -> SafetyFacts:
+def safety_facts(message: StoredMessage, found: Restraints) -> SafetyFacts:
     """What safety checks about a stored message."""
     return SafetyFacts(
         message.facts.sender,

@@ -51,7 +51,7 @@ def sharing_folder(folder: Path) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def alone_in_folder(folder: Path) -> Generator[None]:
+def exclusive_folder(folder: Path) -> Generator[None]:
     """Keep other processes out of the folder while the block runs. Raises DatabaseInUse if one uses it."""
     descriptor = open_private(private_folder(folder) / FILE, os.O_RDWR | os.O_CREAT)
     try:

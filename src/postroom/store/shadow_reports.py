@@ -48,7 +48,7 @@ class ShadowSample:
     what: str
 
 
-class Whose(NamedTuple):
+class ShadowSelection(NamedTuple):
     """A selection of decisions: why they are in shadow (`rule`, `category:finance`, `model`), and by which rule."""
 
     why: str
@@ -95,7 +95,7 @@ def shadow_tallies() -> Script[tuple[Mapping[UUID, Tally], Mapping[tuple[str, st
 
 
 @query
-def shadow_report(whose: Whose, since: datetime, samples: int) -> Script[ShadowReport]:
+def shadow_report(whose: ShadowSelection, since: datetime, samples: int) -> Script[ShadowReport]:
     tally = read_first(Tally, (yield sql("count_shadow", *whose.arguments, since)))
     found: dict[bool, tuple[ShadowSample, ...]] = {}
     for agreed in (False, True):

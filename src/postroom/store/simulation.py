@@ -27,7 +27,7 @@ END = MessagePlace(2**63 - 1, UUID(int=2**128 - 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MessageSelection:
     """A selection of messages to simulate: all accounts or one, since a time, and only the newest."""
 
     since: datetime
@@ -40,7 +40,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class NeededFields:
     """The fields of messages that are needed; the others are not read."""
 
     text: bool = True
@@ -64,7 +64,7 @@ class CallCost(NamedTuple):
 
 
 @query
-def back_from(place: MessagePlace, wanted: Wanted, most: int) -> Script[tuple[int, MessagePlace]]:
+def back_from(place: MessagePlace, wanted: MessageSelection, most: int) -> Script[tuple[int, MessagePlace]]:
     """How many wanted messages lie directly before the place, up to `most`, and the place of the oldest of them."""
     rows = yield sql("select_back", wanted.account, wanted.since, place.seq, place.id, most)
     for row in rows.by_name():
@@ -74,7 +74,7 @@ def back_from(place: MessagePlace, wanted: Wanted, most: int) -> Script[tuple[in
 
 @query
 def past_after(
-    place: MessagePlace, wanted: Wanted, needed: Needed, most: int, most_text: int
+    place: MessagePlace, wanted: MessageSelection, needed: NeededFields, most: int, most_text: int
 ) -> Script[list[PastMessage]]:
     """The next messages in the order of acceptance, until their texts have `most_text` characters, including the
     message that reaches it.
@@ -98,7 +98,7 @@ def call_cost() -> Script[CallCost]:
     return read_first(CallCost, (yield sql("select_call_cost", CALLS_AVERAGED))) or CallCost(0, None)
 
 
-def _past(row: Mapping[str, Any], needed: Needed) -> PastMessage:
+def _past(row: Mapping[str, Any], needed: NeededFields) -> PastMessage:
     looked_at = read_row(MessageFacts, row)
     if needed.recipients:
         looked_at = replace(looked_at, to=recipients(looked_at.headers))

@@ -97,7 +97,7 @@ class Dispatcher:
         room = self._most - len(self._outstanding)
         if room <= 0:
             return 0
-        await self._buffer.return_expired_now_and_then()
+        await self._buffer.return_expired_periodically()
         leased = await self._buffer.lease(self._policy, room)
         await self._dispatch(leased)
         return len(leased)

@@ -56,7 +56,7 @@ class NoHints:
         await asyncio.Event().wait()
 
 
-class Waiting:
+class RoundPause:
     """The pause between two rounds: ended by a hint, by a request for a round, or by time."""
 
     def __init__(self, hints: Hints) -> None:

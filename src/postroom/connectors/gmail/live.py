@@ -13,7 +13,7 @@ import structlog
 
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.follow import follow
-from postroom.connectors.gmail.hints import Hints, NoHints, Waiting
+from postroom.connectors.gmail.hints import Hints, NoHints, RoundPause
 from postroom.connectors.gmail.look_back import LookBack, window_start
 from postroom.connectors.mail.correspondents import Correspondents
 from postroom.connectors.mail.ingested_ids import IngestedIds
@@ -97,7 +97,7 @@ class GmailConnector:
         )
         self.sent_mail = SentMail(client, self._knowledge.sent, people, self._health)
         self._reader = MessageReader(client, self._ingester, SetAside(folder, clock), self._health)
-        self._waiting = Waiting(hints or NoHints())
+        self._waiting = RoundPause(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
         self._email = email
         self._is_right_mailbox = False

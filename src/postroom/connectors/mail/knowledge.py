@@ -52,7 +52,7 @@ class EitherSet(AbstractSet[str]):
         return bool(self._one or self._other)
 
 
-class MoreAddresses(Protocol):
+class OtherAddresses(Protocol):
     """Addresses of the user besides the given ones."""
 
     def addresses(self) -> AbstractSet[str]: ...
@@ -72,7 +72,7 @@ class Knowledge:
         self,
         user_addresses: Collection[str],
         *,
-        more_addresses: MoreAddresses | None = None,
+        more_addresses: OtherAddresses | None = None,
         sent: SentIds | None = None,
         contacts: Callable[[], AbstractSet[str] | None] = lambda: NOBODY,
         policy: Callable[[], IngestionPolicy] = IngestionPolicy,

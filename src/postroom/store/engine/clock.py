@@ -49,7 +49,7 @@ class ServerClock:
 
 
 @runtime_checkable
-class KeepsTime(Protocol):
+class HasServerClock(Protocol):
     """A database whose server has a clock that all its clients share."""
 
     @property
@@ -58,4 +58,4 @@ class KeepsTime(Protocol):
 
 def clock_of(database: object) -> Clock:
     """The clock used for leases in this database."""
-    return database.clock if isinstance(database, KeepsTime) else wall_clock
+    return database.clock if isinstance(database, HasServerClock) else wall_clock

@@ -87,7 +87,7 @@ class Transaction(NamedTuple, Generic[T]):
     """How long a read may take before it is ended with TookTooLong."""
 
 
-class Course(Generic[T]):
+class ScriptRun(Generic[T]):
     """A running script: the step it waits for, or, when that is None, its result."""
 
     def __init__(self, script: Script[T]) -> None:

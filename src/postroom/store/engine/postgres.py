@@ -23,7 +23,7 @@ import asyncpg
 
 from postroom.core import errors
 from postroom.store.engine.clock import ServerClock
-from postroom.store.engine.database import Course, Dialect, Notify, Rows, Single, Statement, Step, Text, Transaction
+from postroom.store.engine.database import Dialect, Notify, Rows, ScriptRun, Single, Statement, Step, Text, Transaction
 from postroom.store.engine.listeners import Listener, Listeners
 from postroom.store.engine.statements import blocks
 from postroom.store.restore_lock import RESTORE_LOCK
@@ -166,61 +166,61 @@ class PostgresDatabase:
 
     async def _read(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         await connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_bound(transaction.limit_s)}")
-        course = Course(transaction.begin())
-        await self._drive(connection, course)
+        run = ScriptRun(transaction.begin())
+        await self._drive(connection, run)
         await connection.execute("COMMIT")
-        return course.result  # type: ignore[return-value]
+        return run.result  # type: ignore[return-value]
 
     async def _write(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         token = uuid4()
-        course = Course(transaction.begin())
-        if isinstance(course.step, Single):
-            return await self._write_at_once(connection, course, course.step, token)
+        run = ScriptRun(transaction.begin())
+        if isinstance(run.step, Single):
+            return await self._write_at_once(connection, run, run.step, token)
         await connection.execute(
             f"BEGIN; INSERT INTO postroom.receipts (token, written_at) VALUES ('{token}', now())"  # noqa: S608
         )
-        notices = await self._drive(connection, course)
+        notices = await self._drive(connection, run)
         wake = "".join(f"SELECT pg_notify('{CHANNEL}', '{_plain(each)}'); " for each in notices)
         try:
             await connection.execute(f"{wake}COMMIT")
         except (*_GONE, asyncpg.InterfaceError) as error:
-            raise _InDoubtError(token, course.result) from error
-        return course.result  # type: ignore[return-value]
+            raise _InDoubtError(token, run.result) from error
+        return run.result  # type: ignore[return-value]
 
-    async def _write_at_once(self, connection: asyncpg.Connection, course: Course[T], step: Single, token: UUID) -> T:
+    async def _write_at_once(self, connection: asyncpg.Connection, run: ScriptRun[T], step: Single, token: UUID) -> T:
         """Run one statement as its own transaction; receipt and notice travel inside it."""
         (part,) = self._blocks[step.statement.name]
         arguments = part.arguments(step.statement.parameters)
         text = _with_receipt(part.text, len(arguments))
-        course.send(Rows())
-        if course.step is not None:
+        run.send(Rows())
+        if run.step is not None:
             raise AssertionError(f"nothing may follow {step.statement.name}, which runs alone")
         try:
             await connection.fetch(text, *arguments, token, _plain(step.notice))
         except (*_GONE, asyncpg.InterfaceError) as error:
-            raise _InDoubtError(token, course.result) from error
-        return course.result  # type: ignore[return-value]
+            raise _InDoubtError(token, run.result) from error
+        return run.result  # type: ignore[return-value]
 
     async def _change_schema(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         """Run without a receipt, whose table may not exist yet: a schema change itself detects whether it was made."""
         await connection.execute(f"BEGIN; {_UNBOUND_TRANSACTION}")
-        course = Course(transaction.begin())
-        await self._drive(connection, course)
+        run = ScriptRun(transaction.begin())
+        await self._drive(connection, run)
         await connection.execute("COMMIT")
-        return course.result  # type: ignore[return-value]
+        return run.result  # type: ignore[return-value]
 
-    async def _drive(self, connection: asyncpg.Connection, course: Course[Any]) -> set[Notify]:
+    async def _drive(self, connection: asyncpg.Connection, run: ScriptRun[Any]) -> set[Notify]:
         """Run a script to its end; return the notices to send."""
         notices: set[Notify] = set()
         try:
-            while course.step is not None:
-                if isinstance(course.step, Notify):
-                    notices.add(course.step)
-                    course.send(Rows())
+            while run.step is not None:
+                if isinstance(run.step, Notify):
+                    notices.add(run.step)
+                    run.send(Rows())
                 else:
-                    course.send(await self._execute(connection, course.step))
+                    run.send(await self._execute(connection, run.step))
         finally:
-            course.close()
+            run.close()
         return notices
 
     async def _execute(self, connection: asyncpg.Connection, step: Step) -> Rows:

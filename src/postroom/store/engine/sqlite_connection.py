@@ -10,7 +10,7 @@ import apsw
 
 from postroom.core import errors
 from postroom.store.engine.codecs import sqlite_value
-from postroom.store.engine.database import Course, Notify, Rows, Script, Single, Statement, Step, Text
+from postroom.store.engine.database import Notify, Rows, Script, ScriptRun, Single, Statement, Step, Text
 from postroom.store.engine.statements import Block
 from postroom.store.engine.write_ahead_log import KEPT_BYTES
 
@@ -69,13 +69,13 @@ class Executor:
 
 def drive(script: Script[T], execute: Callable[[Step], Rows]) -> T:
     """Run a script to its end and return its result."""
-    course = Course(script)
+    run = ScriptRun(script)
     try:
-        while course.step is not None:
-            course.send(execute(course.step))
+        while run.step is not None:
+            run.send(execute(run.step))
     finally:
-        course.close()
-    return course.result  # type: ignore[return-value] - a script that has ended has a result
+        run.close()
+    return run.result  # type: ignore[return-value] - a script that has ended has a result
 
 
 def connect(path: Path, read_only: bool = False) -> apsw.Connection:

@@ -58,7 +58,7 @@ ON CONFLICT (action_id) DO NOTHING
 -- name: select_slot(action_id)
 SELECT 1 FROM approval_slots WHERE action_id = :action_id
 
--- name: count_unasked()
+-- name: count_without_notice()
 -- Actions that wait for an answer without a notice.
 SELECT a.action_type, count(*) FROM actions a
 WHERE a.state = 'awaiting_approval' AND NOT EXISTS (SELECT 1 FROM approval_notices n WHERE n.action_id = a.id)
