@@ -77,7 +77,7 @@ async def test_the_model_is_forced_to_call_the_one_tool_at_a_low_temperature(set
         (FakeAnswer(text="I would archive this."), "not a call of record_decision"),
         (FakeAnswer(text="I cannot help with that.", refuses=True), "not a call of record_decision"),
         (FakeAnswer((FakeToolCall("{'not': json"),)), r"the arguments are not JSON|fields that do not exist"),
-        (FakeAnswer((FakeToolCall("[1, 2]"),)), r"no object|fields that do not exist"),
+        (FakeAnswer((FakeToolCall("[1, 2]"),)), r"not an object|fields that do not exist"),
         (FakeAnswer((FakeToolCall({"action": "archive"}, "delete_everything"),)), "a tool that does not exist"),
         (FakeAnswer((*decides("archive").calls, *decides("trash").calls)), "calls 2 tools"),
         (FakeAnswer(decides("archive").calls, cut_off=True), "cut off"),

@@ -17,12 +17,12 @@ PostroomError
 │   ├── MailboxRefused        refused: the same again is refused again
 │   │   ├── RequestRefused        it does not accept what it was given
 │   │   ├── NotAllowed            it does not let this account do this, whatever it is given
-│   │   └── UnreadableAnswer      its answer makes no sense
+│   │   └── UnreadableAnswer      its answer is malformed
 │   ├── MailboxLater          later: carries the mailbox's own waiting time, if it gave one
-│   │   ├── MailboxBusy           too much was asked of it in too short a time
-│   │   ├── NoAccess              it lets nobody in for now
+│   │   ├── MailboxBusy           too many requests in too short a time
+│   │   ├── NoAccess              it refuses access for now
 │   │   ├── MailboxFailed         it failed on its own side
-│   │   └── MailboxUnreachable    no answer came, or not the whole of it
+│   │   └── MailboxUnreachable    no answer came, or only part of it
 │   └── NeedsPerson           needs a person: the jobs of the account wait until somebody has acted
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
 ├── VaultError            a secret cannot be sealed or opened
@@ -151,11 +151,11 @@ class MailboxLater(MailboxError):
 
 
 class MailboxBusy(MailboxLater):
-    """Too much was asked of the mailbox in too short a time."""
+    """Too many requests in too short a time."""
 
 
 class NoAccess(MailboxLater):
-    """The mailbox lets nobody in for now."""
+    """The mailbox refuses access for now."""
 
 
 class MailboxFailed(MailboxLater):

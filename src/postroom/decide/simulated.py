@@ -152,7 +152,7 @@ class ChangeOfRules:
         named = {view.name: view for view in stored}
         for name in (*self.without, *self.switched_on):
             if name not in named:
-                raise NotFound(f"there is no rule {name!r}; `postroom rules list` lists them")
+                raise NotFound(f"there is no rule {name!r}; see `postroom rules list`")
         rules: dict[str, Rule] = {}
         for view in stored:
             if view.name in self.switched_on:

@@ -83,7 +83,7 @@ class Unauthorized(GmailError, NoAccess):
     def __init__(self, call: str) -> None:
         super().__init__(
             f"{call}: Gmail did not accept the access token (401); a new one is fetched for the next try, "
-            "and if this goes on, connect the account again"
+            "and if it persists, connect the account again"
         )
 
 

@@ -10,7 +10,7 @@ transaction holds them. So of any number of writers with the same message exactl
     events    taken, or known with the same sender; known with another sender is a conflict
               a full copy of what is known by its metadata is an upgrade, and goes in beside the first
               an event whose message ended as failed is taken again
-    contents  (where the queue says so) taken, or said before: kept as a duplicate, linked to the first; a first one
+    contents  (where the queue says so) taken, or seen before: kept as a duplicate, linked to the first; a first one
               that ended as failed does not count
 """
 
@@ -44,7 +44,7 @@ Outcome = Accepted | Conflict | AccountUnusable
 
 @dataclass(frozen=True, slots=True)
 class RoutedEnvelope:
-    """An envelope on its way in: checked, with its text, its queue's policy and its tier.
+    """An envelope about to be accepted: checked, with its text, its queue's policy and its tier.
 
     `content_hash` identifies its content in a queue that compares contents; else it is None.
     """

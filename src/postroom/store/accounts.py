@@ -198,7 +198,7 @@ def _goes_on(id: UUID, now: datetime) -> Script[None]:
 def _lock(id: UUID) -> Script[Sequence[Any]]:
     rows = yield sql("lock_account", id)
     if not rows:
-        raise NotFound(f"there is no account {id}; `postroom account list` lists them")
+        raise NotFound(f"there is no account {id}; see `postroom account list`")
     return rows[0]
 
 
@@ -211,7 +211,7 @@ def _with_address(email: str) -> Script[list[AccountView]]:
 def _view(id: UUID) -> Script[AccountView]:
     view = read_first(AccountView, (yield sql("select_account_view", id)))
     if view is None:
-        raise NotFound(f"there is no account {id}; `postroom account list` lists them")
+        raise NotFound(f"there is no account {id}; see `postroom account list`")
     return view
 
 

@@ -2,8 +2,8 @@
 
 begin_action ──► keep_pre_image ──► (the mailbox is changed) ──► complete_action
      │                                                    └────► hand_over_action, when another job completes it
-     ├── canceled when the message is protected by now: its job has ended
-     └── refused while a pause stands, or when the hour has seen enough that cannot be undone: the job waits
+     ├── canceled if the message is protected by now: its job has ended
+     └── parked during a pause, or when the hourly cap of irreversible actions is reached: the job waits
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Actions that wait for approval: answered once, for exactly what was shown, and only while they still make sense.
 
-awaiting_approval ──► queued     approved: the hash is the one that was shown and the one of the row as it stands
+awaiting_approval ──► queued     approved: the hash is the one that was shown, and that of the current row
                  ├─► rejected   by a person
                  ├─► expired    nobody answered in time
                  └─► canceled   approved too late: the message or the account is gone, or is protected by now
@@ -109,7 +109,7 @@ def list_waiting(most: int) -> Script[list[Approval]]:
 def show_approval(id: UUID) -> Script[Approval]:
     rows = yield sql("select_approval", id)
     if not rows:
-        raise NotFound(f"there is no action {id}; `postroom approvals list` lists the waiting ones")
+        raise NotFound(f"there is no action {id}; see `postroom approvals list`")
     return _approvals(rows)[0]
 
 
@@ -215,7 +215,7 @@ def _taken(id: UUID, signed: Signature) -> Script[_Pending]:
         raise Refused(f"{signed.actor} is not a person; only people approve or reject actions")
     action = read_first(_Pending, (yield sql("lock_approval", id)))
     if action is None:
-        raise NotFound(f"there is no action {id}; `postroom approvals list` lists the waiting ones")
+        raise NotFound(f"there is no action {id}; see `postroom approvals list`")
     if action.state != WAITING:
         approver, error = action.approved_by, action.error
         by = f"approved by {approver}" if approver is not None else error or "it needed no approval"

@@ -138,7 +138,7 @@ def _all(kind: GuidanceKind) -> Script[list[GuidanceView]]:
 def _with_id(kind: GuidanceKind, id: UUID) -> Script[GuidanceView]:
     found = next((view for view in (yield from _all(kind)) if view.id == id), None)
     if found is None:
-        raise NotFound(f"there is no {_words(kind)} {id}; {_listed(kind)} lists them")
+        raise NotFound(f"there is no {_words(kind)} {id}; see {_listed(kind)}")
     return found
 
 

@@ -56,7 +56,7 @@ def remove_ingestion_rule(name: str, signed: Signature, now: datetime) -> Script
             yield from _insert(PACK[name], False, "pack", now)
             before: dict[str, object] = {"enabled": True}
         case None:
-            raise NotFound(f"there is no rule {name!r}; `postroom filters list` lists them")
+            raise NotFound(f"there is no rule {name!r}; see `postroom filters list`")
         case IngestionRuleView(origin="pack"):
             raise NotFound(f"the shipped rule {name!r} is already switched off; `postroom filters list` shows it")
         case _:

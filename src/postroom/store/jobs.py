@@ -276,7 +276,7 @@ def retry_job(id: UUID, now: datetime) -> Script[None]:
 def _lock(id: UUID) -> Script[Sequence[Any]]:
     rows = yield sql("lock_job", id)
     if not rows:
-        raise NotFound(f"there is no job {id}; `postroom jobs list` lists them")
+        raise NotFound(f"there is no job {id}; see `postroom jobs list`")
     return rows[0]
 
 

@@ -87,7 +87,7 @@ def edit_labels(
     for label in labels:
         found = stored.get((label.account_id, label.provider_label_id))
         if found is None:
-            raise NotFound(f"the label {label.name!r} is gone; `postroom labels list` lists them")
+            raise NotFound(f"the label {label.name!r} is gone; see `postroom labels list`")
         before.append(found)
         text = found.description if description is None else description
         usable = found.available_to_classifier if available is None else available

@@ -104,5 +104,5 @@ def _ending(id: UUID, state: ProposalState, rule_id: UUID | None, now: datetime)
 def _loading(id: UUID) -> Script[ProposalView]:
     view = read_first(ProposalView, (yield sql("select_proposal", id)))
     if view is None:
-        raise NotFound(f"there is no proposal {id}; `postroom proposals list` lists them")
+        raise NotFound(f"there is no proposal {id}; see `postroom proposals list`")
     return view

@@ -154,7 +154,7 @@ def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: 
     """Replace the rule with the draft, if it is still the version the draft is based on."""
     before = read_first(RuleView, (yield sql("select_rule", id)))
     if before is None:
-        raise NotFound("the rule was removed meanwhile; `postroom rules list` lists them")
+        raise NotFound("the rule was removed meanwhile; see `postroom rules list`")
     if before.version != version:
         raise _changed_meanwhile(before)
     if draft.name != before.name and (yield sql("select_rule_named", draft.name)):
@@ -227,7 +227,7 @@ def load_rule(name: str) -> Script[RuleView]:
 def _named(name: str) -> Script[RuleView]:
     view = read_first(RuleView, (yield sql("select_rule_named", name)))
     if view is None:
-        raise NotFound(f"there is no rule {name!r}; `postroom rules list` lists them")
+        raise NotFound(f"there is no rule {name!r}; see `postroom rules list`")
     return view
 
 

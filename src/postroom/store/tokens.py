@@ -157,7 +157,7 @@ def revoke_token(id: UUID, signed: Signature, now: datetime) -> Script[bool]:
     revoked = yield sql("revoke_token", id, now)
     if not revoked:
         if not (yield sql("select_token", id)):
-            raise NotFound(f"there is no token {id}; `postroom token list` lists them")
+            raise NotFound(f"there is no token {id}; see `postroom token list`")
         return False
     before, after = {"revoked_at": None}, {"revoked_at": now.isoformat()}
     yield from auditing(signed.under("token.revoke", "token", str(id), before=before, after=after), now)

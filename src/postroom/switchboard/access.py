@@ -60,7 +60,7 @@ def not_its_channel(principal: Principal) -> AccessRefused:
 
 
 def may_ingest(principal: Principal, envelope: object) -> bool:
-    """Whether the caller may use the envelope's channel. The intake refuses what is no channel at all."""
+    """Whether the caller may use the envelope's channel. The intake refuses unknown channels."""
     if not isinstance(envelope, dict):
         return True
     source = cast("dict[str, object]", envelope).get("source")

@@ -1,9 +1,9 @@
 """Decides what automation may do by itself, what needs a person's approval, and what is never done. Code, not prompt.
 
-Every proposed action is judged here, whoever proposed it. The verdict is `allow`, `approve` (it waits for a person) or
-`refuse` (nothing is done). The reasons are recorded with the decision.
+Every proposed action is judged here, no matter who proposed it. The verdict is `allow`, `approve` (it waits for a
+person) or `refuse` (nothing is done). The reasons are recorded with the decision.
 
-    protected sender or label                      refuse, whoever asks
+    protected sender or label                      refuse, no matter who asks
     forward, unless proposed by a user's rule      refuse: addresses come from the user alone
     cc, attachments, unless from a user's rule     refuse: for the same reason
     auto_reply where RFC 3834 forbids it           refuse

@@ -77,7 +77,7 @@ def contact_address(text: str) -> str | None:
 
 
 def _addresses(text: str) -> list[str]:
-    """The addresses in an entry of an address book; none if any part of it is no address, or if it is too long."""
+    """The addresses in an entry of an address book; empty if any part of it is not an address, or if it is too long."""
     if len(text) > LONGEST_ENTRY:
         return []
     listed = listed_addresses(_without_scheme(text))

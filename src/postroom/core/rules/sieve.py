@@ -1,8 +1,8 @@
 """Converts Sieve scripts to rules and back, as far as both can express the same.
 
-Sieve goes on after a command unless told to stop; of rules, the first that matches decides. Each branch becomes a rule
-with one action, in the order of the script. Where something that cannot be imported might have kept mail from a later
-branch, that branch is imported disabled, for review: without the former it could match more than it should.
+Sieve continues after a command unless it is stopped; with rules, the first that matches decides. Each branch becomes a
+rule with one action, in the order of the script. Where something that cannot be imported might have kept mail from a
+later branch, that branch is imported disabled, for review: without the former it could match more than it should.
 """
 
 from collections.abc import Sequence
