@@ -277,8 +277,8 @@ def _problem(place: Iterable[int | str], kind: str, message: str, sources: Mappi
     if kind == "value_error" and "a number, not true or false" not in message:
         allowed = message.removeprefix("Value error, ")
     if within and isinstance(given.value, dict | list | str) and key in ("queues", "routes"):
-        said = "there is no such setting" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
-        return f"{key}.{within} (from {given.origin}): {said}; see docs/reference/queues.md"
+        problem = "there is no such setting" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
+        return f"{key}.{within} (from {given.origin}): {problem}; see docs/reference/queues.md"
     return f"{key}: {value} (from {given.origin}) is refused; use {allowed}"
 
 

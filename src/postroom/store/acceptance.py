@@ -255,10 +255,10 @@ def _check_texts(batch: _Batch, now: datetime) -> Script[None]:
         return
     taken = yield sql("take_texts", rows_text(sorted(rows, key=lambda row: (row[0], row[1]))), now)
     standing = {(queue, text_hash): firsts[queue, text_hash].leader.id for queue, text_hash in taken}
-    said_before = firsts.keys() - standing.keys()
-    if said_before:
-        found = yield sql("select_texts", sorted(text_hash for _, text_hash in said_before))
-        standing |= {(queue, text): as_uuid(id) for queue, text, id in found if (queue, text) in said_before}
+    seen_before = firsts.keys() - standing.keys()
+    if seen_before:
+        found = yield sql("select_texts", sorted(text_hash for _, text_hash in seen_before))
+        standing |= {(queue, text): as_uuid(id) for queue, text, id in found if (queue, text) in seen_before}
     for group in batch.groups.values():
         policy, text_hash = group.leader.policy, group.leader.content_hash
         first_id = standing.get((policy.queue, text_hash or ""))

@@ -35,7 +35,7 @@ log = structlog.get_logger()
 OTHERS = 9
 MOST_TRIED_AGAIN = 5
 # Errors of a whole answer that a single message in it may cause.
-SPOILT = (MailboxFailed, MailboxUnreachable, UnreadableAnswer)
+BATCH_ERRORS = (MailboxFailed, MailboxUnreachable, UnreadableAnswer)
 # Errors that are never a message's own fault.
 NOT_ITS_OWN = (MailboxBusy, NoAccess, NeedsPerson)
 
@@ -127,7 +127,7 @@ class MessageReader:
             async with aclosing(fetch(self._source, ids)) as batches:
                 async for fetched in batches:
                     yield fetched
-        except SPOILT as error:
+        except BATCH_ERRORS as error:
             if len(ids) > 1:
                 self._at_once = min(len(ids), CHUNK) // 2
                 raise

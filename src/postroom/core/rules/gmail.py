@@ -40,7 +40,7 @@ ACTIONS = {
     "shouldMarkAsRead": "mark_read",
     "forwardTo": "forward",
 }
-NOTHING_SAID = frozenset({"sizeOperator", "sizeUnit", "excludeChats"})
+IGNORED = frozenset({"sizeOperator", "sizeUnit", "excludeChats"})
 CONDITIONS = ("from", "to", "subject", "hasTheWord", "doesNotHaveTheWord", "hasAttachment")
 WITHOUT_COUNTERPART = {
     "shouldNeverSpam": "Postroom does not look for spam",
@@ -70,7 +70,7 @@ def _add_action(imported: Imported, where: str, properties: dict[str, str], cond
     for name in properties:
         if name in WITHOUT_COUNTERPART and _is_set(properties, name):
             imported.left_out.append(LeftOut(where, name, WITHOUT_COUNTERPART[name]))
-        elif name not in (*ACTIONS, *CONDITIONS, *WITHOUT_COUNTERPART, *NOTHING_SAID, "size"):
+        elif name not in (*ACTIONS, *CONDITIONS, *WITHOUT_COUNTERPART, *IGNORED, "size"):
             imported.left_out.append(LeftOut(where, one_line(name), "it is unknown"))
     if not wanted:
         imported.left_out.append(LeftOut(where, _summary(properties), "none of its actions has a counterpart"))
