@@ -47,7 +47,7 @@ async def test_a_restored_database_holds_what_the_backup_held(
     with pytest.raises(DatabaseInUse):
         await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
     await setup.database.close()
-    with pytest.raises(BadInput, match="holds data"):
+    with pytest.raises(BadInput, match="contains data"):
         await restore_backup(file, RestoreTarget(folder, database_url), signed(), clock())
     restored = await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
     assert restored.set_aside

@@ -78,7 +78,7 @@ async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided
     assert await action_setup.setup.claim() == []
     newest, *_ = await action_setup.setup.database.run(decisions.decisions_about(stored.message_id))
     assert newest.decision.generation == 2
-    assert "done before" in newest.decision.rationale
+    assert "already done" in newest.decision.rationale
 
 
 @pytest.mark.parametrize(("kind", "ended"), [("archive", False), ("forward", True)])
@@ -108,7 +108,7 @@ async def test_what_waits_for_a_yes_is_taken_back_when_its_message_is_decided_ab
     second = await decided(action_setup, stored, 2, "forward", "awaiting_approval")
     found = {each.id: (each.state, each.error) for each in await action_setup.views()}
     waiting = ("awaiting_approval", None)
-    assert found == {first: ("canceled", "decided anew"), elsewhere: waiting, asked.id: waiting, second: waiting}
+    assert found == {first: ("canceled", "decided again"), elsewhere: waiting, asked.id: waiting, second: waiting}
 
 
 async def test_what_follows_from_deciding_anew_belongs_to_its_batch(setup: JobSetup) -> None:

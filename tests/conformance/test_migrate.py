@@ -20,7 +20,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
 from postroom.store.engine.opening import connect_database
 from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.simulation import BEGINNING, Needed, Wanted, past_after
+from postroom.store.simulation import BEGINNING, MessageSelection, NeededFields, past_after
 from postroom.switchboard.intake import Intake
 from support.faults import FailingAt, InjectedFault
 from support.store.dump import dump
@@ -211,12 +211,16 @@ async def test_messages_that_are_here_already_keep_the_labels_they_had_before_ou
 
     await database.run(laying(*texts))
     await migrate(database)
-    found = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9, 9))
+    found = await database.run(
+        past_after(BEGINNING, MessageSelection(datetime(2000, 1, 1, tzinfo=UTC), 9), NeededFields(), 9, 9)
+    )
     labels = {each.message.provider_message_id: each.message.facts.labels for each in found}
     assert labels == {"untouched": {"UNREAD"}, "archived": {"INBOX"}}
     read = [Change(name, frozenset(), frozenset({"UNREAD"})) for name in ids]
     await database.run(apply_changes("me", read, datetime(2026, 11, 16, tzinfo=UTC)))
-    again = await database.run(past_after(BEGINNING, Wanted(datetime(2000, 1, 1, tzinfo=UTC), 9), Needed(), 9, 9))
+    again = await database.run(
+        past_after(BEGINNING, MessageSelection(datetime(2000, 1, 1, tzinfo=UTC), 9), NeededFields(), 9, 9)
+    )
     assert {each.message.provider_message_id: each.message.facts.labels for each in again} == labels
 
 

@@ -20,14 +20,14 @@ from postroom.store.audit import Signature
 from postroom.store.decisions import Decision
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
-from postroom.store.simulation import PastMessage, Wanted
+from postroom.store.simulation import MessageSelection, PastMessage
 from support.scale import scale
 from support.store.dump import dump
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import OWNER, Letter, MailSetup
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-ALL = Wanted(LONG_AGO, 1_000_000)
+ALL = MessageSelection(LONG_AGO, 1_000_000)
 POLICY = Policy(trust_rules=True, hourly_cap=2, always_approve=frozenset({"star"}))
 DOMAINS = ("shop.example", "bank.example", "club.example", "airline.example")
 WORDS = ("invoice", "offer", "meeting", "flight", "question", "report")
@@ -133,7 +133,7 @@ async def test_the_decisions_that_were_predicted_are_made_when_the_rules_then_ru
 
 
 async def asked(
-    setup: JobSetup, change: ChangeOfRules, has_model: bool = False, wanted: Wanted = ALL
+    setup: JobSetup, change: ChangeOfRules, has_model: bool = False, wanted: MessageSelection = ALL
 ) -> SimulationResult:
     stored = await setup.database.run(rules.list_rules())
     before = [view.rule for view in stored if view.enabled]
@@ -244,7 +244,7 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
     setting = await load_context(setup.database, POLICY, False, setup.clock())
     worlds = SimulatedPair(SimulatedRules([], setting), SimulatedRules([], setting))
 
-    async def replayed(wanted: Wanted) -> list[str]:
+    async def replayed(wanted: MessageSelection) -> list[str]:
         seen.clear()
         count = await replay(
             setup.database,
@@ -257,9 +257,9 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
         assert count == len(seen) == totals[-1]
         return list(seen)
 
-    assert await replayed(Wanted(since, 100)) == ["one", "two", "theirs", "three", "four"]
-    assert await replayed(Wanted(since, 100, mail_setup.account.id)) == ["one", "two", "three", "four"]
-    assert await replayed(Wanted(LONG_AGO, 3, mail_setup.account.id)) == ["two", "three", "four"]
+    assert await replayed(MessageSelection(since, 100)) == ["one", "two", "theirs", "three", "four"]
+    assert await replayed(MessageSelection(since, 100, mail_setup.account.id)) == ["one", "two", "three", "four"]
+    assert await replayed(MessageSelection(LONG_AGO, 3, mail_setup.account.id)) == ["two", "three", "four"]
 
 
 async def test_long_mail_is_read_in_short_pages(setup: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:

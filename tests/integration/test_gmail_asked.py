@@ -93,7 +93,7 @@ async def test_one_that_was_refused_stays_on_the_list_while_it_is_spam(setup: Gm
     await setup.connector().sync()
     setup.emulator.faults.clear()
     setup.mailbox.modify(id, add=["SPAM"], remove=["INBOX"])
-    assert await ends(setup, id) == {id: ("skipped", "it is no incoming mail")}
+    assert await ends(setup, id) == {id: ("skipped", "it is not incoming mail")}
     assert [each.id for each in refused_in(setup.folder)] == [id]
     setup.mailbox.modify(id, add=["INBOX"], remove=["SPAM"])
     assert await ends(setup, id) == {id: ("new", None)}

@@ -333,7 +333,7 @@ async def test_an_answer_without_its_fields_is_asked_for_in_another_form(setup: 
     setup.emulator.faults.order(broken)
     assert await setup.connector().sync() == 1
     raw = (await setup.waiting())[id]["payload"]["raw"]
-    assert "could not be read" in raw["problems"][0]
+    assert "could not be parsed" in raw["problems"][0]
     assert raw["rfc822"]
     assert (await setup.waiting())[id]["payload"]["normalized_text"] == "Hello."
 
@@ -376,14 +376,14 @@ async def test_whatever_has_ended_counts_also_beside_what_has_not(setup: GmailSe
         patched.setattr(setup.board, "ingest_batch", without_the_last)
         with pytest.raises(SwitchboardUnavailable):
             await connector.sync()
-    assert connector._desk.ended == 3
+    assert connector._ingester.ended == 3
     assert await connector.sync() == 1
-    assert connector._desk.ended == 4
+    assert connector._ingester.ended == 4
 
 
 async def test_a_token_for_another_mailbox_hands_in_nothing(setup: GmailSetup):
     setup.mailbox.deliver(letter("hello"))
-    with pytest.raises(Refused, match=f"opens the mailbox {OWNER}, and this connector is for {FRIEND}"):
+    with pytest.raises(Refused, match=f"opens the mailbox {OWNER}, but this connector is for {FRIEND}"):
         await setup.connector(FRIEND).sync()
     assert await setup.waiting() == {}
 

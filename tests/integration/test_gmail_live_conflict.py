@@ -70,7 +70,7 @@ async def watching(database: Database, clock: ManualClock, folder: Path) -> Asyn
             email=OWNER,
             endpoint_identity=ENDPOINT,
             clock=clock,
-            vitals=vitals,
+            health=vitals,
         )
         yield Watch(mailbox, live, vitals, services)
 

@@ -167,12 +167,12 @@ async def test_the_longer_measuring_takes_the_less_often_it_is_done(
     cost = 0.001
     for _ in range(10):
         seconds[0] += 5
-        await keeper._measure_within_reason()
+        await keeper._measure_with_backoff()
     assert len(slow.answers["depths"]) == 10
     cost = 1.0
     for _ in range(100):
         seconds[0] += 5
-        await keeper._measure_within_reason()
+        await keeper._measure_with_backoff()
     assert len(slow.answers["depths"]) == 10 + 10
 
 

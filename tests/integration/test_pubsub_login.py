@@ -94,7 +94,7 @@ async def test_a_consent_without_pubsub_is_told_in_the_heartbeat_and_polling_goe
     told = (
         f"pulling gmail.pubsub_subscription needs {PUBSUB}, and {OWNER} has granted {MODIFY} (the level organise); "
         f"run `postroom account add gmail --email {OWNER} --level organise`, and leave every box on Google's page "
-        "ticked; gmail.pubsub_subscription has to be set there too"
+        "ticked; gmail.pubsub_subscription must be set there too"
     )
     assert setup.vitals.error_message is not None
     assert setup.vitals.error_message.startswith(f"HintsRefused: {told}")

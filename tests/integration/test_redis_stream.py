@@ -317,7 +317,7 @@ async def test_a_user_of_redis_needs_no_more_than_the_rights_we_name(setup: Redi
 async def test_a_key_that_is_no_stream_is_told_at_the_start(setup: RedisSetup):
     await setup.redis.set(STREAM, "a text")
     connector = await setup.start()
-    with pytest.raises(BadInput, match="is no stream"):
+    with pytest.raises(BadInput, match="is not a stream"):
         await connector.task
 
 

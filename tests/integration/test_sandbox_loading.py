@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_loaded(mailbox: Mailbox, tm
     result = load(mailbox, mail_in(tmp_path))
     assert result == Loaded(1, result.problems)
     assert [(Path(problem.where).name, problem.why) for problem in result.problems] == [
-        ("2.eml", "more than the 36700160 bytes that Gmail takes")
+        ("2.eml", "more than the 36700160 bytes that Gmail accepts")
     ]
 
 

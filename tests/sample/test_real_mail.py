@@ -28,7 +28,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.job_builders import decide_again
 from postroom.store.mail import account_of
-from postroom.store.simulation import PastMessage, Wanted
+from postroom.store.simulation import MessageSelection, PastMessage
 from postroom_sandbox.mailbox import Mailbox
 from support.mutations import mutated
 from support.product import ENDPOINT, running_product, until_job
@@ -109,7 +109,7 @@ async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_d
                 changed[now.summary, then.summary] += 1
 
         changed: Counter[tuple[str, str]] = Counter()
-        wanted = Wanted(LONG_AGO, len(paths))
+        wanted = MessageSelection(LONG_AGO, len(paths))
         assert await replay(database, worlds, wanted, needed_by(before, after), tell) == len(paths)
         signed = Signature(new_id(), "test", "admin")
         drafts = [(new_id(), draft) for draft in change]

@@ -23,7 +23,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.job_builders import ASKED_PRIORITY, action_job, approval_job
 from postroom.store.labels import list_labels
 from postroom.store.mail import load_message
-from postroom.store.protection import restraints, surroundings
+from postroom.store.protection import restraints, safety_facts
 
 APPROVAL_TIME = timedelta(hours=24)
 
@@ -94,7 +94,7 @@ class ActionRequests:
         if action_type == "snooze":
             wake_time(wanted.parameters, now)
         message = await self.database.run(load_message(wanted.message_id))
-        around = surroundings(message, await self.database.run(restraints(message.account_id, now)))
+        around = safety_facts(message, await self.database.run(restraints(message.account_id, now)))
         if wanted.source == "agent":
             new_label = await self._new_label(message.account_id, wanted)
             done = self.policy.agent_hourly_cap if hour_is_used else 0

@@ -36,7 +36,7 @@ class UndoService:
         labels = await mailbox.labels_of(original.provider_message_id)
         image = await self.database.run(actions.keep_pre_image(job, undo.id, labels, self.clock()))
         change = inverse_change(hint, labels)
-        if "TRASH" in change.remove and await self.database.run(actions.has_slept_through(original.id, self.clock())):
+        if "TRASH" in change.remove and await self.database.run(actions.woke_during(original.id, self.clock())):
             # Its waking found it in the trash and left it there. Out of it, nothing would ever show it again.
             change = LabelChange(change.add | {"INBOX"}, change.remove)
         placed = await _restored(mailbox, original, change, labels)

@@ -198,7 +198,7 @@ def connector_parts(
             endpoint_identity=gmail_endpoint(email),
             clock=wall_clock,
             tally=tally,
-            vitals=vitals,
+            health=vitals,
             knowledge=Knowledge(
                 addresses,
                 more_addresses=SendAsAddresses(folder / "send_as.json", client, wall_clock),

@@ -60,7 +60,7 @@ class ApprovalNotify:
         return await self._database.run(approvals.take_slot(approval.id, self._hourly, digest_job(next_hour), now))
 
     async def _tell_digest(self, run: JobRun) -> list[JobError]:
-        waiting = await self._database.run(approvals.count_unasked())
+        waiting = await self._database.run(approvals.count_without_notice())
         errors: list[JobError] = []
         for channel in self._channels.values() if waiting else ():
             try:

@@ -48,7 +48,7 @@ class UnsnoozeGmail:
         except Fatal as error:  # the account was removed: should it be connected again, its mail still has to come back
             raise Parked(parking_key(account_id), str(error)) from error
         labels, moved_to = (None, None) if placed is None else (placed.labels, placed.moved_from(gmail_id))
-        await run.complete(actions.end_awakened(run.job, id, labels, self._clock(), moved_to))
+        await run.complete(actions.end_woken(run.job, id, labels, self._clock(), moved_to))
 
     async def _message(self, run: JobRun, account_id: UUID) -> tuple[UUID | None, str]:
         """Its id and Gmail's. One that a sweep has found in the mailbox need not be stored."""
@@ -64,7 +64,7 @@ class UnsnoozeGmail:
     async def _is_snoozed_anew(self, run: JobRun) -> bool:
         if "action_id" not in run.job.payload:
             return False
-        return await self._database.run(actions.is_snoozed_anew(uuid_field(run.job, "action_id"), self._clock()))
+        return await self._database.run(actions.is_snoozed_again(uuid_field(run.job, "action_id"), self._clock()))
 
     async def _snooze_of(self, run: JobRun) -> "_Snooze":
         """Look up how the snooze ended. A message that is woken while it is still being hidden would stay hidden: its

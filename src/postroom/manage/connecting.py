@@ -195,7 +195,7 @@ async def remove(
     database: Database, vault: Vault, oauth: GoogleOAuth | None, account: AccountView, signed: Signature, now: datetime
 ) -> bool:
     """Wipes the account's secrets, then ends its consent at Google. False when that last part did not succeed."""
-    sealed = (await database.run(accounts.held_by(account.id))).sealed
+    sealed = (await database.run(accounts.account_with_secret(account.id))).sealed
     try:
         secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)
     except VaultError:

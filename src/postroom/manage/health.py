@@ -18,7 +18,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.migrate import pending
 from postroom.store.engine.write_ahead_log import log_bytes, snapshot_holders
 from postroom.store.health import facts
-from postroom.store.leaders import leader, neglected
+from postroom.store.leaders import leader, overdue_work
 from postroom.store.protection import lost_protection
 from postroom.store.rules import enabled_rules
 from postroom.store.secret_keys import list_key_uses
@@ -105,7 +105,7 @@ def _durability_checks(database: Database, settings: Settings, known: checks.Fac
 async def _leader_check(database: Database) -> Check:
     now = clock_of(database)()
     holder, until, _ = await database.run(leader("jobs")) or (None, None, 0)
-    return checks.leader(now, holder, until, await database.run(neglected(now)))
+    return checks.leader(now, holder, until, await database.run(overdue_work(now)))
 
 
 async def _protection_checks(database: Database) -> list[Check]:

@@ -14,8 +14,8 @@ from postroom.store.rules import edit_rule, list_rules, load_rule
 from postroom.store.shadow_reports import (
     ShadowReport,
     ShadowSample,
+    ShadowSelection,
     Tally,
-    Whose,
     shadow_report,
     shadow_tallies,
     standing_shadows,
@@ -114,15 +114,15 @@ async def report_on(
     match what.kind:
         case "rule":
             view = await database.run(load_rule(what.name))
-            whose, begun = Whose("rule", view.id), view.updated_at if view.mode == "shadow" else LONG_AGO
+            whose, begun = ShadowSelection("rule", view.id), view.updated_at if view.mode == "shadow" else LONG_AGO
         case "category":
             [category] = chosen_categories([what.name])
             whose, begun = (
-                Whose(category_shadow_reason(category.name)),
+                ShadowSelection(category_shadow_reason(category.name)),
                 await _since(database, "category", category.name),
             )
         case "model":
-            whose, begun = Whose("model"), await _since(database, "model", "")
+            whose, begun = ShadowSelection("model"), await _since(database, "model", "")
     return await database.run(shadow_report(whose, max(since, begun), samples))
 
 

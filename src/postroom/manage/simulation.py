@@ -17,7 +17,7 @@ from postroom.settings.safety import policy_of
 from postroom.settings.sections import ModelSettings
 from postroom.store.engine.database import Database
 from postroom.store.rules import list_rules
-from postroom.store.simulation import Wanted
+from postroom.store.simulation import MessageSelection
 
 __all__ = ["ChangeOfRules", "CostEstimate", "SimulationResult", "estimate_cost", "simulate_change"]
 
@@ -52,7 +52,7 @@ async def simulate_change(
     question = SimulationRequest(
         [view.rule for view in stored if view.enabled],
         replace(change, drafts=drafts).applied_to(stored),
-        Wanted(since, most, account_id),
+        MessageSelection(since, most, account_id),
         policy_of(settings.safety),
         settings.model.provider != "none",
         timedelta(days=settings.outbound.auto_reply_days),

@@ -24,7 +24,7 @@ from postroom.store.engine.database import Notify, Script, query, sql, transacti
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.outbound_moves import CHANNEL, completing, delivering, doubting, ending_unheld, returning
 
-# Clocks differ: sent mail is looked through from this long before the backup.
+# Clocks differ, so sent mail is searched from this long before the backup.
 MARGIN = timedelta(hours=1)
 
 ASK = (
@@ -196,7 +196,7 @@ def _doubt(mail: OpenMail, window: RestoredWindow) -> Script[Doubt]:
 def settling_at_admission(mail: OpenMail, account_id: UUID, lease_token: UUID, now: datetime) -> Script[None]:
     """Part of the transaction that admits a mail: one that was sent before the restore is not sent again.
 
-    While the mailbox is still to be compared the mail waits, and is settled then.
+    While the mailbox has not been compared yet, the mail waits, and is settled then.
     """
     check = read_first(_Check, (yield sql("select_restore_check", account_id)))
     if check is None or check.checked_at is None:

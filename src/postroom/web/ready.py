@@ -12,7 +12,7 @@ from postroom.store.engine.clock import clock_of
 from postroom.store.engine.database import Database
 from postroom.store.health import write_probe
 from postroom.store.history import streaks
-from postroom.store.leaders import neglected
+from postroom.store.leaders import overdue_work
 from postroom.switchboard.disk import DiskReserve
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -83,7 +83,7 @@ async def _database(database: Database) -> str:
 async def _work(database: Database) -> str:
     """Whether due work is being done. Without a leader, snoozed mail stays hidden and dead workers keep their jobs."""
     try:
-        left = await database.run(neglected(clock_of(database)()))
+        left = await database.run(overdue_work(clock_of(database)()))
     except PostroomError as error:
         return type(error).__name__
     return "due work is not seen to: no worker leads" if left else "ok"

@@ -61,10 +61,10 @@ async def hand_over_action(setup: JobSetup) -> Transaction[Any]:
     return actions.hand_over_action(job, action, setup.new(key="sending"), setup.clock())
 
 
-async def end_awakened(setup: JobSetup) -> Transaction[Any]:
+async def end_woken(setup: JobSetup) -> Transaction[Any]:
     await completed(setup)
     (view,) = await setup.database.run(actions.list_actions(10))
-    return actions.end_awakened(await setup.claimed(), view.message_id, LABELS, setup.clock())
+    return actions.end_woken(await setup.claimed(), view.message_id, LABELS, setup.clock())
 
 
 async def release_capped(setup: JobSetup) -> Transaction[Any]:
@@ -162,7 +162,7 @@ CASES: list[Case] = [
     ask_for_action,
     ask_once,
     hand_over_action,
-    end_awakened,
+    end_woken,
     release_capped,
     begin_undo,
     complete_undo,

@@ -21,7 +21,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("actions",): (
         "apply_changes",
         "complete_action",
-        "end_awakened",
+        "end_woken",
         "end_orphans",
         "expire_approvals",
         "fail_action",

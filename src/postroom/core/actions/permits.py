@@ -26,7 +26,7 @@ class Permit:
     """The claim, and the action, under which a request changes the mailbox of an account.
 
     A job names its claim, outgoing mail its lease; with neither, only the account and the worker's lease are checked.
-    An action must still be under way and its message unprotected, unless the request only restores an earlier state
+    An action must still be in progress and its message unprotected, unless the request only restores an earlier state
     (`gives_back`): an undo, or snoozed mail that returns.
     """
 

@@ -53,7 +53,7 @@ WHERE ((m.state IN ('queued', 'deferred') AND m.not_before <= :now) OR (m.state 
 LIMIT 1
 
 -- name: return_expired_mail(now)
--- Whoever held it has died, or is taken for dead.
+-- Its holder has died, or is presumed dead.
 UPDATE outbound_mail SET state = 'queued', lease_token = NULL, lease_until = NULL, updated_at = :now
 WHERE state = 'sending' AND lease_until <= :now RETURNING id
 

@@ -13,7 +13,7 @@ INSERT INTO restores (epoch, noticed_by, backup_at, restored_at)
 VALUES (:epoch, :noticed_by, :backup_at, :restored_at)
 
 -- name: require_restore_checks(epoch, since, restored_at)
--- A check that was still to be made keeps its earlier beginning.
+-- A pending check keeps its earlier start.
 INSERT INTO restore_checks (account_id, epoch, since, restored_at)
 SELECT id, :epoch, :since, :restored_at FROM accounts WHERE state <> 'removed'
 ON CONFLICT (account_id) DO UPDATE SET epoch = excluded.epoch, restored_at = excluded.restored_at, checked_at = NULL,
@@ -55,7 +55,7 @@ SELECT id, action_id, state, source_key, asked_at FROM outbound_mail
 WHERE account_id = :account_id AND state IN ('queued', 'sending', 'deferred', 'unknown') ORDER BY admitted_at, id
 
 -- name: take_over_mail(id, lease_token, now)
--- Whoever held it belongs to the time before the restore.
+-- Its holder is from before the restore.
 UPDATE outbound_mail SET state = 'sending', lease_token = :lease_token, lease_until = :now, updated_at = :now
 WHERE id = :id AND state IN ('queued', 'deferred', 'sending')
 

@@ -1,5 +1,5 @@
 -- name: await_no_pause()
--- Held to the end of the transaction: whoever pauses comes before or after this one, and neither misses the other.
+-- Held to the end of the transaction: a pause comes before or after this one, and neither misses the other.
 SELECT 1 FROM pg_advisory_xact_lock_shared(7305418627336)
 
 -- name: await_no_departure()

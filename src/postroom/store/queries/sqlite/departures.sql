@@ -1,5 +1,5 @@
 -- name: await_no_pause()
--- One transaction writes at a time: whoever pauses comes before or after this one.
+-- One transaction writes at a time: a pause comes before or after this one.
 SELECT 1
 
 -- name: await_no_departure()
