@@ -66,7 +66,7 @@ async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, c
         await open_live(page, address)
         await expect(row(page, "Dinner?")).to_contain_text("high priority")
         await expect(row(page, "Dinner?")).to_contain_text("known contact")
-        await expect(row(page, "Dinner?")).to_contain_text("waiting its turn")
+        await expect(row(page, "Dinner?")).to_contain_text("waiting")
         invoice = row(page, "Your invoice")
         await expect(invoice).to_contain_text("apply label Tax_2026")
         await expect(invoice).to_contain_text("rule “Invoices”: subject contains invoice")
@@ -85,7 +85,7 @@ async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, compl
         await page.evaluate("window.sameDocument = true")
 
         feed.put(line(1, subject="Dinner?"))
-        await expect(row(page, "Dinner?")).to_contain_text("waiting its turn")
+        await expect(row(page, "Dinner?")).to_contain_text("waiting")
         feed.put(line(1, subject="Dinner?", state="leased"))
         await expect(row(page, "Dinner?")).to_contain_text("being decided")
         feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="queued"))
@@ -122,7 +122,7 @@ async def test_an_account_that_loses_its_consent_shows_what_to_do_without_a_relo
         )
         await expect(shown.first).to_contain_text("needs your consent")
         await expect(shown.first.locator("code")).to_have_text(command)
-        await expect(shown.nth(1)).to_contain_text("12,345 taken in")
+        await expect(shown.nth(1)).to_contain_text("12,345 ingested")
         for width in (1280, 390):
             await page.set_viewport_size({"width": width, "height": 800})
             for scheme in ("light", "dark"):
@@ -298,11 +298,11 @@ async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, co
     feed.now = ControlState(model="a-model")
     async with dashboard(feed) as address:
         await open_live(page, address)
-        standing = page.get_by_label("Standing")
-        await expect(standing).to_contain_text("then the model a-model")
-        await expect(standing).to_contain_text("3 actions wait for your yes")
+        status = page.get_by_label("Status")
+        await expect(status).to_contain_text("then the model a-model")
+        await expect(status).to_contain_text("3 actions wait for your approval")
         await page.get_by_role("button", name="Pause everything").click()
-        await expect(standing).to_contain_text("Paused")
+        await expect(status).to_contain_text("Paused")
         assert await grave_violations(page) == []
-        await page.get_by_role("button", name="Let it go on").click()
-        await expect(standing).not_to_contain_text("Paused")
+        await page.get_by_role("button", name="Resume").click()
+        await expect(status).not_to_contain_text("Paused")

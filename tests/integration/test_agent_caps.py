@@ -65,7 +65,7 @@ async def test_a_label_that_does_not_exist_needs_a_yes_and_one_that_does_needs_n
         new = await ask(agent, "mail.propose_action", **given, parameters={"label": "Bills"})
         assert (new["state"], new["reasons"]) == (
             "awaiting_approval",
-            ["there is no such label yet, and agents create none by themselves"],
+            ["there is no such label yet, and agents may not create labels by themselves"],
         )
         alike = await ask(agent, "mail.propose_action", **given, parameters={"label": "R\u0435ceipts"})
         assert alike["state"] == "awaiting_approval"

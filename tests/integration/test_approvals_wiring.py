@@ -131,8 +131,8 @@ async def test_what_an_agent_proposes_is_done_in_the_mailbox_once_a_person_appro
         await product.live.sync()
         await product.settled(1)
         setup = Mail(product, message.id, await message_id_of(sqlite, "Hello"))
-        wishes = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(setup.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
+        requests = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(setup.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
         assert asked.state == "awaiting_approval"
         approvals = Approvals(sqlite, CATALOGUE, wall_clock)
         shown = await approvals.show(asked.action_id)

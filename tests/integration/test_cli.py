@@ -57,7 +57,7 @@ def test_a_mistyped_command_suggests_the_right_one(shell: Shell):
 
 def test_an_argument_that_is_no_text_is_refused_by_its_place(shell: Shell):
     assert shell("rules", "disable", "caf\udce9") == 2
-    assert "argument 3: is no UTF-8 text" in shell.err
+    assert "argument 3: is not UTF-8 text" in shell.err
 
 
 def test_serve_hands_the_effective_settings_to_the_application(shell: Shell):

@@ -54,7 +54,7 @@ async def some_mail(mail_setup: MailSetup) -> None:
 def test_a_change_of_rules_is_simulated_before_it_is_made(shell: Shell, inhabited: Inhabited) -> None:
     inhabited(some_mail)
     assert shell("simulate", written(shell, RULES), "--without", "offers") == 0
-    assert shell.out.splitlines()[0] == "3 messages replayed; 2 would be decided otherwise"
+    assert shell.out.splitlines()[0] == "3 messages replayed; 2 would be decided differently"
     assert "stay → apply_label Travel" in shell.out
     assert "[offers → shops]" in shell.out
     assert "\x1b" not in shell.out
@@ -85,11 +85,11 @@ def test_the_cost_is_told_by_the_price_when_the_model_was_never_asked(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "is told no change"),
+        ([], "got no change to simulate"),
         (["--replace"], "needs a file"),
         (["--without", "nobody"], "there is no rule 'nobody'"),
         (["missing.yaml"], "cannot be read"),
-        (["--without", "offers", "--since", "soon"], "is no time"),
+        (["--without", "offers", "--since", "soon"], "is not a time"),
         (["--without", "offers", "--account", "nobody@x.example"], "nobody@x.example"),
     ],
 )
@@ -120,7 +120,7 @@ def test_what_a_rule_decided_in_shadow_is_shown_beside_what_the_user_did(shell: 
     samples = [(each["subject"], each["agreed"], each["you"]) for each in report["samples"]]
     assert samples == [("other", False, "put it into the trash"), ("same", True, "archived it")]
     assert shell("shadow", "report", "--rule", "dark") == 0
-    assert "not yet proven: only 2 of its 3 decisions" in shell.out
+    assert "not proven yet: only 2 of its 3 decisions" in shell.out
 
 
 def test_how_the_user_answered_a_decision_is_explained(shell: Shell, inhabited: Inhabited) -> None:
@@ -147,7 +147,7 @@ def test_a_rule_leaves_the_shadow_with_a_warning_when_little_speaks_for_it(shell
     assert shell("shadow", "end", "--rule", "dark") == 0
     assert shell.out == "the rule 'dark' acts now\n"
     assert "warning: only 2 of its 3 decisions could be compared" in shell.err
-    assert "warning: you did otherwise in 1 of 2 cases" in shell.err
+    assert "warning: you acted differently in 1 of 2 cases" in shell.err
     assert shell("rules", "list", "--json") == 0
     assert shell.json()[0]["mode"] == "active"
     assert shell("shadow", "end", "--rule", "dark") == 0
@@ -185,8 +185,8 @@ def test_categories_and_the_model_run_in_shadow_too(shell: Shell, inhabited: Inh
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["begin"], "needs one thing"),
-        (["report", "--rule", "dark", "--model"], "needs one thing"),
+        (["begin"], "needs exactly one scope"),
+        (["report", "--rule", "dark", "--model"], "needs exactly one scope"),
         (["begin", "--category", "travle"], "did you mean 'travel'?"),
         (["report", "--rule", "nobody"], "there is no rule 'nobody'"),
     ],

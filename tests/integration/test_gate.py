@@ -203,8 +203,8 @@ async def test_a_label_that_was_just_renamed_to_a_protected_name_counts(sqlite: 
         await sqlite.run(protection.protect("label", "Taxes", "", signed(), wall_clock()))
         for id, name in ((taxes, "Old taxes"), (other, "Taxes")):
             product.mailbox.labels.update(id, name, {})
-        wishes = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(view.id, "trash", {}, source="user", asked_by="test", why="a test")
+        requests = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(view.id, "trash", {}, source="user", asked_by="test", why="a test")
         assert (await ended(product, asked.action_id)).state == "canceled"
         assert "TRASH" not in product.mailbox.get(message.id).labels
 
@@ -230,8 +230,8 @@ async def test_a_protected_label_that_was_just_put_on_by_hand_counts(
         product.mailbox.modify(message.id, add=[legal])
         before = product.mailbox.get(message.id).labels
         parameters = {"snooze": {"amount": 1, "units": "days"}, "apply_label": {"label": "New"}}.get(action, {})
-        wishes = ActionRequests(database, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(view.id, action, parameters, source="user", asked_by="test", why="a test")
+        requests = ActionRequests(database, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(view.id, action, parameters, source="user", asked_by="test", why="a test")
         end = await ended(product, asked.action_id)
         assert end.state == "canceled"
         assert "'legal' is protected" in (end.error or "")

@@ -157,7 +157,7 @@ async def test_a_second_one_for_the_same_mailbox_is_refused(setup: ConnectorSetu
         async with setup.connector() as second:
             code, _, complaints = await ended(second)
     assert code == 2
-    assert f"a connector for {OWNER} runs already" in complaints
+    assert f"a connector for {OWNER} is already running" in complaints
 
 
 @dataclass

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.action_requests import APPROVAL_TIME, ActionRequests, next_of
+from postroom.act.action_requests import APPROVAL_TIME, ActionRequests, action_and_job
 from postroom.core.actions.action import ActionType
 from postroom.core.actions.safety import Policy, Ruling
 from postroom.core.errors import Refused
@@ -61,8 +61,8 @@ class SendingSetup:
         return message, await self._until(look)
 
     async def ask(self, message_id: UUID, action: str, **parameters: Any) -> UUID:
-        wishes = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
+        requests = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
         return asked.action_id
 
     async def do(self, message_id: UUID, action: str, **parameters: Any) -> actions.ActionView:
@@ -303,7 +303,7 @@ async def test_a_reply_to_is_followed_only_to_one_who_may_be_answered(setup: Sen
 async def test_no_machine_and_no_list_is_answered_even_if_it_was_decided_earlier(
     setup: SendingSetup, sender: str, headers: dict[str, str]
 ) -> None:
-    """Safety refuses the wish; and an action that got past it is not sent either."""
+    """Safety refuses the decision; and an action that got past it is not sent either."""
     _, id = await setup.receive(letter("Hi", sender, **headers))
     with pytest.raises(Refused):
         await setup.ask(id, "auto_reply", text="Away")
@@ -316,10 +316,10 @@ async def test_no_machine_and_no_list_is_answered_even_if_it_was_decided_earlier
 async def past_safety(setup: SendingSetup, message_id: UUID, action: ActionType, parameters: dict[str, Any]) -> UUID:
     """As if it had been allowed when it was decided."""
     message = await setup.database.run(load_message(message_id))
-    wish = decisions.Decision(new_id(), message.account_id, message.id, "none", action, parameters, 1.0, "a test")
+    decision = decisions.Decision(new_id(), message.account_id, message.id, "none", action, parameters, 1.0, "a test")
     now = wall_clock()
-    chosen, job = next_of(CATALOGUE, wish, Ruling("allow"), "user", now, APPROVAL_TIME, 50, "test")
-    await setup.database.run(decisions.ask_for_action(wish, chosen, job, now))
+    chosen, job = action_and_job(CATALOGUE, decision, Ruling("allow"), "user", now, APPROVAL_TIME, 50, "test")
+    await setup.database.run(decisions.ask_for_action(decision, chosen, job, now))
     return chosen.id
 
 

@@ -50,8 +50,8 @@ class MessageSetup:
         return Signature(new_id(), "test", "admin")
 
     async def ask(self, action: str, **parameters: Any) -> UUID:
-        wishes = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(
+        requests = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(
             self.id, action, parameters or PARAMETERS.get(action, {}), source="user", asked_by="test", why="a test"
         )
         return asked.action_id

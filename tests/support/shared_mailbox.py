@@ -298,7 +298,7 @@ async def open_shared_mailbox(
         return cast("Mailbox", InterruptedMailbox(gmail_mailbox.under(permit), before_call))
 
     policy = Policy(trust_agents=True, agent_hourly_cap=3)
-    wishes = ActionRequests(database, CATALOGUE, policy, clock)
+    requests = ActionRequests(database, CATALOGUE, policy, clock)
     executor, undoing = Executor(database, CATALOGUE, clock), UndoService(database, CATALOGUE, clock)
     handlers: dict[str, Handler] = {
         "classify": Classify(database, CATALOGUE, policy=policy, clock=clock),
@@ -308,7 +308,7 @@ async def open_shared_mailbox(
         "labels.sync.gmail": LabelsSyncGmail(database, always(gmail_mailbox), clock),
         "approval.notify": ApprovalNotify(database, (), clock),
     }
-    shared = SharedMailbox(database, gmail, clock, handlers, Agents(wishes), waiting)
+    shared = SharedMailbox(database, gmail, clock, handlers, Agents(requests), waiting)
     await _furnish(shared)
     return shared
 

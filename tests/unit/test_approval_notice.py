@@ -94,4 +94,4 @@ def test_nothing_hides_in_a_line(hostile: str):
 
 
 def test_a_long_line_is_cut_and_says_so():
-    assert one_line("x" * 1000, 10) == "xxxxxxxxxx… (990 characters more)"
+    assert one_line("x" * 1000, 10) == "xxxxxxxxxx… (990 more characters)"

@@ -141,9 +141,9 @@ class Postroom:
 
     async def _act(self, case: Case) -> actions.ActionView:
         if case.kind.asked and not await self._actions(case):
-            wishes = ActionRequests(self._database, self._catalogue, Policy(), self._clock)
-            await wishes.ask(
-                case.id, case.kind.action, case.parameters, source="user", asked_by="somebody", why="a wish"
+            requests = ActionRequests(self._database, self._catalogue, Policy(), self._clock)
+            await requests.ask(
+                case.id, case.kind.action, case.parameters, source="user", asked_by="somebody", why="a request"
             )
             await self._until_idle()
         (done,) = [each for each in await self._actions(case) if each.actor != "undo"]
