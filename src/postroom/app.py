@@ -54,14 +54,16 @@ class PostroomApplication:
 
     async def serve(self, settings: Settings, *, ready: Ready) -> None:
         """Run pages, connector, dispatcher and worker in one process."""
-        from postroom.compose.serve import run_product
-
+        _check_address(settings, settings.web.port)
         with _served_once(settings):
+            from postroom.compose.serve import run_product
+
             async with _stoppable() as stop, _open(settings) as database:
                 await run_product(settings, database, stop, ready)
 
     async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
         """Run the whole product on a sandbox mailbox in which mail keeps arriving."""
+        _check_address(settings, settings.web.port if port is None else port)
         from postroom.compose.demo import add_sample_rules, demo_mailbox, demo_settings
         from postroom.compose.serve import run_product
 
@@ -113,6 +115,15 @@ class PostroomApplication:
 
         async with _stoppable() as stop:
             await run_gmail_source(settings, stop, **watching)
+
+
+def _check_address(settings: Settings, port: int) -> None:
+    """Raise SettingsError if the pages may not or cannot be served there, before anything is loaded or opened."""
+    from postroom.http_server.listening import open_listener
+
+    web = settings.web
+    if not web.allow_unprotected_bind:  # where it is allowed, a warning is logged when the address is really used
+        open_listener(web.host, port, allow_exposed=False).close()
 
 
 def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:

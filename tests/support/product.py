@@ -118,7 +118,8 @@ async def running_product(
                 "data_dir": folder,
                 "account": {"email": OWNER},
                 "gmail": {"base_url": address, "token": TOKEN, "units_per_minute": 1_000_000},
-                "jobs": {"poll_s": 0.1},
+                # Nothing answers the requests to a connector here: what waits for an answer at the end is interrupted.
+                "jobs": {"poll_s": 0.1, "drain_s": 1},
                 "model": model or {},
             }
         )
