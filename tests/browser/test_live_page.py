@@ -1,4 +1,4 @@
-"""The live page in a real browser, served by the real server, over a feed that the test writes."""
+"""The live page in a real browser, from the real server, over a feed that the test writes."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ from postroom.manage.account_status import AccountLine
 from postroom.manage.overview import ControlState, Totals
 from postroom.web.serve import serving
 from support.axe import grave_violations
-from support.chromium import Complaints
+from support.chromium import BrowserErrors
 from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
 ATTACKS = (
@@ -46,7 +46,7 @@ async def open_live(page: Page, address: str) -> None:
     await expect(page.locator("#link")).to_have_text("Live")
 
 
-async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, complaints: Complaints) -> None:
+async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed(
         line(1, tier="high_priority", assignment_rule="known_contact", subject="Dinner?"),
         line(
@@ -77,7 +77,7 @@ async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, c
     assert complaints == []
 
 
-async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, complaints: Complaints) -> None:
+async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed()
     async with dashboard(feed) as address:
         await open_live(page, address)
@@ -101,7 +101,7 @@ async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, compl
 
 
 async def test_an_account_that_loses_its_consent_shows_what_to_do_without_a_reload(
-    page: Page, complaints: Complaints
+    page: Page, complaints: BrowserErrors
 ) -> None:
     mara = AccountLine("mara@lindqvist.example", "active", level="organise", connector="online", heard_at=NOON)
     bad = [AccountLine(attack, "needs_consent", attack, attack, trouble=attack, command=attack) for attack in ATTACKS]
@@ -148,7 +148,7 @@ async def test_an_update_leaves_the_rows_it_does_not_concern_alone(page: Page) -
         assert arrived == 34
 
 
-async def test_hostile_mail_is_shown_as_text_and_runs_nothing(page: Page, complaints: Complaints) -> None:
+async def test_hostile_mail_is_shown_as_text_and_runs_nothing(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed()
     async with dashboard(feed) as address:
         await open_live(page, address)
@@ -219,7 +219,7 @@ Object.defineProperty(window, "htmx", {
 """
 
 
-async def test_the_order_in_which_scripts_arrive_does_not_matter(page: Page, complaints: Complaints) -> None:
+async def test_the_order_in_which_scripts_arrive_does_not_matter(page: Page, complaints: BrowserErrors) -> None:
     htmx_has_run = asyncio.Event()
 
     async def when_htmx_has_run(route: Route) -> None:
@@ -235,7 +235,7 @@ async def test_the_order_in_which_scripts_arrive_does_not_matter(page: Page, com
     assert complaints == []
 
 
-async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complaints: Complaints) -> None:
+async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed(line(1, subject="Before"))
     async with dashboard(feed, intervals=UpdateIntervals(between_updates=0.01, after_failure=0.01)) as address:
         await open_live(page, address)
@@ -293,7 +293,7 @@ async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page
             assert await grave_violations(page) == []
 
 
-async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, complaints: Complaints) -> None:
+async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed(line(1, subject="Dinner?"), totals=Totals(approvals=3))
     feed.now = ControlState(model="a-model")
     async with dashboard(feed) as address:

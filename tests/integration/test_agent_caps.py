@@ -1,4 +1,4 @@
-"""An agent that is trusted is trusted within bounds: so many actions and undos an hour, no labels of its own."""
+"""A trusted agent is trusted within bounds: a number of actions and undos an hour, no new labels."""
 
 import asyncio
 from collections import Counter

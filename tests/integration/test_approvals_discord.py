@@ -1,4 +1,4 @@
-"""The real discord.py over loopback sockets: notices are posted once and closed, presses count only when they may."""
+"""The real discord.py over loopback sockets: notices are posted once and closed, and only valid presses count."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The command line: answers at once, shows plainly, fails in one line, and leaves the work to the application."""
+"""The command line: answers at once, fails in one line, and leaves the work to the application."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`postroom contacts` and `postroom filters`: address books taken in, rules added and removed, each change audited."""
+"""`postroom contacts` and `postroom filters`: import contacts, add and remove rules, each change audited."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""`postroom simulate`, `shadow` and `proposals`: asked, compared and decided from the command line."""
+"""`postroom simulate`, `shadow` and `proposals` on the command line."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from support.clocks import ManualClock
 from support.shell import Shell
 from support.sqlite import copy_sqlite
 from support.store.job_setup import JobSetup
-from support.store.mail_setup import Letter, MailSetup
+from support.store.mail_setup import MailSetup, Sample
 
 RULES = "rules: [{name: shops, if: {sender_domain: shop.example}, then: apply_label, parameters: {label: Travel}}]"
 DARK = RuleDraft("dark", {"sender_domain": "shop.example"}, "archive", shadow=True)
@@ -48,7 +48,7 @@ def written(shell: Shell, text: str) -> str:
 
 async def some_mail(mail_setup: MailSetup) -> None:
     await mail_setup.rules(RuleDraft("offers", {"subject_contains": "offer"}, "trash"))
-    await mail_setup.decide(Letter("a", subject="an offer\x1b[2J"), Letter("b"), Letter("c", "x@y.example"))
+    await mail_setup.decide(Sample("a", subject="an offer\x1b[2J"), Sample("b"), Sample("c", "x@y.example"))
 
 
 def test_a_change_of_rules_is_simulated_before_it_is_made(shell: Shell, inhabited: Inhabited) -> None:
@@ -104,7 +104,7 @@ def test_what_cannot_be_simulated_is_told_in_one_line(
 
 async def compared(mail_setup: MailSetup) -> None:
     await mail_setup.rules(DARK)
-    await mail_setup.decide(*(Letter(id, subject=id) for id in ("same", "other", "untouched")))
+    await mail_setup.decide(*(Sample(id, subject=id) for id in ("same", "other", "untouched")))
     await mail_setup.user("same", remove="INBOX")
     await mail_setup.user("other", "TRASH", "INBOX")
 
@@ -159,7 +159,7 @@ def test_a_rule_leaves_the_shadow_with_a_warning_when_little_speaks_for_it(shell
 async def of_a_category(mail_setup: MailSetup) -> None:
     mail_setup.setup.clock.now = datetime.now(UTC)
     await mail_setup.rules(RuleDraft("all", {"has_attachment": False}, "archive"))
-    await mail_setup.decide(Letter("a", "x@y.example", "Your flight"), Letter("b", "x@y.example", "Something else"))
+    await mail_setup.decide(Sample("a", "x@y.example", "Your flight"), Sample("b", "x@y.example", "Something else"))
     await mail_setup.user("a", remove="INBOX")
 
 
@@ -201,7 +201,7 @@ def test_a_wrong_question_about_shadows_is_told_what_to_ask(
 
 async def by_hand(mail_setup: MailSetup) -> None:
     for number in range(3):
-        await mail_setup.decide(Letter(str(number)))
+        await mail_setup.decide(Sample(str(number)))
         await mail_setup.user(str(number), remove="INBOX")
 
 

@@ -1,4 +1,4 @@
-"""`postroom model`: that no model is configured is said clearly; of one that is, what it costs and every call."""
+"""`postroom model`: says clearly that no model is configured, or what it costs and every call."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,5 @@
-"""`postroom connector refused` and `retry`, `postroom account sync`: mail that was left out is seen, and asked for."""
+"""`postroom connector refused` and `retry`, `postroom account sync`: mail that was not ingested is listed and
+retried."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

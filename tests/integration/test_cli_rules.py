@@ -1,4 +1,4 @@
-"""`postroom rules`: written, shown, changed, tried and exchanged from the command line."""
+"""`postroom rules`: add, show, edit, test and exchange rules on the command line."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`postroom token` and `postroom audit`: a token is shown once, and everything done with it is written down."""
+"""`postroom token` and `postroom audit`: a token is shown once, and everything done with it is audited."""
 
 import asyncio
 import getpass

@@ -1,4 +1,4 @@
-"""`postroom preview`: what Postroom would do with mail in files, touching nothing."""
+"""`postroom preview`: what Postroom would do with mail in files, changing nothing."""
 
 import random
 from functools import partial

@@ -1,4 +1,4 @@
-"""`/readyz` and `/healthz`: whether the product can do its work now, and what stands in the way."""
+"""`/readyz` and `/healthz`: whether the product can work now, and what prevents it."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Mail that is stored the way all mail is: handed in, leased, and made a row; and something done with it."""
+"""Stored mail, made as in the product: ingested, leased, and dispatched; and something done with it."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta

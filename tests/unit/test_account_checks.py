@@ -1,4 +1,4 @@
-"""What the doctor says of accounts: what it accepts, what it refuses, the remedy, and nothing secret."""
+"""The doctor's checks of accounts: what passes, what fails, the remedy, and no secrets."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a person is shown before he answers, whatever the mail would like him to see."""
+"""What a person sees before they answer, whatever the mail tries to make them see."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The setup at which a connector answers: what it can do is done, what it cannot is said, trouble does not end it."""
+"""A connector's request server: requests are handled, unknown ones are answered, and errors do not end it."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What becomes of what rules and models say: judged by safety, remembered in shadow, or nothing done."""
+"""What happens to decisions of rules and models: checked by safety, recorded in shadow, or nothing done."""
 
 from typing import Any
 from uuid import UUID
