@@ -104,8 +104,8 @@ class SendingSetup:
         return child
 
     async def ask(self, count: int) -> dict[UUID, str]:
-        """So many wishes: whom the mail of each action is to reach."""
-        wishes = ActionRequests(self.database, TYPES, Policy(), wall_clock)
+        """Ask for so many actions; return whom the mail of each action is to reach."""
+        requests = ActionRequests(self.database, TYPES, Policy(), wall_clock)
         wanted: dict[UUID, str] = {}
         message_id: UUID | None = None
         for number in range(count):
@@ -115,7 +115,7 @@ class SendingSetup:
                 action, parameters = "auto_reply", {"text": f"Away {number}."}
             else:
                 action, parameters = "forward", {"to": to, "note": f"Number {number}."}
-            asked = await wishes.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
+            asked = await requests.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
             wanted[asked.action_id] = to
         return wanted
 

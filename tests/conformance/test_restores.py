@@ -1,4 +1,4 @@
-"""A database that has gone back in time notices it, and sends nothing that was sent since."""
+"""A database that was set back notices it, and sends nothing that was sent since."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

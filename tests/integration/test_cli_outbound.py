@@ -1,4 +1,4 @@
-"""`postroom outbound`: what is on its way, why it waits, and what a person settles."""
+"""`postroom outbound`: outgoing mail, why it waits, and what a person settles."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

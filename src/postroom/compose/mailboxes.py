@@ -1,7 +1,7 @@
-"""The mailboxes of the process that holds everything: for the jobs of each account, and a connector beside.
+"""The mailboxes of the process that runs everything: one for the jobs of each account, and its connector.
 
-Connectors start and end as accounts are connected, paused and removed; each reaches the switchboard through MCP, as it
-would from afar.
+Connectors start and stop as accounts are connected, paused and removed. Each reaches the switchboard through MCP, as
+a remote one does.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class MailProvider(Protocol):
     """One kind of mailbox: what jobs do in it, how mail leaves it, and the connector that watches it."""
 
     def mailbox(self, account_id: UUID) -> Mailbox:
-        """For reading."""
+        """Return the mailbox for reading."""
         ...
 
     def mailbox_under(self, permit: Permit) -> Mailbox: ...
@@ -56,14 +56,14 @@ class MailProvider(Protocol):
     def carrier(self, permit: Permit) -> Carrier: ...
 
     async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
-        """The connector of the account, until canceled."""
+        """Run the account's connector until canceled."""
         ...
 
 
 PROVIDERS: Mapping[str, Callable[[Settings, httpx2.AsyncClient, AccessTokens | None, Gate], MailProvider]] = {
     "gmail": GmailProvider,
 }
-"""A new provider is a package that implements the ports, and a line here."""
+"""A new provider is a package that implements the ports, and one line here."""
 
 
 class Mailboxes:
@@ -97,7 +97,7 @@ class Mailboxes:
         await self._named(account.provider).watch(account, switchboard, tally)
 
     async def _provider(self, account_id: UUID) -> MailProvider:
-        """That of an account never changes, so the database is asked once."""
+        """Return the account's provider, which never changes: the database is asked once."""
         if account_id not in self._names:
             try:
                 self._names[account_id] = (await self._database.run(accounts.load_account(account_id))).provider
@@ -112,7 +112,7 @@ class Mailboxes:
 
 
 async def keep_sandbox_account(settings: Settings, database: Database) -> None:
-    """With a token in the settings there is one account, which needs no consent."""
+    """Create the one account of the sandbox, which needs no consent, if the settings hold its token."""
     if settings.gmail.token is None:
         return
     if settings.account.email is None:
@@ -122,7 +122,7 @@ async def keep_sandbox_account(settings: Settings, database: Database) -> None:
 
 
 async def watch_accounts(settings: Settings, database: Database, watch: Watch) -> None:
-    """A connector for each account that is in use, as they come and go. One that fails is started again."""
+    """Run a connector for each account in use, as they come and go. Restart one that fails."""
     changed = asyncio.Event()
     subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
     running: dict[UUID, asyncio.Task[None]] = {}
@@ -148,7 +148,7 @@ async def watch_accounts(settings: Settings, database: Database, watch: Watch) -
 
 
 async def watch_labels(settings: Settings, database: Database, mailboxes: Mailboxes) -> None:
-    """Looks at the labels of each account that is in use, again and again."""
+    """Watch the labels of each account in use."""
 
     async def accounts_in_use() -> list[UUID]:
         return [each.id for each in await _in_use(settings, database)]
@@ -157,7 +157,7 @@ async def watch_labels(settings: Settings, database: Database, mailboxes: Mailbo
 
 
 async def _in_use(settings: Settings, database: Database) -> list[accounts.AccountView]:
-    """The accounts to watch: of the sandbox only its own, which has no consent."""
+    """List the accounts to watch: for the sandbox only its own, which has no consent."""
     token = settings.gmail.token is not None
     return [
         each
@@ -167,7 +167,7 @@ async def _in_use(settings: Settings, database: Database) -> list[accounts.Accou
 
 
 async def _ask_for_labels(database: Database, asked: dict[UUID, float], ids: list[UUID]) -> None:
-    """At the start and once an hour the labels of each are looked at."""
+    """Sync the labels of each account at the start and once an hour."""
     for id in ids:
         if time.monotonic() - asked.get(id, float("-inf")) >= LABELS_EVERY_S:
             await database.run(enqueue_many([labels_job(id)], wall_clock()))

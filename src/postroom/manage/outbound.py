@@ -1,4 +1,4 @@
-"""Mail on its way out, as people look at it, and what they say about it."""
+"""Outgoing mail: list it, settle it, send it now, or cancel it."""
 
 from typing import Literal
 from uuid import UUID
@@ -11,7 +11,7 @@ from postroom.store.outbound import MailView
 
 
 async def list_mail(database: Database, state: str | None, limit: int) -> list[MailView]:
-    """Outgoing mail, the newest first."""
+    """List outgoing mail, newest first."""
     return await database.run(outbound.list_mail(limit, state))
 
 
@@ -22,15 +22,15 @@ async def load_mail(database: Database, id: UUID) -> MailView:
 async def resolve_mail(
     database: Database, id: UUID, outcome: Literal["sent", "not_sent"], signed: Signature, clock: Clock = wall_clock
 ) -> str:
-    """Settles what became of a mail whose state is unknown; returns its state after that."""
+    """Record what happened to a mail whose state is unknown; return its new state."""
     return await database.run(outbound_answers.resolve_mail(id, outcome, signed, clock()))
 
 
 async def hasten_mail(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
-    """Makes a mail that waits for its next attempt due at once."""
+    """Make a mail that waits for its next attempt due at once."""
     await database.run(outbound_answers.hasten_mail(id, signed, clock()))
 
 
 async def cancel_mail(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> str:
-    """Ends a mail that has not left yet; returns its state after that."""
+    """Cancel a mail that has not left yet; return its new state."""
     return await database.run(outbound_answers.cancel_mail(id, signed, clock()))

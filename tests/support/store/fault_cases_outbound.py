@@ -48,9 +48,9 @@ async def sending_job(
     """A claimed job whose action is being carried out, and the mail it is to admit."""
     account_id, message_id = about or await stored(setup)
     action_id, job = new_id(), setup.new()
-    wish = decisions.Decision(new_id(), account_id, message_id, "none", action, {}, 1.0, "a test")
+    decision = decisions.Decision(new_id(), account_id, message_id, "none", action, {}, 1.0, "a test")
     new = decisions.NewAction(action_id, "user", "queued", "hash", job.id)
-    await setup.database.run(decisions.ask_for_action(wish, new, job, setup.clock()))
+    await setup.database.run(decisions.ask_for_action(decision, new, job, setup.clock()))
     claimed = await setup.claim_one()
     await setup.database.run(actions.begin_action(claimed, action_id, 1000, setup.clock()))
     kind, id = "reply" if action == "auto_reply" else "forward", new_id()

@@ -1,4 +1,4 @@
-"""Mails that are sent through a mailbox whose calls fail, by a process that dies."""
+"""Mail sent through a mailbox whose calls fail, by a process that dies."""
 
 import asyncio
 import contextlib
