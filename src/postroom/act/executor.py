@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from postroom.act.labels import LabelFinder
-from postroom.core.actions.action import LabelChange, check_parameters, label_change, wanted_label
+from postroom.core.actions.action import LabelChange, check_parameters, effect_of, label_change, wanted_label
 from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.undo import Snoozed, irreversible_hint, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
@@ -41,20 +41,18 @@ class Executor:
         """Carry it out, and return the transaction that ends the job. Raise Fatal if no retry helps."""
         try:
             check_parameters(action.action_type, action.parameters)
-            match action.action_type:
+            effect = effect_of(action.action_type)
+            match effect:
                 case "delete":
                     return await self._delete(mailbox, job, action)
                 case "snooze":
                     return await self._snooze(mailbox, job, action)
-                case "forward" | "auto_reply":
+                case "send":
                     return store.hand_over_action(job, action.id, self._sending(action, job), self.clock())
-                case (
-                    "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar"
-                    | "trash" | "restore"
-                ):  # fmt: skip
+                case "relabel":
                     return await self._relabel(mailbox, job, action)
                 case _:
-                    assert_never(action.action_type)
+                    assert_never(effect)
         except BadInput as error:
             raise Fatal(str(error)) from None
 

@@ -37,7 +37,7 @@ class LabelFinder:
         lost = await self.database.run(store.why_not_created(action.account_id, name, action.asked_at))
         if lost is not None:
             return f"{lost} in Gmail; it is created again only if you ask for it"
-        if action.action_type != "apply_label":
+        if action.action_type == "remove_label":
             return "does not exist in Gmail"
         if action.actor == "model" or action.asked_at is None:
             return "does not exist in Gmail, and only people and their rules create labels"

@@ -61,6 +61,12 @@ class GmailProvider:
     def carrier(self, permit: Permit) -> GmailCarrier:
         return GmailCarrier(self._client(permit.account_id).under(permit))
 
+    def is_reachable(self, account: AccountView) -> bool:
+        """With a token in the settings, only the account that it is for, which has no consent."""
+        if self._settings.gmail.token is not None:
+            return account.email == self._settings.account.email
+        return account.consent is not None
+
     async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
         quota = self._quota(account.id)
         await watch_within(self._settings, switchboard, self._http, account.email, tally=tally, quota=quota)

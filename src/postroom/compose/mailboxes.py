@@ -55,6 +55,10 @@ class MailProvider(Protocol):
 
     def carrier(self, permit: Permit) -> Carrier: ...
 
+    def is_reachable(self, account: accounts.AccountView) -> bool:
+        """Tell whether the mailbox can be opened: for example, its owner has given consent."""
+        ...
+
     async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
         """Run the account's connector until canceled."""
         ...
@@ -96,6 +100,16 @@ class Mailboxes:
     async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
         await self._named(account.provider).watch(account, switchboard, tally)
 
+    async def in_use(self) -> list[accounts.AccountView]:
+        """List the accounts to watch."""
+        return [
+            each
+            for each in await self._database.run(accounts.list_accounts())
+            if each.state == "active"
+            and (provider := self._providers.get(each.provider)) is not None
+            and provider.is_reachable(each)
+        ]
+
     async def _provider(self, account_id: UUID) -> MailProvider:
         """Return the account's provider, which never changes: the database is asked once."""
         if account_id not in self._names:
@@ -121,7 +135,7 @@ async def keep_sandbox_account(settings: Settings, database: Database) -> None:
     await database.run(keep_account(new_id(), "gmail", gmail_endpoint(email), email, wall_clock()))
 
 
-async def watch_accounts(settings: Settings, database: Database, watch: Watch) -> None:
+async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch) -> None:
     """Run a connector for each account in use, as they come and go. Restart one that fails."""
     changed = asyncio.Event()
     subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
@@ -131,7 +145,7 @@ async def watch_accounts(settings: Settings, database: Database, watch: Watch) -
         while True:
             changed.clear()
             try:
-                wanted = {each.id: each for each in await _in_use(settings, database)}
+                wanted = {each.id: each for each in await mailboxes.in_use()}
                 await _ask_for_labels(database, labels_asked, list(wanted))
             except PostroomError as error:
                 log.warning("mailboxes.interrupted", error=type(error).__name__)
@@ -147,23 +161,13 @@ async def watch_accounts(settings: Settings, database: Database, watch: Watch) -
         await _end(list(running.values()))
 
 
-async def watch_labels(settings: Settings, database: Database, mailboxes: Mailboxes) -> None:
+async def watch_labels(database: Database, mailboxes: Mailboxes) -> None:
     """Watch the labels of each account in use."""
 
     async def accounts_in_use() -> list[UUID]:
-        return [each.id for each in await _in_use(settings, database)]
+        return [each.id for each in await mailboxes.in_use()]
 
     await LabelWatch(database, mailboxes.mailbox).run(accounts_in_use)
-
-
-async def _in_use(settings: Settings, database: Database) -> list[accounts.AccountView]:
-    """List the accounts to watch: for the sandbox only its own, which has no consent."""
-    token = settings.gmail.token is not None
-    return [
-        each
-        for each in await database.run(accounts.list_accounts())
-        if each.state == "active" and (each.email == settings.account.email if token else each.consent is not None)
-    ]
 
 
 async def _ask_for_labels(database: Database, asked: dict[UUID, float], ids: list[UUID]) -> None:

@@ -60,8 +60,8 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             background(keeper.run(), stop),
             background(dispatcher_of(services).run(), stop),
             background(run_discord_bot(settings, database), stop),
-            background(watch_accounts(settings, database, _watch(services, mailboxes)), stop),
-            background(watch_labels(settings, database, mailboxes), stop),
+            background(watch_accounts(database, mailboxes, _watch(services, mailboxes)), stop),
+            background(watch_labels(database, mailboxes), stop),
             running_jobs(settings, database, mailboxes, stop, concurrency=settings.worker.concurrency),
         ):
             settle_memory()

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 from urllib.parse import urlsplit
 
-from postroom.core.actions.action import DecidedType
+from postroom.core.actions.action import DecidedType, effect_of
 from postroom.core.errors import VaultError
 from postroom.core.heartbeat import liveness
 from postroom.core.hosts import bare_name
@@ -156,20 +156,18 @@ def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Che
 
 def level_needed(action: DecidedType) -> Level:
     """Return the lowest level of consent that this action needs."""
-    match action:
-        case "none":
-            return "read"
-        case "forward" | "auto_reply":
+    if action == "none":
+        return "read"
+    effect = effect_of(action)
+    match effect:
+        case "send":
             return "send"
         case "delete":
             return "full"
-        case (
-            "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar" | "trash"
-            | "restore" | "snooze"
-        ):  # fmt: skip
+        case "relabel" | "snooze":
             return "organise"
         case _:
-            assert_never(action)
+            assert_never(effect)
 
 
 def _levels_of(account: AccountView, scopes: Collection[str], rules: Sequence[Rule]) -> list[Check]:
