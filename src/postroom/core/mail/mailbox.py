@@ -24,12 +24,12 @@ class SeenMessage(NamedTuple):
 class Placed(NamedTuple):
     """Where a message is after a change: its id, which is a new one where a move gives one, and its labels."""
 
-    message_id: str
+    provider_message_id: str
     labels: frozenset[str]
 
-    def moved_from(self, message_id: str) -> str | None:
+    def moved_from(self, provider_message_id: str) -> str | None:
         """The new id; None when it is still the old one."""
-        return None if self.message_id == message_id else self.message_id
+        return None if self.provider_message_id == provider_message_id else self.provider_message_id
 
 
 class MailboxLabel(NamedTuple):
@@ -57,19 +57,19 @@ class Mailbox(Protocol):
     @property
     def provider(self) -> str: ...
 
-    async def labels_of(self, message_id: str) -> frozenset[str]:
+    async def labels_of(self, provider_message_id: str) -> frozenset[str]:
         """The labels that the message has now: the pre-image of whatever is done next."""
         ...
 
-    async def look_at(self, message_id: str) -> SeenMessage:
+    async def look_at(self, provider_message_id: str) -> SeenMessage:
         """Its labels, and how far the history of the message reaches."""
         ...
 
-    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
+    async def entered_inbox_since(self, provider_message_id: str, history_id: int) -> bool:
         """Whether it was put into the inbox after this change. False when the mailbox no longer remembers."""
         ...
 
-    async def raw(self, message_id: str) -> bytes:
+    async def raw(self, provider_message_id: str) -> bytes:
         """The whole message, as it came."""
         ...
 
@@ -77,19 +77,19 @@ class Mailbox(Protocol):
         """The ids of all messages that have these labels and that the query finds, in the provider's own words."""
         ...
 
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
+    async def modify(self, provider_message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
         """Adds and removes labels."""
         ...
 
-    async def trash(self, message_id: str) -> Placed:
+    async def trash(self, provider_message_id: str) -> Placed:
         """Moves it to the trash."""
         ...
 
-    async def untrash(self, message_id: str) -> Placed:
+    async def untrash(self, provider_message_id: str) -> Placed:
         """Takes it out of the trash, to no other place."""
         ...
 
-    async def delete(self, message_id: str) -> None:
+    async def delete(self, provider_message_id: str) -> None:
         """Deletes it for good: there is no way back."""
         ...
 
