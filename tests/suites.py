@@ -1,7 +1,7 @@
 """Runs the test suites one after another and prints what each took beside its budget.
 
 The budgets add up to eighteen minutes on two quiet cores; a busy machine takes longer, and that fails nothing.
-Tests wait for disks, servers and processes for half of their time, so a suite is shared by two pytest workers, each
+Tests wait for disks, servers and processes for half of their time, so a suite is shared by four pytest workers, each
 with a PostgreSQL of its own; tests that start many processes at once have the machine to themselves afterwards.
 `--soak` runs the suites that have big counts, with those counts (the tests read POSTROOM_TEST_SCALE).
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SUITES = {"unit": 70, "conformance": 250, "integration": 360, "security": 45, "browser": 50, "chaos": 250}
 SOAKED = {"unit": 900, "conformance": 3600, "integration": 3600, "chaos": 7200}
-SHARED = ("-n", "2", "--dist", "worksteal")
+SHARED = ("-n", "4", "--dist", "worksteal")
 # "" is the whole suite.
 ALONE = {"browser": ("",), "chaos": ("test_gmail_connector.py", "test_killed_server.py", "test_scheduler.py")}
 TOTALS = re.compile(r"(\d+) (passed|failed|error|errors|skipped)")

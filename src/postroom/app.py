@@ -1,10 +1,11 @@
-"""The entry: what the command `postroom` runs.
+"""The entry point: what the command `postroom` runs.
 
-It is loaded for every `postroom --help`, so everything heavy is imported inside the functions that need it.
+Every command loads it, even `postroom --help`, so heavy imports are inside the functions that need them.
 """
 
 
 def main() -> None:
+    """Run the command `postroom`."""
     from postroom.cli import run
     from postroom.compose.application import PostroomApplication
     from postroom.system.private_files import keep_private

@@ -16,7 +16,7 @@ class FakeToolCall:
 
     arguments: Json | str
     tool: str | None = None
-    """Another than the one that was offered."""
+    """A tool other than the offered one."""
 
 
 @dataclass(frozen=True)

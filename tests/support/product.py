@@ -1,4 +1,4 @@
-"""The whole road in one process, on a real emulator over a loopback socket: everything but the page."""
+"""The whole product but the page in one process, on a real emulator over a loopback socket."""
 
 import asyncio
 import contextlib
@@ -93,7 +93,7 @@ def _is_settled(row: feed.FeedRow) -> bool:
     return row.action_type is not None and row.action_state in (None, "completed", "failed")
 
 
-def letter(subject: str, sender: str = "shop@store.example", to: str = OWNER, **headers: str) -> bytes:
+def raw_mail(subject: str, sender: str = "shop@store.example", to: str = OWNER, **headers: str) -> bytes:
     lines = [f"From: {sender}", f"To: {to}", f"Subject: {subject}", "Date: Sun, 15 Nov 2026 08:00:00 +0000"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\nHello.\r\n").encode()
@@ -120,7 +120,8 @@ async def running_product(
                 "data_dir": folder,
                 "account": {"email": OWNER},
                 "gmail": {"base_url": address, "token": TOKEN, "units_per_minute": 1_000_000},
-                "jobs": {"poll_s": 0.1},
+                # Nothing answers the requests to a connector here: what waits for an answer at the end is interrupted.
+                "jobs": {"poll_s": 0.1, "drain_s": 1},
                 "model": model or {},
             }
         )

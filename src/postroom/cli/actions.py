@@ -1,4 +1,4 @@
-"""`postroom actions`: what was done, waits, or failed, and why it was decided."""
+"""`postroom actions`: actions that are done, waiting or failed, and why each was decided."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -6,7 +6,6 @@ from uuid import UUID
 
 import typer
 
-from postroom.cli.options import Limit
 from postroom.cli.output import show_json, show_one
 from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
@@ -14,7 +13,7 @@ from postroom.core.lifecycle import ACTION
 from postroom.manage import actions
 from postroom.manage.actions import ActionView, ExplainedDecision
 
-app = command_group("Look at what was done with messages, and why.")
+app = command_group("Show what was done with messages, and why.")
 
 COLUMNS = ("id", "action_type", "state", "actor", "rule_name", "sender", "subject", "undone", "created_at", "error")
 
@@ -23,9 +22,9 @@ COLUMNS = ("id", "action_type", "state", "actor", "rule_name", "sender", "subjec
 def list_(
     session: Session,
     state: Annotated[str | None, typer.Option("--state", help="Only actions in this state, such as failed.")] = None,
-    limit: Limit = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
 ) -> None:
-    """List actions, the newest first."""
+    """List actions, newest first."""
     if state is not None and state not in ACTION.states:
         raise BadInput("--state", f"there is no state {state!r}", f"use one of {', '.join(sorted(ACTION.states))}")
     found = session.call(actions.list_actions, limit, state)
@@ -36,14 +35,14 @@ def list_(
 def explain(
     session: Session, message_id: Annotated[UUID, typer.Argument(metavar="MESSAGE", help="The id of the message.")]
 ) -> None:
-    """Tell what was decided about a message, by whom and why, what was done, and how you answered in the mailbox."""
+    """Explain a message: what was decided, by whom and why, what was done, and what you did yourself in the mailbox."""
     found = session.call(actions.explain, message_id)
     decided, done = [_decision(each) for each in found.decisions], [_action(each) for each in found.actions]
     if session.as_json:
         show_json({"decisions": decided, "actions": done})
         return
     if not decided and not done:
-        typer.echo("Nothing was decided about it.")
+        typer.echo("Nothing has been decided about this message.")
     for row in (*decided, *done):
         show_one(row)
         typer.echo("")

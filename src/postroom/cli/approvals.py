@@ -1,4 +1,4 @@
-"""`postroom approvals`: what waits for your yes, and your answers."""
+"""`postroom approvals`: actions that wait for your approval, and your answers."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -7,13 +7,12 @@ from uuid import UUID
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import Limit, Reason
 from postroom.cli.output import show_json, show_one
 from postroom.cli.session import Session, command_group
 from postroom.manage import approvals
 from postroom.manage.approvals import AnsweredApproval, Approval
 
-app = command_group("Look at what waits for your approval, and approve or reject it.")
+app = command_group("List actions that wait for your approval; approve or reject them.")
 
 COLUMNS = ("id", "what", "to_whom", "sender", "subject", "decided_by", "why", "expires_at")
 
@@ -22,22 +21,24 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 
 
 @app.command("list")
-def list_(session: Session, limit: Limit = 50) -> None:
-    """List what waits for your approval; what expires first stands first."""
+def list_(
+    session: Session, limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50
+) -> None:
+    """List the actions that wait for your approval, those that expire first at the top."""
     found = session.call(approvals.list_waiting, limit)
     session.show_list([_row(each) for each in found], COLUMNS)
 
 
 @app.command()
 def show(session: Session, id: Id) -> None:
-    """Show one action in full: exactly what would be done, to whom it goes, and why."""
+    """Show one action in full: exactly what would be done, who would receive it, and why."""
     shown = session.call(approvals.show, id)
     show_json(_row(shown)) if session.as_json else show_one(_whole(shown))
 
 
 @app.command()
 def approve(session: Session, id: Id, yes: Yes = False) -> None:
-    """Approve an action: it is shown, and done when you confirm. What is not as it was shown is not done."""
+    """Approve an action: it is shown, and done when you confirm. If it has changed since, it is not done."""
     shown = session.call(approvals.show, id)
     if not yes and shown.is_waiting:
         show_one(_whole(shown))
@@ -46,8 +47,12 @@ def approve(session: Session, id: Id, yes: Yes = False) -> None:
 
 
 @app.command()
-def reject(session: Session, id: Id, reason: Reason = None) -> None:
-    """Reject an action: it is not done."""
+def reject(
+    session: Session,
+    id: Id,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
+) -> None:
+    """Reject an action, so that it is not done."""
     answered = session.call(approvals.reject, id, operator_signature(reason))
     _show_answer(id, answered, session)
 
@@ -61,7 +66,7 @@ def _row(approval: Approval) -> dict[str, Any]:
 
 
 def _whole(approval: Approval) -> dict[str, Any]:
-    """All that an approval is about, with nothing cut: it is shown so that it can be answered."""
+    """Return everything about an approval, uncut, so that it can be answered."""
     row = _row(approval)
     names = ("id", "account", "what", "to_whom", "sender", "subject", "parameters", "decided_by", "why", "state")
     return {name: row[name] for name in (*names, "expires_at", "answer", "action_hash")}

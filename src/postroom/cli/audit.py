@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from postroom.cli.options import Limit
 from postroom.cli.session import Session, command_group
 
-app = command_group("Look at the audit log.")
+app = command_group("Show the audit log.")
 
 COLUMNS = ("seq", "at", "actor", "role", "action", "object_type", "object_id", "reason")
 
@@ -15,13 +14,13 @@ COLUMNS = ("seq", "at", "actor", "role", "action", "object_type", "object_id", "
 @app.command("list")
 def list_(
     session: Session,
-    limit: Limit = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
     actor: Annotated[str | None, typer.Option("--actor", help="Only what this actor did, such as cli:ada.")] = None,
     action: Annotated[
         str | None, typer.Option("--action", help="Only actions of this name, such as token.create.")
     ] = None,
 ) -> None:
-    """List what was done, the newest first. Nothing in the log can be changed or deleted."""
+    """List what was done, newest first. Nothing in the log can be changed or deleted."""
     from postroom.manage.audit import list_audit
 
     found = session.call(list_audit, limit, actor=actor, action=action)

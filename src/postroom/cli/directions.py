@@ -1,4 +1,4 @@
-"""`postroom directions`: what the model is told about your wishes in general."""
+"""`postroom directions`: general instructions for the model."""
 
 from typing import Annotated, Any
 
@@ -16,11 +16,11 @@ from postroom.manage.guidance import (
     switch_guidance,
 )
 
-app = command_group("Tell the model your wishes in general; look at them, change them.")
+app = command_group("Give the model general instructions; list or change them.")
 
 COLUMNS = ("id", "position", "scope", "scope_ref", "enabled", "content")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The direction's id, or as much of its end as is unique.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The direction's id, or enough of its end to be unique.")]
 Account = Annotated[
     str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only for mail of this account.")
 ]
@@ -28,7 +28,7 @@ Account = Annotated[
 
 @app.command("list")
 def list_(session: Session) -> None:
-    """List the directions in the order in which the model is told."""
+    """List the directions in the order in which the model gets them."""
     found = session.call(list_guidance, "direction")
     session.show_list([each.row for each in found], COLUMNS)
 
@@ -36,9 +36,9 @@ def list_(session: Session) -> None:
 @app.command()
 def add(
     session: Session,
-    content: Annotated[str, typer.Argument(metavar="TEXT", help="What you wish, in words.")],
+    content: Annotated[str, typer.Argument(metavar="TEXT", help="What you want, in words.")],
     account: Account = None,
-    position: Annotated[int, typer.Option("--position", help="Its place: the lowest goes first.")] = 0,
+    position: Annotated[int, typer.Option("--position", help="Its position: the lowest comes first.")] = 0,
 ) -> None:
     """Add a direction."""
     direction = Direction(content, "global" if account is None else "account", account, position)
@@ -50,12 +50,12 @@ def add(
 def edit(
     session: Session,
     id: Id,
-    content: Annotated[str | None, typer.Option("--text", help="What you wish instead.")] = None,
+    content: Annotated[str | None, typer.Option("--text", help="The new text.")] = None,
     account: Account = None,
-    everywhere: Annotated[bool, typer.Option("--everywhere", help="For mail of all accounts.")] = False,
-    position: Annotated[int | None, typer.Option("--position", help="Its place: the lowest goes first.")] = None,
+    everywhere: Annotated[bool, typer.Option("--everywhere", help="Apply it to the mail of all accounts.")] = False,
+    position: Annotated[int | None, typer.Option("--position", help="Its position: the lowest comes first.")] = None,
 ) -> None:
-    """Change a direction. What is not given stays as it is."""
+    """Change a direction. Anything not given stays as it is."""
     if account is not None and everywhere:
         raise BadInput("--everywhere", "contradicts --account", "give one of them")
     changes: dict[str, Any] = {"scope": "global"} if everywhere else {}
@@ -63,7 +63,7 @@ def edit(
     changes |= {} if content is None else {"content": content}
     changes |= {} if position is None else {"position": position}
     if not changes:
-        raise BadInput("edit", "is told nothing", "give --text, --position, --account or --everywhere")
+        raise BadInput("edit", "changes nothing", "give --text, --position, --account or --everywhere")
     changed = session.call(edit_guidance, "direction", id, changes, operator_signature())
     session.show_result(changed.id, "changed")
 
@@ -77,13 +77,13 @@ def remove(session: Session, id: Id) -> None:
 
 @app.command()
 def enable(session: Session, id: Id) -> None:
-    """Tell the model again. Safe to repeat."""
+    """Give the direction to the model again. Safe to repeat."""
     _switch(session, id, True)
 
 
 @app.command()
 def disable(session: Session, id: Id) -> None:
-    """Keep a direction, but do not tell the model. Safe to repeat."""
+    """Keep a direction but no longer give it to the model. Safe to repeat."""
     _switch(session, id, False)
 
 

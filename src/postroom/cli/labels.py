@@ -1,4 +1,4 @@
-"""`postroom labels`: the labels of the mailboxes, what they are for, and whether the classifier may use them."""
+"""`postroom labels`: the labels of the mailboxes, their purpose, and whether the classifier may use them."""
 
 from typing import Annotated
 
@@ -7,13 +7,13 @@ import typer
 from postroom.cli.operator import operator_signature
 from postroom.cli.session import Session, command_group
 
-app = command_group("Look at labels; say what they are for, and whether the classifier may use them.")
+app = command_group("List labels; describe what they are for, and allow or deny them to the classifier.")
 
 COLUMNS = ("name", "account", "kind", "available_to_classifier", "description")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The label, by its name in any case, or by its id.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The label's name (in any case) or id.")]
 Account = Annotated[
-    str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only in this account; otherwise in all.")
+    str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only in this account; default: all.")
 ]
 
 
@@ -27,7 +27,7 @@ def list_(session: Session, account: Account = None) -> None:
 
 @app.command()
 def sync(session: Session, account: Account = None) -> None:
-    """Have the labels of mailboxes looked at now, by jobs, and not only every half minute. Safe to repeat."""
+    """Check the labels of the mailboxes now, by jobs, instead of within half a minute. Safe to repeat."""
     from postroom.manage.labels import sync_labels
 
     session.show_list(session.call(sync_labels, account), ("account", "job_id"))
@@ -37,22 +37,24 @@ def sync(session: Session, account: Account = None) -> None:
 def describe(
     session: Session,
     name: Name,
-    description: Annotated[str, typer.Argument(metavar="TEXT", help="What it is for; an empty text takes it away.")],
+    description: Annotated[
+        str, typer.Argument(metavar="TEXT", help="What it is for; an empty text removes the description.")
+    ],
     account: Account = None,
 ) -> None:
-    """Say what a label is for: the model reads it."""
+    """Describe what a label is for; the model reads it."""
     _edit(session, name, account, description=description)
 
 
 @app.command()
 def allow(session: Session, name: Name, account: Account = None) -> None:
-    """Let the classifier use a label. Safe to repeat."""
+    """Allow the classifier to use a label. Safe to repeat."""
     _edit(session, name, account, available=True)
 
 
 @app.command()
 def deny(session: Session, name: Name, account: Account = None) -> None:
-    """Keep a label from the classifier; rules may still use it. Safe to repeat."""
+    """Forbid the classifier to use a label; rules may still use it. Safe to repeat."""
     _edit(session, name, account, available=False)
 
 

@@ -1,4 +1,4 @@
-"""`postroom migrate`: the schema."""
+"""`postroom migrate`: update the database schema."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ app = one_command()
 def migrate(
     session: Session,
     check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit with 1 when migrations are pending.")
+        bool, typer.Option("--check", help="Change nothing; exit with 1 if migrations are pending.")
     ] = False,
 ) -> None:
     """Bring the database up to date. Safe to repeat, to interrupt, and to run from several processes at once."""

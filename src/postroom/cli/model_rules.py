@@ -1,4 +1,4 @@
-"""`postroom model-rules`: rules in words, given to the model with the mail they are for."""
+"""`postroom model-rules`: rules in words, given to the model with the mail they apply to."""
 
 from typing import Annotated, Any
 
@@ -18,19 +18,19 @@ from postroom.manage.guidance import (
     switch_guidance,
 )
 
-app = command_group("Give the model rules in words; look at them, change them.")
+app = command_group("Give the model rules in words; list or change them.")
 
 COLUMNS = ("position", "name", "scope", "scope_ref", "enabled", "text")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The model rule, by its name or its id.")]
-Place = Annotated[int | None, typer.Option("--position", help="Its place: the lowest goes first.")]
-# Hidden, and there only to tell whoever gives it what to use instead.
+Place = Annotated[int | None, typer.Option("--position", help="Its position: the lowest comes first.")]
+# Hidden: it only tells users what to use instead.
 Mode = Annotated[str | None, typer.Option("--mode", hidden=True, help="Model rules have no modes.")]
 
 
 @app.command("list")
 def list_(session: Session) -> None:
-    """List the model rules in their order."""
+    """List the model rules in order."""
     found = session.call(list_guidance, "model_rule")
     session.show_list([each.row for each in found], COLUMNS)
 
@@ -38,7 +38,7 @@ def list_(session: Session) -> None:
 @app.command()
 def add(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The rule, in words.")],
     scope: Scope = None,
     ref: ScopeRef = None,
@@ -56,13 +56,13 @@ def edit(
     session: Session,
     name: Name,
     rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="A new name.")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="The rule, in other words.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="The new text.")] = None,
     scope: Scope = None,
     ref: ScopeRef = None,
     position: Place = None,
     mode: Mode = None,
 ) -> None:
-    """Change a rule in words. What is not given stays as it is."""
+    """Change a rule in words. Anything not given stays as it is."""
     given: dict[str, Any] = {
         "name": rename,
         "text": text,
@@ -73,7 +73,7 @@ def edit(
     }
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:
-        raise BadInput("edit", "is told nothing", "give --text, --rename, --scope, --for or --position")
+        raise BadInput("edit", "changes nothing", "give --text, --rename, --scope, --for or --position")
     changed = session.call(edit_guidance, "model_rule", name, changes, operator_signature())
     session.show_result(changed.name, "changed", key="name")
 
@@ -93,7 +93,7 @@ def enable(session: Session, name: Name) -> None:
 
 @app.command()
 def disable(session: Session, name: Name) -> None:
-    """Keep the rule, but do not give it to the model. Safe to repeat."""
+    """Keep the rule but no longer give it to the model. Safe to repeat."""
     _switch(session, name, False)
 
 

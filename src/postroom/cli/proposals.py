@@ -1,4 +1,4 @@
-"""`postroom proposals`: rules that Postroom has learned to propose from what you do by hand. You decide."""
+"""`postroom proposals`: rules that Postroom proposes from what you do by hand. You decide."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -6,7 +6,6 @@ from uuid import UUID
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import Reason
 from postroom.cli.output import cell, show_json, show_one
 from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
@@ -15,7 +14,7 @@ from postroom.core.rules.documents import write_documents
 from postroom.manage import proposals
 from postroom.manage.proposals import ProposalView
 
-app = command_group("Look at rules that Postroom proposes from what you do by hand; accept or dismiss them.")
+app = command_group("List rules that Postroom proposes from what you do by hand; accept or dismiss them.")
 
 COLUMNS = ("id", "account", "name", "then", "why", "count", "state", "created_at")
 STATES: tuple[ProposalState | Literal["all"], ...] = ("open", "accepted", "dismissed", "all")
@@ -26,7 +25,7 @@ Id = Annotated[UUID, typer.Argument(metavar="ID", help="The proposal, as `postro
 def list_(
     session: Session,
     state: Annotated[str, typer.Option("--state", help="open, accepted, dismissed or all.")] = "open",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many, newest first.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many, newest first.")] = 100,
 ) -> None:
     """List proposed rules, and how often you did by hand what each would do."""
     if state not in STATES:
@@ -38,7 +37,7 @@ def list_(
 
 @app.command()
 def show(session: Session, id: Id) -> None:
-    """Show one proposal: the rule as a file would have it, and its evidence."""
+    """Show one proposal: the rule as it would stand in a file, and the evidence for it."""
     found = session.call(proposals.load_proposal, id)
     if session.as_json:
         show_json(found)
@@ -53,9 +52,9 @@ def show(session: Session, id: Id) -> None:
 def accept(
     session: Session,
     id: Id,
-    active: Annotated[bool, typer.Option("--active", help="Let it act at once, and not in shadow first.")] = False,
+    active: Annotated[bool, typer.Option("--active", help="Let it act at once instead of in shadow first.")] = False,
 ) -> None:
-    """Make the rule. It runs in shadow until `postroom shadow end --rule NAME`, unless it is to act at once."""
+    """Create the rule. It runs in shadow until `postroom shadow end --rule NAME`, unless --active is given."""
     accepted = session.call(proposals.accept, id, operator_signature(), active=active)
     made, name = accepted.proposal, accepted.rule
     row = {"id": made.id, "rule": name, "rule_id": made.rule_id, "mode": "active" if active else "shadow"}
@@ -63,8 +62,12 @@ def accept(
 
 
 @app.command()
-def dismiss(session: Session, id: Id, reason: Reason = None) -> None:
-    """Refuse a proposal; it is not made again."""
+def dismiss(
+    session: Session,
+    id: Id,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
+) -> None:
+    """Dismiss a proposal; it is not made again."""
     found = session.call(proposals.dismiss, id, operator_signature(reason))
     session.show_line({"id": found.id, "state": found.state}, f"{found.id}  dismissed")
 

@@ -1,4 +1,4 @@
-"""`postroom protect`: senders, domains and labels whose mail no rule, model or agent ever touches."""
+"""`postroom protect`: senders, domains and labels whose mail no rule, model or agent ever changes."""
 
 from typing import Annotated, Literal
 
@@ -7,7 +7,7 @@ import typer
 from postroom.cli.operator import operator_signature
 from postroom.cli.session import Session, command_group
 
-app = command_group("Protect senders, domains and labels: mail of theirs is never touched.")
+app = command_group("Protect senders, domains and labels: their mail is never changed.")
 
 COLUMNS = ("kind", "value", "reason", "created_at")
 ProtectedKind = Annotated[
@@ -29,9 +29,9 @@ def add(
     session: Session,
     kind: ProtectedKind,
     value: Value,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for whoever wonders later.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept with the record.")] = "",
 ) -> None:
-    """Never touch mail of this sender or domain, or with this label. Once this answers, no process does."""
+    """Never change mail from this sender or domain, or with this label. Once this command returns, no process does."""
     from postroom.manage.protection import protect
 
     signed = operator_signature(reason or None)
@@ -41,7 +41,7 @@ def add(
 
 @app.command()
 def remove(session: Session, kind: ProtectedKind, value: Value) -> None:
-    """Protect it no longer."""
+    """Remove a protection."""
     from postroom.manage.protection import unprotect
 
     session.call(unprotect, kind, value, operator_signature())

@@ -1,4 +1,4 @@
-"""`postroom resume`: ends what `postroom pause` began."""
+"""`postroom resume`: end a pause."""
 
 from postroom.cli.operator import operator_signature
 from postroom.cli.pause import Account
@@ -10,8 +10,8 @@ app = one_command()
 
 @app.command()
 def resume(session: Session, account: Account = None) -> None:
-    """Let changes to mailboxes go on; what has waited is done now."""
+    """Allow changes to mailboxes again; actions that waited are done now."""
     released = session.call(resume_changes, account, operator_signature())
     row = {"was_paused": released is not None, "jobs_released": released or 0}
-    line = "Nothing was paused." if released is None else f"Resumed; {released} jobs that waited go on."
+    line = "Nothing was paused." if released is None else f"Resumed; {released} waiting jobs continue."
     session.show_line(row, line)

@@ -29,18 +29,16 @@ def import_(
     session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Rules in YAML or JSON, mailFilters.xml, or Sieve.")],
     format: Annotated[
-        str | None, typer.Option("--format", help="yaml, json, gmail or sieve; told by the file's name otherwise.")
+        str | None, typer.Option("--format", help="yaml, json, gmail or sieve; default: by the file's name.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would come in, and change nothing.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--replace", help="Put rules in the place of those that have their names.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; change nothing.")] = False,
+    overwrite: Annotated[bool, typer.Option("--replace", help="Replace existing rules of the same names.")] = False,
     allow_missing: AllowMissing = False,
 ) -> None:
-    """Take rules in, all or none, and tell what could not be translated.
+    """Import rules, all or none, and list what could not be translated.
 
-    Rules whose names are there already are left as they are. Rules that forward, delete or answer come in disabled:
-    look at them, and switch them on with `postroom rules enable`.
+    Existing rules of the same names are left as they are. Rules that forward, delete or answer are imported disabled:
+    review them, then enable them with `postroom rules enable`.
     """
     imported = _read(file, _format(format, file))
     rules = session.call(
@@ -89,10 +87,10 @@ def export(
     session: Session,
     format: Annotated[str, typer.Option("--format", help="yaml, json, gmail or sieve.")] = "yaml",
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write to this file, and not to the screen.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of the screen.")
     ] = None,
 ) -> None:
-    """Write all rules as a file for `postroom rules import`, Gmail or Sieve; tell on stderr what that cannot say."""
+    """Write all rules as a file for `postroom rules import`, Gmail or Sieve; list on stderr what it cannot express."""
     wanted = "json" if session.as_json else _format(format, Path())
     exported = session.call(export_rules, wanted)
     if output is None:

@@ -1,4 +1,4 @@
-"""Every call of Gmail's API that we make, as data: what is sent, how the answer is read, and what its refusals mean.
+"""Every call of Gmail's API that we make, as data: what is sent, how the answer is parsed, and what its errors mean.
 
 A call can be sent alone or as one part of a batch; it is the same either way.
 """
@@ -62,10 +62,11 @@ HistoryType = Literal["messageAdded", "messageDeleted", "labelAdded", "labelRemo
 Parameters = Mapping[str, str | int | list[str]]
 T = TypeVar("T")
 
-# What Google takes at most: results on a page, bytes of a mail to be sent.
+# Google's limits: messages in a batchModify or batchDelete, results on a page, bytes of a mail to send.
+MOST_IDS = 1000
 MOST_RESULTS = 500
 LARGEST_SENT = 36_700_160
-# A mail that is longer is uploaded beside the JSON instead of in it.
+# A longer mail is uploaded beside the JSON instead of in it.
 LARGEST_IN_JSON = 4 << 20
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")
@@ -73,7 +74,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One call. `on` says which error a status means here, where it is a special one."""
+    """One call. `on` maps statuses to special errors of this call."""
 
     method: Method
     path: str
@@ -84,20 +85,20 @@ class Call(Generic[T]):
     on: Mapping[int, GmailError] = field(default_factory=dict[int, GmailError])
     is_upload: bool = False
     permit: Permit | None = None
-    """What it rests on, if it changes something."""
+    """The permit it is made under, if it changes something."""
 
     def under(self, permit: Permit | None) -> "Call[T]":
-        """The same call, resting on this."""
+        """The same call, under this permit."""
         return replace(self, permit=permit)
 
     def request(self, root: str) -> Request:
-        """What is sent for it alone. `root` is what stands before its path."""
+        """The request for this call alone. `root` goes before its path."""
         path = f"/upload{root}{self.path}" if self.is_upload else root + self.path
         method = self.method
         return Request(method.name, method.verb, path, method.largest, self.parameters, self.content, self.content_type)
 
     def verdict(self, answer: Answer) -> T | GmailError:
-        """What came of it: the result, or the error."""
+        """The outcome: the result, or the error."""
         if not 200 <= answer.status < 300:
             special = self.on.get(answer.status)
             return special or refusal(self.method, answer.status, answer.headers, answer.content)
@@ -216,7 +217,7 @@ def create_label(name: str, label_list_visibility: str, message_list_visibility:
         "labelListVisibility": label_list_visibility,
         "messageListVisibility": message_list_visibility,
     }
-    exists = LabelExists(methods.CREATE_LABEL.name, 409, "aborted", "use the label that is there, or another name")
+    exists = LabelExists(methods.CREATE_LABEL.name, 409, "aborted", "use the existing label, or another name")
     return Call(methods.CREATE_LABEL, "/labels", read_label, content=_json(body), on={409: exists})
 
 
@@ -254,11 +255,11 @@ def _json(body: Mapping[str, object]) -> bytes:
         return orjson.dumps(body)
     except orjson.JSONEncodeError:
         pass
-    raise BadInput("text", "it holds half of a character", "give text that is valid Unicode")
+    raise BadInput("text", "contains half a character", "give text that is valid Unicode")
 
 
 def nothing(fields: Fields) -> None:
-    """Gmail answers some calls with an empty body."""
+    """For calls that Gmail answers with an empty body."""
 
 
 def _given(**parameters: str | int | list[str] | None) -> dict[str, str | int | list[str]]:

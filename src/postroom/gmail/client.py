@@ -1,8 +1,8 @@
 """A client of Gmail's REST API: one method per call, typed results, every failure one of `errors`.
 
-With a `Quota` it waits for its turn, and calls that Gmail's rate limit refused are made again, a few times. Without one
-it neither waits nor repeats. Every other failure is the caller's to repeat, who knows whether it may. While Gmail
-refuses parts of batches, they get smaller: less runs at once there, and less is lost with an answer that is lost.
+With a `Quota` it waits for its turn, and retries rate-limited calls a few times. Without one it neither waits nor
+retries. Any other failure is left to the caller, who knows whether a retry is safe. While Gmail refuses parts of
+batches, batches get smaller: fewer calls run at once, and fewer are lost with a lost answer.
 """
 
 from collections import deque
@@ -43,7 +43,7 @@ from postroom.gmail.wire import DEADLINE, Wire
 GOOGLE = "https://gmail.googleapis.com"
 API = "/gmail/v1/users/"
 PARTS = 25
-# How often a call is made whose answer is a rate limit.
+# How often a rate-limited call is tried.
 TRIES = 6
 
 T = TypeVar("T")
@@ -79,18 +79,18 @@ class GmailClient:
         self._size = batch.Size(parts)
 
     def for_use(self, use: Use) -> Self:
-        """The same client, its calls admitted as `use`."""
+        """The same client, with its calls admitted as `use`."""
         other = copy(self)
         other._use = use
         return other
 
     @property
     def server_time(self) -> datetime | None:
-        """The time at Gmail when it last answered, by its own clock; None before the first answer."""
+        """Gmail's own time when it last answered; None before the first answer."""
         return self._way_out.server_time
 
     def under(self, permit: Permit) -> Self:
-        """The same client, with what its changes rest on: without, it only reads."""
+        """The same client with a permit for changes; without one it only reads."""
         other = copy(self)
         other._permit = permit
         return other
@@ -99,7 +99,7 @@ class GmailClient:
         return await self.run(calls.get_profile())
 
     async def watch(self, topic: str, label_ids: Collection[str] = (), exclude: bool = False) -> Watch:
-        """Has Gmail tell of changes through the Pub/Sub topic, for seven days at most."""
+        """Have Gmail report changes to the Pub/Sub topic, for at most seven days."""
         return await self.run(calls.watch(topic, label_ids, exclude))
 
     def message_pages(
@@ -126,22 +126,22 @@ class GmailClient:
     async def get_messages(
         self, message_ids: Sequence[str], format: Format = "full", metadata_headers: Collection[str] = ()
     ) -> list[Message | GmailError]:
-        """Many messages, in batches, in the order of the ids; each is there or has its own error."""
+        """Many messages, in batches, in the order of the ids: each a message or its own error."""
         return await self.batch([calls.get_message(each, format, metadata_headers) for each in message_ids])
 
     def message_batches(self, message_ids: Sequence[str]) -> AsyncGenerator[Mapping[int, Message | GmailError]]:
-        """The same as they come, request by request, by their places in `message_ids`."""
+        """The same as they arrive, request by request, by their index in `message_ids`."""
         return self.batches([calls.get_message(each) for each in message_ids])
 
     async def delete_message(self, message_id: str) -> None:
-        """Deletes for good, past the trash."""
+        """Delete for good, bypassing the trash."""
         await self.run(calls.delete_message(message_id))
 
     async def create_draft(self, raw: bytes, thread_id: str | None = None) -> DraftRef:
         return await self.run(calls.create_draft(raw, thread_id))
 
     async def send_draft(self, draft_id: str) -> MessageRef:
-        """Sends a draft, which is then gone. After Unreachable, a draft that is still there was not sent."""
+        """Send a draft, which is then gone. After Unreachable, a draft that still exists was not sent."""
         return await self.run(calls.send_draft(draft_id))
 
     async def delete_draft(self, draft_id: str) -> None:
@@ -164,7 +164,7 @@ class GmailClient:
         return pages(fetch, most=most)
 
     async def list_labels(self) -> tuple[Label, ...]:
-        """Every label of the mailbox. Raises NoLabels for an answer without any, which is none."""
+        """Every label of the mailbox. Raises NoLabels for an empty answer, which is never valid."""
         if not (found := await self.run(calls.list_labels())):
             raise NoLabels
         return found
@@ -175,7 +175,7 @@ class GmailClient:
         return await self.run(calls.create_label(name, label_list_visibility, message_list_visibility))
 
     async def list_send_as(self) -> tuple[SendAs, ...]:
-        """The addresses that the user may write under, the mailbox's own among them."""
+        """The addresses that the user may send from, including the mailbox's own."""
         return await self.run(calls.list_send_as())
 
     async def run(self, call: Call[T]) -> T:
@@ -194,19 +194,19 @@ class GmailClient:
             reads_labels = self._way_out.reads_labels
             async with self._admitted(call.method.name, [call]) as ticket:
                 with suppress(LabelsNeeded):
-                    verdict = self._told(await self._sent(call, reads_labels))
+                    verdict = self._with_consent(await self._sent(call, reads_labels))
                     if isinstance(verdict, RateLimited):
                         self._slow_down(ticket, verdict)
                     return verdict
 
     async def _sent(self, call: Call[T], reads_labels: bool) -> T | GmailError:
-        """What came of it; raises what the gate says instead of letting it out."""
+        """Send the call; return the outcome. Raises the gate's error if it is not allowed out."""
         try:
             sent = await self._way_out.send(
                 [call], lambda _calls: call.request(self._root), may_read_labels=reads_labels
             )
         except RateLimited as error:
-            # To one of the questions before.
+            # The answer is to one of the reads before.
             return error
         for error in sent.refused.values():
             raise error
@@ -215,7 +215,7 @@ class GmailClient:
         return call.verdict(sent.answer)
 
     async def batch(self, wanted: Sequence[Call[T]]) -> list[T | GmailError]:
-        """The outcome of each call, in their order: its result or its error. An error of the whole is raised."""
+        """The outcome of each call, in order: its result or its error. An error of the whole request is raised."""
         outcomes: dict[int, T | GmailError] = {}
         async for settled in self.batches(wanted):
             outcomes.update(settled)
@@ -224,12 +224,12 @@ class GmailClient:
     async def batches(
         self, wanted: Sequence[Call[T]], is_wanted: Callable[[int], bool] = lambda _place: True
     ) -> AsyncGenerator[Mapping[int, T | GmailError]]:
-        """What came of the calls, by their places in `wanted`, as one request after the other is answered.
+        """The outcomes of the calls, by their index in `wanted`, request by request.
 
-        What the rate limit refused is asked for again in the next request, a few times, and nothing else; when a few
-        requests in a row brought nothing at all, all that is left has that error. An error of the whole is raised;
-        what was told before stands. `is_wanted` is asked once more before each request: what nobody waits for any more
-        is not sent, and nothing is told of it.
+        Only rate-limited calls are retried, in the next request, a few times; after a few requests in a row without any
+        success, all remaining calls get that error. An error of a whole request is raised; outcomes yielded before it
+        are valid. `is_wanted` is called before each request: calls that nobody waits for any more are not sent, and
+        have no outcome.
         """
         line = deque((place, self._tries) for place in range(len(wanted)))
         in_vain = 0
@@ -253,7 +253,7 @@ class GmailClient:
     async def _batch(
         self, group: Sequence[tuple[int, Call[T]]], is_wanted: Callable[[int], bool]
     ) -> dict[int, T | GmailError]:
-        """One request, or several where the answer to one would be too large; by the calls' places."""
+        """One request, or several if the answer to one would be too large; outcomes by index."""
         reads = self._way_out.reads_labels
         try:
             async with self._admitted(batch.NAME, [call for _, call in group]) as ticket:
@@ -279,7 +279,9 @@ class GmailClient:
         return found
 
     async def _batch_sent(self, group: Sequence[Call[T]], reads_labels: bool) -> list[T | GmailError]:
-        """What came of each; a rate limit of the whole is one of each, any other error of the whole is raised."""
+        """The outcome of each call; a rate limit of the whole request applies to each, any other error of it is
+        raised.
+        """
         try:
             sent = await self._way_out.send(
                 group,
@@ -292,11 +294,11 @@ class GmailClient:
         except RateLimited as error:
             return [error] * len(group)
         except GmailError as error:
-            raise self._told(error) from None
+            raise self._with_consent(error) from None
         found: dict[int, T | GmailError] = {
             place: Withheld(group[place].method.name, why) for place, why in sent.refused.items()
         }
-        found.update((place, self._told(outcome)) for place, outcome in zip(sent.places, outcomes, strict=True))
+        found.update((place, self._with_consent(outcome)) for place, outcome in zip(sent.places, outcomes, strict=True))
         return [found[place] for place in range(len(group))]
 
     def _admitted(self, name: str, group: Sequence[Call[Any]]) -> AbstractAsyncContextManager[Ticket | None]:
@@ -305,7 +307,7 @@ class GmailClient:
         return self._quota.admitted(name, self._price(group), self._use)
 
     def _affordable(self, group: Sequence[Call[T]]) -> Sequence[Call[T]]:
-        """As many of the first as a minute's units allow; a single call always fits the terms."""
+        """As many of the first calls as a minute's units allow; a single call always fits."""
         if self._quota is None:
             return group
         most = self._quota.terms.allowance(self._use)
@@ -319,11 +321,11 @@ class GmailClient:
             return 0
         return sum(quota.price(call.method.name) for call in group) + self._way_out.extra_price(group, quota.price)
 
-    def _told(self, verdict: V) -> V | ScopeMissing:
-        """A missing scope is told with the account, and what it has granted, where the tokens' source knows it."""
+    def _with_consent(self, verdict: V) -> V | ScopeMissing:
+        """Add the account and its granted scopes to a ScopeMissing error, if the token source knows them."""
         if not isinstance(verdict, ScopeMissing) or not isinstance(self._tokens, KnowsConsent):
             return verdict
-        return verdict.told_of(self._tokens.consented())
+        return verdict.with_consent(self._tokens.consented())
 
     def _slow_down(self, ticket: Ticket | None, error: RateLimited) -> None:
         if self._quota is not None and ticket is not None:

@@ -22,7 +22,7 @@ from postroom.gmail.errors import (
 )
 from postroom.gmail.resources import MessageRef
 
-# How much of the history is read in order to find one message in it.
+# How much of the history is searched for one message.
 MOST_HISTORY_PAGES = 40
 HISTORY_PAGE = 500
 
@@ -38,7 +38,7 @@ class GmailMailbox:
         self._permit: Permit | None = None
 
     def under(self, permit: Permit) -> "GmailMailbox":
-        """The same mailbox for one piece of work, with what its changes rest on; calls of all still share requests."""
+        """The same mailbox for one piece of work, with its permit; all of them still share requests."""
         other = copy(self)
         other._client = self._client.under(permit)
         other._permit = permit
@@ -54,7 +54,7 @@ class GmailMailbox:
         return SeenMessage(found.label_ids, found.history_id)
 
     async def entered_inbox_since(self, provider_message_id: str, history_id: int) -> bool:
-        """Gmail forgets its history after a week or so: what cannot be known is answered with False."""
+        """Gmail forgets its history after about a week: False if it cannot be known."""
         pages = self._client.history_pages(
             history_id, ["labelAdded"], max_results=HISTORY_PAGE, most=MOST_HISTORY_PAGES
         )
@@ -84,7 +84,7 @@ class GmailMailbox:
 
     async def modify(self, provider_message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
         if not add and not remove:
-            # Gmail refuses a change that changes nothing.
+            # Gmail refuses a change without effect.
             return Placed(provider_message_id, await self.labels_of(provider_message_id))
         return await self._changed(provider_message_id, calls.modify_message(provider_message_id, add, remove))
 
@@ -100,7 +100,7 @@ class GmailMailbox:
         )
 
     async def delete(self, provider_message_id: str) -> None:
-        """Deletes for good: there is no way back."""
+        """Delete for good; this cannot be undone."""
         await self._client.delete_message(provider_message_id)
 
     async def labels(self) -> Sequence[MailboxLabel]:

@@ -1,4 +1,4 @@
-"""The methods of Gmail's API that we call, by the names that Google gives them."""
+"""The methods of Gmail's API that we call, by Google's names."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,16 +7,16 @@ from postroom.gmail.scopes import COMPOSE, FULL, LABELS, MODIFY, READONLY
 
 Verb = Literal["GET", "POST", "PUT", "DELETE"]
 
-# Gmail takes mail of up to 50 MB, which base64 makes a third longer. Everything else is lists and labels.
+# Gmail accepts mail of up to 50 MB, which base64 makes a third longer. Everything else is lists and labels.
 LARGEST_MAIL = 96 << 20
 LARGEST_LIST = 8 << 20
 
 
 @dataclass(frozen=True)
 class Method:
-    """One method, the narrowest scope of ours that allows it, and the most bytes that its answer may have.
+    """One method, the narrowest of our scopes that allows it, and the maximum size of its answer in bytes.
 
-    One that `changes` the mailbox, or sends mail, leaves only through the gate.
+    A method that `changes` the mailbox, or sends mail, is sent only through the gate.
     """
 
     name: str

@@ -122,7 +122,7 @@ def _check_storable(parameters: Mapping[str, Any]) -> None:
     except BadInput:
         storable = False
     if not storable:
-        raise BadInput("parameters", "hold something that is no text", "send text, numbers and lists of them")
+        raise BadInput("parameters", "contain something that is not text", "send text, numbers and lists of them")
 
 
 async def actions_list(call: Call, arguments: forms.ActionsListArguments) -> forms.ActionsListAnswer:
@@ -251,7 +251,7 @@ async def _addresses(call: Call) -> dict[str, str]:
 
 def _agent_service(call: Call) -> Agents:
     if call.services.agents is None:
-        raise Refused("this server only takes mail in; nothing is done with it here")
+        raise Refused("this server only ingests mail; it does not act on it")
     return call.services.agents
 
 
