@@ -6,6 +6,7 @@ from uuid import UUID
 
 import typer
 
+from postroom.cli.options import Limit
 from postroom.cli.output import show_json, show_one
 from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
@@ -22,7 +23,7 @@ COLUMNS = ("id", "action_type", "state", "actor", "rule_name", "sender", "subjec
 def list_(
     session: Session,
     state: Annotated[str | None, typer.Option("--state", help="Only actions in this state, such as failed.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
+    limit: Limit = 50,
 ) -> None:
     """List actions, newest first."""
     if state is not None and state not in ACTION.states:

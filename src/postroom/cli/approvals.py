@@ -7,6 +7,7 @@ from uuid import UUID
 import typer
 
 from postroom.cli.operator import operator_signature
+from postroom.cli.options import Limit, Reason
 from postroom.cli.output import show_json, show_one
 from postroom.cli.session import Session, command_group
 from postroom.manage import approvals
@@ -21,9 +22,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 
 
 @app.command("list")
-def list_(
-    session: Session, limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50
-) -> None:
+def list_(session: Session, limit: Limit = 50) -> None:
     """List the actions that wait for your approval, those that expire first at the top."""
     found = session.call(approvals.list_waiting, limit)
     session.show_list([_row(each) for each in found], COLUMNS)
@@ -47,11 +46,7 @@ def approve(session: Session, id: Id, yes: Yes = False) -> None:
 
 
 @app.command()
-def reject(
-    session: Session,
-    id: Id,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
-) -> None:
+def reject(session: Session, id: Id, reason: Reason = None) -> None:
     """Reject an action, so that it is not done."""
     answered = session.call(approvals.reject, id, operator_signature(reason))
     _show_answer(id, answered, session)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from postroom.cli.options import Limit
 from postroom.cli.session import Session, command_group
 
 app = command_group("Show the audit log.")
@@ -14,7 +15,7 @@ COLUMNS = ("seq", "at", "actor", "role", "action", "object_type", "object_id", "
 @app.command("list")
 def list_(
     session: Session,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
+    limit: Limit = 50,
     actor: Annotated[str | None, typer.Option("--actor", help="Only what this actor did, such as cli:ada.")] = None,
     action: Annotated[
         str | None, typer.Option("--action", help="Only actions of this name, such as token.create.")

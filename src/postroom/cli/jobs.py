@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from postroom.cli.options import choice
+from postroom.cli.options import Limit, choice
 from postroom.cli.output import show_json, show_list, show_one
 from postroom.cli.session import Session, command_group
 from postroom.core.lifecycle import JOB
@@ -30,7 +30,7 @@ def list_(
         str | None, typer.Option("--state", help="Only jobs that are queued, running, completed, failed or canceled.")
     ] = None,
     type_: Annotated[str | None, typer.Option("--type", help="Only jobs of this type, such as classify.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
+    limit: Limit = 50,
 ) -> None:
     """List jobs, newest first."""
     from postroom.manage.jobs import list_jobs

@@ -6,7 +6,7 @@ from uuid import UUID
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import choice
+from postroom.cli.options import Limit, Reason, choice
 from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import DELIVERY
@@ -22,7 +22,7 @@ DeliveryId = Annotated[UUID, typer.Argument(metavar="ID", help="The id, as `post
 def list_(
     session: Session,
     state: Annotated[str | None, typer.Option("--state", help="Only mail in this state, such as unknown.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
+    limit: Limit = 50,
 ) -> None:
     """List outgoing mail, newest first."""
     from postroom.manage.outbound import list_mail
@@ -66,11 +66,7 @@ def retry(session: Session, delivery_id: DeliveryId) -> None:
 
 
 @app.command()
-def cancel(
-    session: Session,
-    delivery_id: DeliveryId,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
-) -> None:
+def cancel(session: Session, delivery_id: DeliveryId, reason: Reason = None) -> None:
     """Cancel a mail that has not left yet. Its action ends as canceled.
 
     One that is `stopping` is canceled by the next sender, unless the mailbox shows that it was already sent.

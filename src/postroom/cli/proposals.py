@@ -6,6 +6,7 @@ from uuid import UUID
 import typer
 
 from postroom.cli.operator import operator_signature
+from postroom.cli.options import Reason
 from postroom.cli.output import cell, show_json, show_one
 from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
@@ -62,11 +63,7 @@ def accept(
 
 
 @app.command()
-def dismiss(
-    session: Session,
-    id: Id,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
-) -> None:
+def dismiss(session: Session, id: Id, reason: Reason = None) -> None:
     """Dismiss a proposal; it is not made again."""
     found = session.call(proposals.dismiss, id, operator_signature(reason))
     session.show_line({"id": found.id, "state": found.state}, f"{found.id}  dismissed")

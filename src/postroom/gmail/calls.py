@@ -62,8 +62,7 @@ HistoryType = Literal["messageAdded", "messageDeleted", "labelAdded", "labelRemo
 Parameters = Mapping[str, str | int | list[str]]
 T = TypeVar("T")
 
-# Google's limits: messages in a batchModify or batchDelete, results on a page, bytes of a mail to send.
-MOST_IDS = 1000
+# What Google takes at most: results on a page, bytes of a mail to be sent.
 MOST_RESULTS = 500
 LARGEST_SENT = 36_700_160
 # A longer mail is uploaded beside the JSON instead of in it.
