@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from postroom.act.labels import LabelFinder
-from postroom.core.actions.action import LabelChange, check_parameters, operation_of, label_change, wanted_label
+from postroom.core.actions.action import LabelChange, check_parameters, label_change, operation_of, wanted_label
 from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.undo import Snoozed, irreversible_hint, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
