@@ -153,7 +153,7 @@ def _connector(
         email=email,
         endpoint_identity=endpoint,
         clock=wall_clock,
-        vitals=_ToldVitals(progress),
+        health=_ToldVitals(progress),
         knowledge=Knowledge([email], contacts=lambda: frozenset({CONTACT})),
         folder=own,
     )

@@ -119,7 +119,7 @@ async def connect(count: int, emulator: Mapping[str, Any]) -> Measured:
                 email=USER,
                 endpoint_identity=ENDPOINT,
                 clock=wall_clock,
-                vitals=gauge,
+                health=gauge,
                 knowledge=Knowledge([USER], contacts=lambda: frozenset({CONTACT})),
                 folder=folder,
             )

@@ -19,7 +19,7 @@ from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
 from postroom.store.mail import keep_account
-from postroom.store.simulation import Wanted
+from postroom.store.simulation import MessageSelection
 
 from .order import Outcome, Target, answer, run
 from .ours import opened
@@ -60,7 +60,7 @@ def change() -> tuple[list[Rule], list[Rule]]:
 async def measure(target: Target, count: int) -> Outcome:
     """`finished` are the messages that were replayed, if the change was found to be one."""
     before, after = change()
-    wanted = Wanted(datetime(2000, 1, 1, tzinfo=UTC), count)
+    wanted = MessageSelection(datetime(2000, 1, 1, tzinfo=UTC), count)
     async with opened(target) as database:
         started = time.perf_counter()
         found: SimulationResult = await simulate(

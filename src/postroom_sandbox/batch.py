@@ -81,12 +81,12 @@ class Batch:
             "headers": headers,
             BESIDE: number,
         }
-        answer = _Written()
-        await self._app(scope, _Given(part.body), answer)
+        answer = _ResponseRecorder()
+        await self._app(scope, _FixedBody(part.body), answer)
         return answer.as_http()
 
 
-class _Given:
+class _FixedBody:
     """An ASGI `receive` for a body that is already known."""
 
     def __init__(self, body: bytes) -> None:
@@ -99,7 +99,7 @@ class _Given:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-class _Written:
+class _ResponseRecorder:
     """An ASGI `send` that collects the answer as it would be sent over the wire."""
 
     def __init__(self) -> None:

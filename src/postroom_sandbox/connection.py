@@ -46,7 +46,7 @@ class FaultyConnections:
                 await self._app(scope, receive, _nowhere)
                 await _reset(scope, receive)
             case "truncate":
-                answer = _Kept()
+                answer = _BufferedResponse()
                 await self._app(scope, receive, answer)
                 await answer.begin(send)
                 await _close(scope, receive)
@@ -54,7 +54,7 @@ class FaultyConnections:
                 await _bomb(fault, send)
 
 
-class _Kept:
+class _BufferedResponse:
     """An ASGI `send` that holds the answer back."""
 
     def __init__(self) -> None:

@@ -66,7 +66,7 @@ class Fault:
 
 
 @dataclass
-class _Ordered:
+class _PendingFault:
     fault: Fault
     ends_at: datetime | None
     left: int | None
@@ -91,7 +91,7 @@ class Faults:
         self.struck: list[FaultKind] = []
         self._clock = clock
         self._rng = Random(seed)  # noqa: S311 - which calls fail is no secret
-        self._waiting: list[_Ordered] = []
+        self._waiting: list[_PendingFault] = []
 
     def __iter__(self) -> Iterator[Fault]:
         self._forget_ended()
@@ -100,7 +100,7 @@ class Faults:
     def order(self, fault: Fault) -> None:
         ends_at = None if fault.seconds is None else self._clock() + timedelta(seconds=fault.seconds)
         once = fault.seconds is None and fault.share >= 1
-        self._waiting.append(_Ordered(fault, ends_at, 1 if fault.times is None and once else fault.times))
+        self._waiting.append(_PendingFault(fault, ends_at, 1 if fault.times is None and once else fault.times))
 
     def clear(self) -> None:
         self._waiting.clear()

@@ -82,7 +82,7 @@ class GmailApi:
                 self._refuse(fault, access)
             self._quota.charge(user, method.name)
             content = await endpoint(Call(account, request, access.scopes))
-        content = _spoilt(content, fault, request) if fault else content
+        content = _with_fault(content, fault, request) if fault else content
         return selected(content, request.query_params.get("fields", ""))
 
     def _refuse(self, fault: Fault, access: Access) -> None:
@@ -113,7 +113,7 @@ def authorised(consents: Consents, request: Request) -> Access:
     return access
 
 
-def _spoilt(content: Json, fault: Fault, request: Request) -> Json:
+def _with_fault(content: Json, fault: Fault, request: Request) -> Json:
     if fault.kind == "missing_fields":
         return without_fields(content, fault.fields)
     token = request.query_params.get("pageToken")

@@ -60,7 +60,7 @@ def load(mailbox: Mailbox, files: Iterable[MailFile]) -> Loaded:
         if found.problem:
             problems.append(Problem(found.path, found.problem))
         elif len(found.raw) > LARGEST_MESSAGE:
-            problems.append(Problem(found.path, f"more than the {LARGEST_MESSAGE} bytes that Gmail takes"))
+            problems.append(Problem(found.path, f"more than the {LARGEST_MESSAGE} bytes that Gmail accepts"))
         elif found.raw:
             mail = Mail(found.raw)
             mailbox.deliver(found.raw, _labels(mailbox, mail, Path(found.path)), came_at(mail, mailbox.clock()))

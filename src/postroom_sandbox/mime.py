@@ -102,7 +102,7 @@ class Mail:
 
     @cached_property
     def _raw_headers(self) -> list[tuple[str, str]]:
-        """Raw names and values, still encoded and folded. After a line that is no header, the rest is body."""
+        """Raw names and values, still encoded and folded. After a line that is not a header, the rest is body."""
         found: list[tuple[str, list[str]]] = []
         head = self.raw[: _head_end(self.raw)].decode("ascii", "surrogateescape")
         for number, line in enumerate(_LINE_END.split(head)):

@@ -188,7 +188,7 @@ def _completion(request: ReceivedRequest, says: FakeAnswer, number: int) -> Json
 
 
 def _message(request: ReceivedRequest, says: FakeAnswer, number: int) -> Json:
-    """An answer in Anthropic's format. Arguments that are no object are wrapped, since it cannot express them."""
+    """An answer in Anthropic's format. Arguments that are not an object are wrapped, since it cannot express them."""
     sent, answered = _tokens(request, says)
     content: list[Json] = [{"type": "text", "text": says.text}] if says.text else []
     for index, call in enumerate(says.calls):

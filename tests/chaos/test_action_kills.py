@@ -14,7 +14,7 @@ ONE_IN = {"sqlite": scale(10, 1), "postgres": scale(40, 1)}
 VERBS = {
     "archive": {"record_decision", "begin_action", "keep_pre_image", "complete_action", "begin_undo", "complete_undo"},
     "snooze, undone": {"keep_pre_image", "complete_undo"},
-    "snooze, woken": {"wake_due", "end_awakened"},
+    "snooze, woken": {"wake_due", "end_woken"},
     "star, on request": {"ask_for_action"},
 }
 

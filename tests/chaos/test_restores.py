@@ -20,6 +20,7 @@ from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import RestoreTarget as Target
 from postroom.backup.restore import restore_backup
 from postroom.core.mail.carrier import MARK
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import outbound, outbound_answers
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -27,7 +28,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database, open_database
 from postroom.store.pauses import ALL, resume
-from postroom.store.rules import NewRule, add_rules
+from postroom.store.rules import add_rules
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox
@@ -133,7 +134,7 @@ class RestoreSetup:
         """The numbers of what is delivered, as far as the database knows."""
         database = connect_database(self.place.folder, self.place.url)
         try:
-            found = await database.run(outbound.list_deliveries(10_000))
+            found = await database.run(outbound.list_mail(10_000))
             for each in found:
                 if each.state == "unknown":
                     await self._answer(database, each)
@@ -141,11 +142,11 @@ class RestoreSetup:
         finally:
             await database.close()
 
-    async def _answer(self, database: Database, delivery: outbound.DeliveryView) -> None:
+    async def _answer(self, database: Database, delivery: outbound.MailView) -> None:
         number = delivery.subject.rpartition(" ")[2]
         self.asked += 1
         outcome = "sent" if self.ledger.left[number] else "not_sent"
-        await database.run(outbound_answers.resolve_delivery(delivery.id, outcome, signed(), wall_clock()))
+        await database.run(outbound_answers.resolve_mail(delivery.id, outcome, signed(), wall_clock()))
 
 
 def signed() -> Signature:
@@ -165,8 +166,8 @@ async def restore_setup(place: Place, processes: ProcessGroup, rng: Random) -> A
     place = Place(data, place.server, place.url)
     database = await open_database(place.folder, place.url)
     rules = [
-        NewRule(new_id(), "Reports", "", {"subject_contains": "report"}, "forward", {"to": "boss@example.com"}),
-        NewRule(new_id(), "Questions", "", {"subject_contains": "question"}, "auto_reply", {"text": "Soon."}),
+        (new_id(), RuleDraft("Reports", {"subject_contains": "report"}, "forward", {"to": "boss@example.com"})),
+        (new_id(), RuleDraft("Questions", {"subject_contains": "question"}, "auto_reply", {"text": "Soon."})),
     ]
     await database.run(add_rules(rules, wall_clock()))
     await database.close()
@@ -185,7 +186,7 @@ async def test_mail_that_was_snoozed_after_the_backup_comes_back_after_the_resto
         backup = await setup.back_up(0)
         database = connect_database(setup.place.folder, setup.place.url)
         later = {"amount": 1, "units": "hours"}
-        rule = NewRule(new_id(), "Later", "", {"subject_contains": "later"}, "snooze", later)
+        rule = (new_id(), RuleDraft("Later", {"subject_contains": "later"}, "snooze", later))
         await database.run(add_rules([rule], wall_clock()))
         await database.close()
         message = setup.mailbox.deliver(b"From: p@example.com\r\nSubject: For later\r\n\r\nHello.\r\n")

@@ -1,4 +1,4 @@
-"""Accounts: connected once, paused, lost, connected anew; their jobs wait meanwhile, and their secrets stay sealed."""
+"""Accounts: connected once, paused, lost, reconnected; their jobs wait meanwhile, and their secrets stay encrypted."""
 
 import asyncio
 from datetime import timedelta
@@ -57,7 +57,7 @@ async def drop_looks(setup: JobSetup) -> None:
 
 
 async def secret_of(setup: JobSetup, vault: Vault, id: UUID) -> str:
-    sealed = (await setup.database.run(accounts.held_by(id))).sealed
+    sealed = (await setup.database.run(accounts.account_with_secret(id))).sealed
     assert sealed is not None
     return vault.open(sealed, id, REFRESH_TOKEN)
 
@@ -278,7 +278,7 @@ async def test_a_removed_account_keeps_its_row_loses_its_secrets_and_can_be_conn
 ) -> None:
     account = await linked(setup, vault)
     await setup.database.run(accounts.remove_account(account.id, signed(), setup.clock()))
-    assert (await setup.database.run(accounts.held_by(account.id))).sealed is None
+    assert (await setup.database.run(accounts.account_with_secret(account.id))).sealed is None
     assert [each.state for each in await setup.database.run(accounts.list_accounts())] == ["removed"]
     with pytest.raises(IllegalMove):
         await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
@@ -307,7 +307,7 @@ async def test_what_is_no_account_is_not_found(setup: JobSetup) -> None:
 
 async def test_two_rows_that_were_swapped_do_not_open(setup: JobSetup, vault: Vault) -> None:
     ada, bob = await linked(setup, vault), await linked(setup, vault, BOB, "1//bob")
-    sealed = [(await setup.database.run(accounts.held_by(each.id))).sealed for each in (ada, bob)]
+    sealed = [(await setup.database.run(accounts.account_with_secret(each.id))).sealed for each in (ada, bob)]
 
     @transaction
     def swap() -> Script[None]:
@@ -342,7 +342,7 @@ async def test_a_key_is_dropped_only_when_nothing_stands_under_it(setup: JobSetu
     assert (done.resealed, done.unopened) == (1, ())
     assert await setup.database.run(secret_keys.drop_key(old.id, signed(), setup.clock()))
     assert not await setup.database.run(secret_keys.drop_key(old.id, signed(), setup.clock()))
-    sealed = (await setup.database.run(accounts.held_by(account.id))).sealed
+    sealed = (await setup.database.run(accounts.account_with_secret(account.id))).sealed
     assert sealed is not None
     late = Resealed(StoredSecret(account.id, REFRESH_TOKEN, sealed), stale)
     with pytest.raises(VaultError, match="was dropped"):

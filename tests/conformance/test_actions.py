@@ -1,4 +1,4 @@
-"""Actions in the store: who may begin one, what is kept of it, how it ends, and who is too late."""
+"""Actions in the store: who may begin one, what is recorded, how it ends, and stale workers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -47,7 +47,7 @@ async def test_an_action_is_begun_by_its_own_job_alone(action_setup: ActionSetup
 
 async def test_an_action_that_is_not_there_is_not_begun(action_setup: ActionSetup) -> None:
     job = await action_setup.setup.claimed()
-    with pytest.raises(Fatal, match="not waiting to be carried out"):
+    with pytest.raises(Fatal, match="not waiting to be executed"):
         await action_setup.setup.database.run(actions.begin_action(job, new_id(), CAP, action_setup.setup.clock()))
 
 
@@ -265,7 +265,7 @@ async def test_an_action_that_was_ended_meanwhile_is_not_completed_and_neither_i
     await action_setup.setup.database.run(
         actions.fail_action(begun.job, begun.id, "given up", action_setup.setup.clock())
     )
-    with pytest.raises(Fatal, match="was ended while it was carried out"):
+    with pytest.raises(Fatal, match="was ended while it ran"):
         await action_setup.complete(begun)
     assert await action_setup.state(begun.id) == "failed"
     assert await action_setup.setup.state(begun.job.id) == "running"
@@ -326,8 +326,8 @@ FENCED: dict[str, Act] = {
     "fail_action": lambda action_setup, stale: action_setup.setup.database.run(
         actions.fail_action(stale.job, stale.id, "late", action_setup.setup.clock())
     ),
-    "end_awakened": lambda action_setup, stale: action_setup.setup.database.run(
-        actions.end_awakened(stale.job, stale.message_id, ARRIVED, action_setup.setup.clock())
+    "end_woken": lambda action_setup, stale: action_setup.setup.database.run(
+        actions.end_woken(stale.job, stale.message_id, ARRIVED, action_setup.setup.clock())
     ),
 }
 

@@ -1,4 +1,4 @@
-"""A backup is whole or refused, goes only where nothing is, and never where a process runs."""
+"""A backup is intact or refused, restored only into an empty place, and never while a process runs."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ async def test_a_restored_database_holds_what_the_backup_held(
     with pytest.raises(DatabaseInUse):
         await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
     await setup.database.close()
-    with pytest.raises(BadInput, match="holds data"):
+    with pytest.raises(BadInput, match="contains data"):
         await restore_backup(file, RestoreTarget(folder, database_url), signed(), clock())
     restored = await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
     assert restored.set_aside

@@ -1,4 +1,4 @@
-"""Bad input: each is refused by a clear error that names the field and the remedy, and nothing is written."""
+"""Bad input is refused by an error that names the field and the remedy, and nothing is written."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput, UnknownJobType
-from postroom.jobs.queue import JobQueue
+from support.job_queue import JobQueue
 from support.store.dump import dump
 from support.store.job_setup import TYPES, JobSetup
 

@@ -1,4 +1,4 @@
-"""Accepting jobs: what is kept, what is answered, who is woken."""
+"""Enqueuing jobs: what is stored, what is returned, who is woken."""
 
 import asyncio
 from datetime import timedelta
@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import ConstraintBroken
-from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
 from postroom.store.engine.ids import new_id
+from support.job_queue import JobQueue
 from support.patience import PATIENCE_S
 from support.store.dump import dump
 from support.store.job_setup import TYPES, JobSetup, listen

@@ -1,4 +1,4 @@
-"""One key, one job: for good, or while the first one lives."""
+"""One key, one job: for good, or while the first job is live."""
 
 import asyncio
 from datetime import timedelta
@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import IllegalMove
-from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
 from postroom.store.engine.database import Database
+from support.job_queue import JobQueue
 from support.scale import scale
 from support.store.dump import dump
 from support.store.job_setup import TYPES, JobSetup

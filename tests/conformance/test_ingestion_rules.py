@@ -1,4 +1,4 @@
-"""Ingestion rules as they are kept: the user's own beside the shipped pack, which is switched off and not deleted."""
+"""Stored ingestion rules: the user's own beside the built-in ones, which are disabled and not deleted."""
 
 import asyncio
 
@@ -66,7 +66,7 @@ async def test_a_shipped_rule_is_switched_off_and_on_again(database: Database, c
     views = {view.rule.name: view for view in await database.run(list_ingestion_rules())}
     assert not views["list-id"].enabled
     assert len(views) == len(BULK_PACK)
-    with pytest.raises(NotFound, match="switched off already"):
+    with pytest.raises(NotFound, match="already switched off"):
         await database.run(remove_ingestion_rule("list-id", signed(), clock()))
     assert await database.run(restore_pack_rule("list-id", signed(), clock()))
     assert not await database.run(restore_pack_rule("list-id", signed(), clock()))

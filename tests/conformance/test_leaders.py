@@ -1,4 +1,4 @@
-"""Leaders: exactly one, replaced only when its lease has run out or it resigned."""
+"""Leaders: exactly one, replaced only if its lease has expired or it resigned."""
 
 import asyncio
 from datetime import timedelta
@@ -81,6 +81,6 @@ async def test_of_many_who_ask_at_once_exactly_one_leads(setup: JobSetup, second
 async def test_work_that_a_leader_would_have_seen_to_is_neglected_after_two_minutes(setup: JobSetup) -> None:
     await setup.retry_later(await setup.claimed(), seconds=60)
     setup.clock.forward(60 + 119)
-    assert await setup.database.run(leaders.neglected(setup.clock())) == leaders.OverdueWork(0, 0)
+    assert await setup.database.run(leaders.overdue_work(setup.clock())) == leaders.OverdueWork(0, 0)
     setup.clock.forward(1)
-    assert await setup.database.run(leaders.neglected(setup.clock())) == leaders.OverdueWork(1, 1)
+    assert await setup.database.run(leaders.overdue_work(setup.clock())) == leaders.OverdueWork(1, 1)

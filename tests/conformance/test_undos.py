@@ -1,4 +1,4 @@
-"""Undoing in the store: an action is undone once, by one job at a time, and only what can be undone is found."""
+"""Undo in the store: an action is undone once, by one job at a time, and only if it is reversible."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -280,7 +280,7 @@ async def test_an_undo_and_the_waking_that_it_cancels_end_at_once_without_waitin
         waking, now = await action_setup.setup.claimed(), action_setup.setup.clock()
         await asyncio.gather(
             action_setup.setup.database.run(undos.complete_undo(job, undo.id, ARRIVED, PUT_BACK, None, now, waking.id)),
-            second_database.run(actions.end_awakened(waking, done.message_id, ARRIVED, now)),
+            second_database.run(actions.end_woken(waking, done.message_id, ARRIVED, now)),
         )
         assert await action_setup.setup.state(waking.id) == "completed"
 

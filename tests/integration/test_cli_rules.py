@@ -1,4 +1,4 @@
-"""`postroom rules`: written, shown, changed, tried and exchanged from the command line."""
+"""`postroom rules`: add, show, edit, test and exchange rules on the command line."""
 
 import asyncio
 import json
@@ -13,7 +13,8 @@ from postroom.store.audit import list_audit
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail import keep_account, store_message
+from postroom.store.mail import keep_account
+from support import storing
 from support.clocks import ManualClock
 from support.shell import Shell
 from support.store.fault_cases_inbox import ENDPOINT, leased_mail
@@ -107,18 +108,18 @@ def test_rules_are_added_from_a_file_all_or_none(shell: Shell) -> None:
     assert [rule["name"] for rule in rules_of(shell)] == ["news", "invoices"]
     more = YAML.replace("invoices", "bills")
     assert shell("rules", "add", written(shell, "more.yaml", more)) == 2
-    assert "there is a rule 'news' already" in shell.err
+    assert "there is already a rule 'news'" in shell.err
     assert len(rules_of(shell)) == 2
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--name", "x", "--if", "{", "--then", "archive"], "--if: is no JSON"),
+        (["--name", "x", "--if", "{", "--then", "archive"], "--if: is not JSON"),
         (["--name", "x", "--if", '{"sender_domian": "a.b"}', "--then", "archive"], "did you mean 'sender_domain'?"),
         (["--name", "x", "--if", '{"has_attachment": true}', "--then", "archvie"], "did you mean 'archive'?"),
         (["--name", "x", "--if", '{"has_attachment": true}', "--then", "apply_label"], "parameters.label: is missing"),
-        (["--name", "x", "--if", '{"subject_regex": "(?=a)"}', "--then", "star"], "is no RE2 expression"),
+        (["--name", "x", "--if", '{"subject_regex": "(?=a)"}', "--then", "star"], "is not an RE2 expression"),
         (["--name", "x", "--then", "star"], "if: is missing"),
         (["--name", "x", "--if", '{"has_attachment": true}', "--then", "star", "--scope", "domain"], "scope_ref"),
         (["--name", "x", "--if", '{"has_attachment": true}', "--then", "star", "--param", "y"], "NAME=VALUE"),
@@ -140,7 +141,7 @@ def test_a_rule_that_looks_at_a_label_nobody_has_is_refused_and_one_that_applies
     assert "which no mailbox has" in shell.err
     assert shell(*look, '{"label_present": "receipts"}') == 0
     assert shell(*ADD, "apply_label", "--param", "label=Shops") == 0
-    assert "is made when needed" in shell.err
+    assert "is created when needed" in shell.err
     assert shell("rules", "edit", "look", "--if", '{"label_present": "Soon"}', "--allow-missing") == 0
 
 
@@ -201,7 +202,7 @@ def test_rules_are_tried_on_a_message_and_every_one_is_explained(shell: Shell) -
     }
     assert shell("rules", "test", mail) == 0
     assert shell.out.splitlines()[0].endswith("one.eml: invoices → apply_label")
-    assert "no value of it fits" in shell.out
+    assert "no value of it matches" in shell.out
 
 
 def test_rules_of_a_file_are_tried_on_many_messages_without_being_kept(shell: Shell) -> None:
@@ -224,7 +225,9 @@ def test_rules_are_tried_on_a_message_that_is_here(shell: Shell) -> None:
         leased = await leased_mail(setup)
         job = setup.new(key="classify")
         content = read_mail(leased.envelope)
-        await database.run(store_message(leased, account, (new_id(), id), content, lambda _: job, setup.clock()))
+        await database.run(
+            storing.store_message(leased, account, (new_id(), id), content, lambda _: job, setup.clock())
+        )
         await database.close()
         return str(id)
 

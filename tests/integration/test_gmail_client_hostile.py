@@ -148,7 +148,7 @@ async def test_an_answer_that_only_drips_is_given_up() -> None:
     async with serving(drip, deadline=0.3) as (client, _):
         error = await failure(client)
     assert isinstance(error, Unreachable)
-    assert "not whole after" in str(error)
+    assert "not complete after" in str(error)
 
 
 async def test_a_server_that_says_nothing_is_given_up() -> None:

@@ -20,7 +20,7 @@ from postroom_sandbox.send_as import Alias, SendAs
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
 from support.patience import PATIENCE_S
-from support.product import OWNER, TOKEN, letter
+from support.product import OWNER, TOKEN, raw_mail
 
 WORK, SCHOOL, GIVEN = "Mara@Work.example", "old@school.example", "mara@club.example"
 
@@ -56,7 +56,7 @@ def connector_of(setup: GmailSetup, send_as: SendAsAddresses) -> GmailConnector:
 
 
 async def tiers_of(setup: GmailSetup, connector: GmailConnector, *recipients: str) -> dict[str, str]:
-    delivered = {setup.mailbox.deliver(letter(to, to=to)).id: to for to in recipients}
+    delivered = {setup.mailbox.deliver(raw_mail(to, to=to)).id: to for to in recipients}
     await connector.sync()
     return {
         delivered[id]: envelope["control"]["policy_tier"]
@@ -81,17 +81,17 @@ async def test_mail_to_a_verified_address_is_direct_and_to_another_is_not(setup:
 async def test_they_are_looked_up_about_once_an_hour(setup: GmailSetup, aliases: SendAs):
     send_as = send_as_of(setup)
     for _ in range(3):
-        await send_as.freshen()
+        await send_as.refresh()
     assert setup.calls["settings.sendAs.list"] == 1
     aliases.add(Alias("mara@new.example"))
     setup.clock.forward(3599)
-    await send_as.freshen()
+    await send_as.refresh()
     assert "mara@new.example" not in send_as.addresses()
     setup.clock.forward(1)
-    await send_as.freshen()
+    await send_as.refresh()
     assert send_as.addresses() == {OWNER, WORK.lower(), "mara@new.example"}
     setup.clock.forward(-86_400)
-    await send_as.freshen()
+    await send_as.refresh()
     assert setup.calls["settings.sendAs.list"] == 3
 
 
@@ -108,19 +108,19 @@ async def test_they_are_looked_up_about_once_an_hour(setup: GmailSetup, aliases:
 async def test_while_gmail_does_not_tell_the_last_known_count_and_mail_comes(
     setup: GmailSetup, aliases: SendAs, fault: Fault
 ):
-    await send_as_of(setup).freshen()
+    await send_as_of(setup).refresh()
     setup.emulator.faults.order(fault)
     send_as = send_as_of(setup)
     connector = connector_of(setup, send_as)
     with capture_logs() as logged:
         assert await tiers_of(setup, connector, WORK.lower()) == {WORK.lower(): "interactive"}
         setup.clock.forward(3600)
-        await send_as.freshen()
+        await send_as.refresh()
     assert [each["event"] for each in logged if "send_as" in each["event"]] == ["connector.send_as_unknown"]
     setup.emulator.faults.clear()
     aliases.add(Alias("mara@new.example"))
     setup.clock.forward(3600)
-    await send_as.freshen()
+    await send_as.refresh()
     assert "mara@new.example" in send_as.addresses()
 
 
@@ -131,7 +131,7 @@ async def test_a_token_without_the_scope_is_told_once_and_asked_for_no_more_than
     send_as = send_as_of(setup, narrow)
     with capture_logs() as logged:
         for _ in range(3):
-            await send_as.freshen()
+            await send_as.refresh()
             setup.clock.forward(600)
     assert send_as.addresses() == frozenset()
     (told,) = logged
@@ -154,14 +154,14 @@ async def test_a_look_that_is_canceled_is_made_up_for_soon(setup: GmailSetup, al
         return TOKEN
 
     found = SendAsAddresses(setup.folder / "send_as.json", GmailClient(setup.http, setup.address, token), setup.clock)
-    looking = asyncio.create_task(found.freshen())
+    looking = asyncio.create_task(found.refresh())
     async with asyncio.timeout(PATIENCE_S):
         await asking.wait()
         looking.cancel()
         await asyncio.wait({looking})
     stays = False
     setup.clock.forward(300)
-    await found.freshen()
+    await found.refresh()
     assert WORK.lower() in found.addresses()
 
 

@@ -1,4 +1,5 @@
-"""The keeper of the queues: nothing is stranded, what is deep is shown, what is old goes, and trouble ends nothing."""
+"""The keeper of the queues: nothing is stranded, depth is measured, old messages are pruned, and errors do not end
+it."""
 
 import asyncio
 from collections import defaultdict
@@ -167,12 +168,12 @@ async def test_the_longer_measuring_takes_the_less_often_it_is_done(
     cost = 0.001
     for _ in range(10):
         seconds[0] += 5
-        await keeper._measure_within_reason()
+        await keeper._measure_with_backoff()
     assert len(slow.answers["depths"]) == 10
     cost = 1.0
     for _ in range(100):
         seconds[0] += 5
-        await keeper._measure_within_reason()
+        await keeper._measure_with_backoff()
     assert len(slow.answers["depths"]) == 10 + 10
 
 

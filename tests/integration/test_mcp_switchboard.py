@@ -1,4 +1,4 @@
-"""The connectors' way to the switchboard: the same over HTTP and in memory, and honest about trouble."""
+"""The connectors' client of the switchboard: the same over HTTP and in memory, with clear errors."""
 
 import asyncio
 import contextlib
@@ -167,7 +167,7 @@ async def test_a_token_that_is_not_known_is_refused_for_good(services: Services)
     async with served(services) as running, switchboard_at(f"{running.address}/mcp", "nonsense") as switchboard:
         error = await refusal(switchboard.ingest(envelope()))
     assert isinstance(error, Refused)
-    assert "this token is not known here" in str(error)
+    assert "this token is unknown" in str(error)
 
 
 async def test_a_batch_that_is_too_large_to_send_at_once_is_sent_in_parts(services: Services):

@@ -1,4 +1,4 @@
-"""Asking a model over real HTTP, through the real client of each provider: decisions, faults, budgets, what is kept."""
+"""Asking a model over real HTTP, through each provider's real client: decisions, faults, budgets, records."""
 
 import asyncio
 import logging
@@ -74,10 +74,10 @@ async def test_the_model_is_forced_to_call_the_one_tool_at_a_low_temperature(set
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (FakeAnswer(text="I would archive this."), "no call of record_decision"),
-        (FakeAnswer(text="I cannot help with that.", refuses=True), "no call of record_decision"),
-        (FakeAnswer((FakeToolCall("{'not': json"),)), r"the arguments are no JSON|fields that do not exist"),
-        (FakeAnswer((FakeToolCall("[1, 2]"),)), r"no object|fields that do not exist"),
+        (FakeAnswer(text="I would archive this."), "not a call of record_decision"),
+        (FakeAnswer(text="I cannot help with that.", refuses=True), "not a call of record_decision"),
+        (FakeAnswer((FakeToolCall("{'not': json"),)), r"the arguments are not JSON|fields that do not exist"),
+        (FakeAnswer((FakeToolCall("[1, 2]"),)), r"not an object|fields that do not exist"),
         (FakeAnswer((FakeToolCall({"action": "archive"}, "delete_everything"),)), "a tool that does not exist"),
         (FakeAnswer((*decides("archive").calls, *decides("trash").calls)), "calls 2 tools"),
         (FakeAnswer(decides("archive").calls, cut_off=True), "cut off"),
@@ -106,7 +106,9 @@ async def test_a_bad_answer_is_asked_for_once_more_with_the_problem(
 
 async def test_a_model_that_refuses_again_and_again_is_asked_twice(setup: ModelSetup) -> None:
     setup.api.say(*[FakeAnswer(text="I cannot help with that.", refuses=True)] * 10)
-    with pytest.raises(BadModelAnswer, match=r"in 2 tries, and the message is left alone.*no call of record_decision"):
+    with pytest.raises(
+        BadModelAnswer, match=r"in 2 tries, and the message is left alone.*not a call of record_decision"
+    ):
         await setup.decide()
     assert setup.api.requests == 2
     assert await setup.states() == ["refused", "refused"]

@@ -399,7 +399,7 @@ async def test_no_secret_is_in_the_database_its_log_our_logs_or_an_error(
     setup.google.emulator.faults.order(Fault(kind="drop_reply", path="/token"))
     with pytest.raises(TokenUnavailable) as unavailable:
         await setup.tokens.of(account.id)
-    sealed = (await setup.database.run(accounts.held_by(account.id))).sealed
+    sealed = (await setup.database.run(accounts.account_with_secret(account.id))).sealed
     assert sealed is not None
     with pytest.raises(SealBroken) as broken:
         setup.vault.open(sealed, bob.id, "refresh_token")

@@ -1,4 +1,4 @@
-"""Backups and restores beside real processes, and on a disk that takes no more."""
+"""Backups and restores beside real processes, and on a full disk."""
 
 import json
 import resource
@@ -56,7 +56,7 @@ async def test_nothing_starts_or_writes_while_a_restore_is_under_way(prepared: P
     for each in refused:
         assert each.returncode != 0
         assert "restore" in each.stderr
-        assert "under way" in each.stderr
+        assert "being restored" in each.stderr
         assert "Traceback" not in each.stderr
     assert postroom(prepared, *WRITES, database_url=database_url).returncode == 0
 

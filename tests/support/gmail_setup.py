@@ -1,4 +1,4 @@
-"""The Gmail connector between a real emulator and a real switchboard, in one process, and what tests ask of them."""
+"""The Gmail connector between a real emulator and a real switchboard, in one process."""
 
 import asyncio
 import contextlib
@@ -132,7 +132,7 @@ class GmailSetup:
             endpoint_identity=ENDPOINT,
             clock=self.clock,
             tally=self.tally,
-            vitals=self.vitals,
+            health=self.vitals,
             knowledge=knowledge or Knowledge([email], sent=self.sent, contacts=self.contacts, policy=self.policy),
             folder=self.folder,
             **options,

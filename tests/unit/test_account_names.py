@@ -1,4 +1,4 @@
-"""What an account is called: one spelling of its address, and one name of its mailbox."""
+"""Account names: one spelling of an address, and one name of its mailbox."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_an_address_of_320_characters_is_the_longest() -> None:
     "address", ["", "ada", "ada@", "@example.com", "a b@example.com", "a@b@c", "a\u200b@x.example"]
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(BadInput, match="no mail address"):
+    with pytest.raises(BadInput, match="not a mail address"):
         normalised_address(address)
 
 

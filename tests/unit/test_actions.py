@@ -128,12 +128,12 @@ def test_files_go_along_with_or_without_their_type(attachments: object) -> None:
     [
         ([], "are none"),
         ("YQ==", "are none"),
-        (["YQ=="], "no attachment"),
-        ([{"filename": "a.pdf"}], "no attachment"),
-        ([{**FILE, "path": "/etc/passwd"}], "no attachment"),
+        (["YQ=="], "not an attachment"),
+        ([{"filename": "a.pdf"}], "not an attachment"),
+        ([{**FILE, "path": "/etc/passwd"}], "not an attachment"),
         ([{**FILE, "filename": 5}], "not base64"),
         ([{**FILE, "data": "%%%"}], "not base64"),
-        ([FILE, {**FILE, "mime_type": "a pdf"}], "mime_type that is none"),
+        ([FILE, {**FILE, "mime_type": "a pdf"}], "invalid mime_type"),
         ([FILE] * 11, "more than 10"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a connector keeps from the switchboard: contacts that are not used when they are old, rules that stay."""
+"""A connector's copies from the switchboard: old contacts are not used, filters stay."""
 
 import asyncio
 import os
@@ -143,7 +143,7 @@ async def test_a_fetch_that_fails_leaves_what_is_there(path: Path, switchboard: 
     with pytest.raises(SwitchboardUnavailable):
         await cache.refresh()
     switchboard.away, switchboard.loops = False, True
-    with pytest.raises(BadInput, match="never end"):
+    with pytest.raises(BadInput, match="too many pages"):
         await cache.refresh()
     assert cache.addresses() == set(switchboard.addresses)
     assert bytes_of(path) == before

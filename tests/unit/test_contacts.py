@@ -1,4 +1,4 @@
-"""Contacts out of exported files, however broken."""
+"""Contacts from exported files, however broken."""
 
 import pytest
 from hypothesis import given
@@ -90,7 +90,7 @@ def test_a_list_of_addresses_without_titles_is_read_too() -> None:
 def test_what_is_no_address_is_said_with_its_line() -> None:
     read = read_contacts(b"Name,Email\nIda,ida@x.example\nJo,nowhere\n")
     assert read.addresses == {"ida@x.example"}
-    assert read.problems == ("line 3: 'nowhere' is no address",)
+    assert read.problems == ("line 3: 'nowhere' is not an address",)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_malformed_file_yields_what_can_be_understood(content: str) -> None:
 def test_a_file_without_contacts_says_so(content: bytes) -> None:
     read = read_contacts(content)
     assert read.contacts == ()
-    assert read.problems == ("there is no address in it",)
+    assert read.problems == ("it contains no address",)
 
 
 def test_of_many_problems_the_first_are_told() -> None:

@@ -1,4 +1,4 @@
-"""Ingestion rules: how much of a message is taken in, and by which rule."""
+"""Ingestion rules: how much of a message is stored, and by which rule."""
 
 from typing import Any
 
@@ -108,9 +108,9 @@ def test_the_pack_is_data_like_any_other_rule(each: Any) -> None:
         ({"tier": "Skip"}, "tier", "did you mean 'skip'?"),
         ({"value": ""}, "value", "one line"),
         ({"value": "a\nb"}, "value", "one line"),
-        ({"value": "a@b"}, "value", "no domain"),
-        ({"kind": "sender_address", "value": "nobody"}, "value", "no address"),
-        ({"kind": "mime_type", "value": "calendar"}, "value", "no MIME type"),
+        ({"value": "a@b"}, "value", "not a domain"),
+        ({"kind": "sender_address", "value": "nobody"}, "value", "not an address"),
+        ({"kind": "mime_type", "value": "calendar"}, "value", "not a MIME type"),
         ({"kind": "header_equals"}, "header", "one line"),
         ({"name": "x" * 600}, "name", "one line"),
         ({"vlaue": "x"}, "vlaue", "did you mean 'value'?"),

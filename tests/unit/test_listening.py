@@ -48,7 +48,7 @@ def names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
 def test_a_name_that_stands_for_one_address_of_others_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     names(monkeypatch, "127.0.0.1", "192.0.2.7")
     assert not is_own_machine("localhost")
-    with pytest.raises(SettingsError, match=r"web\.host: localhost \(192\.0\.2\.7\) is reached by other machines"):
+    with pytest.raises(SettingsError, match=r"web\.host: localhost \(192\.0\.2\.7\) can be reached by other machines"):
         open_listener("localhost", 0, allow_exposed=False)
 
 
@@ -58,7 +58,7 @@ def test_a_name_is_looked_up_once_and_ipv4_comes_first(monkeypatch: pytest.Monke
 
 
 def test_a_name_that_stands_for_nothing_is_refused() -> None:
-    with pytest.raises(SettingsError, match="is no address of this machine"):
+    with pytest.raises(SettingsError, match="is not an address of this machine"):
         addresses_of("nowhere.invalid")
 
 

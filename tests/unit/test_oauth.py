@@ -1,4 +1,4 @@
-"""Google's OAuth as a client: what is asked, what comes back, and in which words it fails."""
+"""Google's OAuth as a client: requests, answers, and error texts."""
 
 import asyncio
 import base64
@@ -93,12 +93,12 @@ def test_the_code_is_found_in_the_whole_address_in_its_query_or_alone() -> None:
 @pytest.mark.parametrize(
     ("pasted", "words"),
     [
-        ("", "no code"),
-        ("two words", "no code"),
-        (f"{REDIRECT}?code=4/0A", "another question"),
-        (f"{REDIRECT}?code=4/0A&state=wrong", "another question"),
-        (f"{REDIRECT}?code=4/0A&state=é", "another question"),
-        (f"{REDIRECT}?state=STATE", "holds no code"),
+        ("", "not a code"),
+        ("two words", "not a code"),
+        (f"{REDIRECT}?code=4/0A", "another request"),
+        (f"{REDIRECT}?code=4/0A&state=wrong", "another request"),
+        (f"{REDIRECT}?code=4/0A&state=é", "another request"),
+        (f"{REDIRECT}?state=STATE", "contains no code"),
         (f"{REDIRECT}?state=STATE&error=access_denied", "access_denied.*agree"),
         (f"{REDIRECT}?state=STATE&error=%1b[2J", r"\(error\)"),
     ],
@@ -291,7 +291,7 @@ def test_an_action_that_needs_more_than_was_granted_says_the_whole_command() -> 
 
 def test_a_missing_scope_is_told_in_the_same_words_whoever_finds_it() -> None:
     consented = Consented("ada@example.com", frozenset({READONLY}))
-    refused = ScopeMissing("archive", "insufficientPermissions", MODIFY).told_of(consented)
+    refused = ScopeMissing("archive", "insufficientPermissions", MODIFY).with_consent(consented)
     assert str(refused) == needs_more("archive", (MODIFY,), consented, "organise")
 
 

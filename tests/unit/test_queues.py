@@ -1,4 +1,4 @@
-"""The named queues: which tier an event belongs to, which queue a source goes to, and how settings change both."""
+"""The named queues: the tier of an event, the queue of a source, and how settings change both."""
 
 import json
 from datetime import timedelta
@@ -245,9 +245,9 @@ NEW = {"tiers": ["a", "b"], "otherwise": "b"}
 @pytest.mark.parametrize(
     ("queues", "routes", "field", "remedy"),
     [
-        ({"Alerts": NEW}, [], "queues.Alerts", "use small letters, digits, - and _"),
-        ({"1st": NEW}, [], "queues.1st", "use small letters"),
-        ({"a" * 64: NEW}, [], "queues.a", "use small letters"),
+        ({"Alerts": NEW}, [], "queues.Alerts", "use lower-case letters, digits, - and _"),
+        ({"1st": NEW}, [], "queues.1st", "use lower-case letters"),
+        ({"a" * 64: NEW}, [], "queues.a", "use lower-case letters"),
         ({"alerts": {"otherwise": "b"}}, [], "queues.alerts.tiers", "needs its tiers"),
         ({"alerts": {"tiers": ["a"]}}, [], "queues.alerts.otherwise", "and `otherwise`"),
         ({"alerts": {"tiers": [], "otherwise": "a"}}, [], "queues.alerts.tiers", "at least 1"),
@@ -269,7 +269,7 @@ NEW = {"tiers": ["a", "b"], "otherwise": "b"}
         ({"gateway": {"otherwise": "x"}}, [], "queues.gateway.otherwise", "use one of P0, P1, P2, P3"),
         ({"gateway": {"tiers": ["a"], "otherwise": "a"}}, [], "queues.gateway.", "use one of a"),
         ({"gateway": {"guards": {"P0": 0}}}, [], "queues.gateway.guards.P0", "greater than or equal to 1"),
-        ({"gateway": {"guards": {"P0": True}}}, [], "queues.gateway.guards.P0", "no numbers"),
+        ({"gateway": {"guards": {"P0": True}}}, [], "queues.gateway.guards.P0", "not true or false"),
         (
             {"gateway": {"max_consecutive_same_tier": 0}},
             [],

@@ -1,4 +1,4 @@
-"""Rules in files: what is written is read back the same, and what makes no sense is refused with where and why."""
+"""Rules in files: written and read back unchanged; invalid ones are refused with place and reason."""
 
 import contextlib
 import json
@@ -45,9 +45,9 @@ def test_no_text_does_more_than_be_refused(text: str) -> None:
         ("- &r {name: x}\n- *r", "line 1: uses an anchor or alias"),
         ("- name: x\n  if: {<<: *nothing}", "uses an anchor or alias"),
         ("- !!python/object/apply:os.system [x]", "line 1: uses a tag"),
-        ("rules: [", "are no YAML (line 1"),
+        ("rules: [", "are not valid YAML (line 1"),
         ("rules: {}", "are not a list"),
-        ("rules: []\nmore: 1", "more: stands beside `rules`"),
+        ("rules: []\nmore: 1", "more: is beside `rules`"),
         ("", "are none in this file"),
         ("- 5", "rule 1, rule: is not an object"),
         ("- name: a\n  name: b", "duplicate key"),

@@ -142,7 +142,7 @@ def test_what_is_not_known_here_and_what_makes_no_rule_is_told() -> None:
     assert [draft.action_type for draft in imported.drafts] == ["star"]
     unknown, refused = imported.left_out
     assert (unknown.where, unknown.what, refused.where) == ("filter 1", "shouldSing", "filter 2")
-    assert "no mail address" in refused.why
+    assert "not a mail address" in refused.why
 
 
 @pytest.mark.parametrize(("age", "query"), [("7d", "older_than:7d"), ("2w", "older_than:14d"), ("12h", None)])

@@ -1,4 +1,4 @@
-"""What automation may do by itself, what waits for a person, and what is never done."""
+"""What automation may do by itself, what needs approval, and what is never done."""
 
 from dataclasses import replace
 from typing import get_args
@@ -123,7 +123,7 @@ def test_agents_propose_and_people_approve() -> None:
 def test_copies_and_files_go_only_where_the_users_own_words_say(action: ActionType, parameter: str) -> None:
     for source in SOURCES:
         reasons = safety_ruling(Proposed(action, {parameter: ["x"]}, 1.0, source), AROUND, Policy()).reasons
-        refused = "copies and files go only where the user's own rule says so" in reasons
+        refused = "copies and files are sent only by the user's own rules" in reasons
         assert refused == (source in ("model", "agent"))
 
 
@@ -188,7 +188,7 @@ def test_a_person_needs_no_approval() -> None:
         ("agent", "helper", "mara", False, "a person approved"),
         ("agent", "other", "mara", True, None),
         ("rule", None, None, True, None),
-        ("user", "helper", None, True, "the user asked"),
+        ("user", "helper", None, True, "the user requested"),
     ],
 )
 def test_an_agent_undoes_its_own_or_everything_but_the_users_when_it_is_trusted(

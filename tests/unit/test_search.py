@@ -1,4 +1,4 @@
-"""What a line of a search means, and what is shown of a message that was found."""
+"""How a search query is read, and which excerpt of a message is shown."""
 
 from datetime import UTC, datetime
 
@@ -52,11 +52,11 @@ def test_filters():
         ("", "no word"),
         ("—!*", "no word"),
         ('""', "no word"),
-        ("from: mara", "nothing right behind"),
-        ("x label:", "nothing right behind"),
-        ('label:" "', "names nothing"),
-        ("after:yesterday", "no day and no time"),
-        ("before:0001-01-01T00:00:00+23:00", "no day and no time"),
+        ("from: mara", "no value right after"),
+        ("x label:", "no value right after"),
+        ('label:" "', "has no value"),
+        ("after:yesterday", "not followed by a day"),
+        ("before:0001-01-01T00:00:00+23:00", "not followed by a day"),
         ("x" * 501, "501 characters"),
         ("x" * 101, "more than 100"),
         ("x " * 21, "too many parts"),

@@ -1,4 +1,4 @@
-"""The index of sent mail: what was added is there after a kill, a million ids take little memory, damage is no end."""
+"""The index of sent mail: survives a kill, needs little memory for a million ids, and survives damage."""
 
 import signal
 import subprocess
@@ -179,7 +179,7 @@ def test_a_disk_that_does_not_take_it_is_an_error_that_names_the_file(path: Path
 def test_a_file_that_cannot_be_read_is_told_as_ours(path: Path):
     index = SentIndex(path)
     index._connection.execute("DROP TABLE sent").fetchall()
-    with pytest.raises(StoreError, match=r"sent\.sqlite3 cannot be read .*; see that its disk is well"):
+    with pytest.raises(StoreError, match=r"sent\.sqlite3 cannot be read .*; check that its disk works"):
         _ = "<a@x>" in index
     with pytest.raises(StoreError, match="cannot be read"):
         len(index)

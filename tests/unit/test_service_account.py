@@ -1,4 +1,4 @@
-"""The key file of a service account: what is accepted of it, and what is said of one that cannot be used."""
+"""The key file of a service account: what is accepted, and the errors for unusable ones."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -70,13 +70,13 @@ def fields(mode: int = 0o600, **changes: Any) -> Callable[[Path], None]:
     ("make", "problem", "remedy"),
     [
         (nothing, "cannot be read .No such file", "correct the path"),
-        (folder, "cannot be read|read by others", ""),
-        (fields(0o640), r"read by others than its owner .mode 640", "chmod 600 .*key.json"),
-        (fields(0o604), r"read by others than its owner .mode 604", "make a new key"),
-        (text("{"), "no key file of a service account", "Service accounts, Keys"),
-        (text("[]"), "no key file of a service account", "as JSON"),
-        (fields(type="authorized_user"), "no key file of a service account", "as JSON"),
-        (fields(client_email=7), "no key file of a service account", "as JSON"),
+        (folder, "cannot be read|readable by others", ""),
+        (fields(0o640), r"readable by others than its owner .mode 640", "chmod 600 .*key.json"),
+        (fields(0o604), r"readable by others than its owner .mode 604", "create a new key"),
+        (text("{"), "not a key file of a service account", "Service accounts, Keys"),
+        (text("[]"), "not a key file of a service account", "as JSON"),
+        (fields(type="authorized_user"), "not a key file of a service account", "as JSON"),
+        (fields(client_email=7), "not a key file of a service account", "as JSON"),
         (fields(token_uri="https://evil.example/token"), "token endpoint that is not Google's", "as Google made it"),
         (fields(token_uri="http://oauth2.googleapis.com/token"), "token endpoint that is not Google's", "token_uri"),
         (
@@ -121,10 +121,10 @@ def test_the_doctor_looks_at_the_key_file(shell: Shell, tmp_path: Path, monkeypa
     ("status", "said", "remedy"),
     [
         (400, "invalid_grant", f"check the clock, or put the file of a new key into {SETTING}"),
-        (401, "invalid_client", f"put the key file of an account that is there into {SETTING}"),
+        (401, "invalid_client", f"put the key file of an existing account into {SETTING}"),
         (401, "unauthorized_client", f"put the key file of an account .* into {SETTING}"),
         (400, "invalid_scope", f"enable the Cloud Pub/Sub API .* into {SETTING}"),
-        (401, "deleted_client", f"put the key file of an account that is there into {SETTING}"),
+        (401, "deleted_client", f"put the key file of an existing account into {SETTING}"),
     ],
 )
 async def test_what_google_refuses_for_good_is_told_with_its_word_and_what_helps_about_the_key(

@@ -1,4 +1,4 @@
-"""The vault: what is sealed opens only where it belongs, and its keys are nobody else's business."""
+"""The vault: a secret opens only where it belongs, and its keys are private."""
 
 import base64
 import multiprocessing
@@ -116,7 +116,7 @@ def test_a_damaged_key_file_is_an_error_and_is_not_replaced(tmp_path: Path, cont
 def test_a_key_whose_id_is_not_its_own_is_refused(vault: Vault) -> None:
     text = vault.file.read_text()
     vault.file.write_text(text.replace(vault.known_keys()[0].id, "0" * 12))
-    with pytest.raises(VaultError, match="no file of keys"):
+    with pytest.raises(VaultError, match="not a key file"):
         vault.seal(ADA, "refresh_token", SECRET)
 
 

@@ -1,10 +1,10 @@
-"""Access tokens, which live an hour, for those who work on a mailbox; the refresh token behind them never leaves here.
+"""Access tokens for mailboxes, valid for an hour; the refresh token behind them never leaves this module.
 
-A token is replaced five minutes before its end, once for all who wait for it, and handed on while the replacement
-fails for now. How old it is, the monotonic clock tells; the wall clock can only make it older, for a machine that
-slept. Several processes may do this for the same account side by side: Google gives each its own token.
+A token is replaced five minutes before it expires, once for all waiting callers; while that fails temporarily, the old
+one is used. Its age is measured by the monotonic clock; the wall clock can only make it older, for a machine that
+slept. Several processes may do this for the same account: Google gives each its own token.
 
-A consent that Google no longer honours makes the account `needs_consent`, with the reason in words. Jobs then wait
+If Google no longer accepts a consent, the account becomes `needs_consent`, with the reason. Its jobs are then parked
 under the account's key, without using up attempts, until the user consents again (`store/accounts.py`).
 """
 
@@ -26,7 +26,7 @@ from postroom.gmail.errors import ConsentLost, TokenUnavailable
 from postroom.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth, Grant
 from postroom.gmail.scopes import Consented
 from postroom.store import accounts
-from postroom.store.accounts import REFRESH_TOKEN, AccountView, HeldAccount
+from postroom.store.accounts import REFRESH_TOKEN, AccountView, AccountWithSecret
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
@@ -43,7 +43,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A token for one mailbox, and for how long from now it may be used."""
+    """A token for one mailbox, and its remaining lifetime."""
 
     account: AccountView
     value: str = field(repr=False)
@@ -52,7 +52,7 @@ class AccessToken:
 
 @dataclass(slots=True)
 class _Current:
-    """The token that an account has now, and when it was asked for, by both clocks."""
+    """An account's current token, and when it was requested, by both clocks."""
 
     account: AccountView
     value: str = field(repr=False)
@@ -63,7 +63,7 @@ class _Current:
 
 
 class AccessTokens:
-    """The access tokens of all accounts, as far as this process has needed them."""
+    """The access tokens of all accounts that this process has used."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class AccessTokens:
         self._fetching: dict[UUID, asyncio.Task[_Current]] = {}
 
     async def of(self, account_id: UUID) -> AccessToken:
-        """A token for the account. Raises AccountUnusable, or TokenUnavailable when it may go better later."""
+        """A token for the account. Raises AccountUnusable, or TokenUnavailable if a retry may help."""
         current = await self._looked_at(account_id)
         if current is None or self._left_s(current) <= min(EARLY_S, current.life_s / 2):
             current = await self._replaced(account_id, current)
@@ -90,14 +90,14 @@ class AccessTokens:
         return AccessToken(current.account, current.value, timedelta(seconds=left))
 
     async def at(self, endpoint_identity: str) -> AccessToken:
-        """The same for the account of an endpoint, as connectors name it."""
+        """A token for the account of an endpoint, as connectors name it."""
         account = await self._database.run(accounts.account_at(endpoint_identity))
         if account is None:
             raise _not_connected(endpoint_identity)
         return await self.of(account.id)
 
     def refused(self, account_id: UUID, token: str) -> None:
-        """The mailbox did not accept this token: it is not handed out again."""
+        """Discard this token, since the mailbox did not accept it."""
         current = self._current.get(account_id)
         if current is not None and current.value == token:
             del self._current[account_id]
@@ -109,11 +109,11 @@ class AccessTokens:
             self.refused(account.id, token)
 
     def for_jobs(self, account_id: UUID) -> "JobTokens":
-        """A provider for a mailbox that jobs work on."""
+        """A token provider for jobs on a mailbox."""
         return JobTokens(self, account_id)
 
     async def close(self) -> None:
-        """Ends what is still being fetched; call it before the database is closed."""
+        """Cancel running fetches; call it before the database is closed."""
         fetching = list(self._fetching.values())
         for task in fetching:
             task.cancel()
@@ -126,7 +126,7 @@ class AccessTokens:
         return current.life_s - max(ticked, passed)
 
     async def _looked_at(self, account_id: UUID) -> _Current | None:
-        """What is kept, unless the account was paused, removed or connected anew since, in whatever process."""
+        """The cached token, unless the account was paused, removed or reconnected since, in any process."""
         current = self._current.get(account_id)
         if current is None or self._monotonic() - current.looked_mono < LOOK_AGAIN_S:
             return current
@@ -141,13 +141,13 @@ class AccessTokens:
         try:
             return await self._fetched_once(account_id)
         except (TokenUnavailable, StoreError):
-            # Asked for early, so that a short failure is not felt.
+            # Requested early, so that a short failure has no effect.
             if current is not None and self._left_s(current) > 0 and self._current.get(account_id) is current:
                 return current
             raise
 
     async def _fetched_once(self, account_id: UUID) -> _Current:
-        """The one fetch under way, or a new one. It is not canceled with any one of those who wait for it."""
+        """The current fetch, or a new one. It is not canceled together with one of its waiting callers."""
         fetching = self._fetching.get(account_id)
         if fetching is None:
             fetching = asyncio.create_task(self._fetch(account_id), name="postroom-access-token")
@@ -158,16 +158,16 @@ class AccessTokens:
     async def _fetch(self, account_id: UUID) -> _Current:
         try:
             for _ in range(MOST_RENEWED):
-                held = await self._database.run(accounts.held_by(account_id))
+                held = await self._database.run(accounts.account_with_secret(account_id))
                 if (fetched := await self._refresh(held)) is not None:
                     self._current[account_id] = fetched
                     return fetched
-            raise TokenUnavailable("the account was connected anew again and again meanwhile")
+            raise TokenUnavailable("the account was reconnected repeatedly meanwhile")
         finally:
             del self._fetching[account_id]
 
-    async def _refresh(self, held: HeldAccount) -> _Current | None:
-        """None when the consent was renewed while Google refused the one before."""
+    async def _refresh(self, held: AccountWithSecret) -> _Current | None:
+        """Refresh the token; None if the consent was renewed while Google refused the previous one."""
         account, sealed = held
         if account.state != "active" or account.consent is None or sealed is None:
             raise _unusable(account)
@@ -187,14 +187,14 @@ class AccessTokens:
         return _Current(account, grant.access_token, seconds, asked_mono, asked_at, asked_mono)
 
     async def _lost(self, account: AccountView, granted_at: datetime, reason: str) -> None:
-        """Raises what the account is now, unless it has moved on since."""
+        """Record the lost consent and raise the account's state, unless the account has changed since."""
         signed = Signature(new_id(), "process:credentials", "process")
         if await self._database.run(accounts.lose_consent(account.id, granted_at, reason, signed, self._clock())):
             log.warning("account.needs_consent", account=account.id, reason=reason)
             raise _needs_consent(reason)
 
-    async def _note(self, held: HeldAccount, grant: Grant) -> None:
-        """Keeps that the consent is alive, and a refresh token that took the place of the old one."""
+    async def _note(self, held: AccountWithSecret, grant: Grant) -> None:
+        """Record that the consent is valid, and store a new refresh token if Google issued one."""
         account, sealed = held
         if account.consent is None or sealed is None:
             return
@@ -210,7 +210,7 @@ class AccessTokens:
 
 
 class JobTokens:
-    """The tokens of one account for jobs: what no token can be had for ends the job in the right way."""
+    """The tokens of one account for jobs: if there is none, the job ends in the right way."""
 
     def __init__(self, tokens: AccessTokens, account_id: UUID) -> None:
         self._tokens = tokens
@@ -218,7 +218,7 @@ class JobTokens:
         self._account: AccountView | None = None
 
     async def token(self) -> str:
-        """Raises Parked while a person has to act, Fatal when the account is gone, Retryable else."""
+        """A token. Raises Parked while a person must act, Fatal if the account is gone, otherwise Retryable."""
         try:
             token = await self._tokens.of(self._account_id)
         except AccountUnusable as error:
@@ -269,6 +269,6 @@ def _granted(account: AccountView) -> datetime | None:
 
 
 def _seen(task: asyncio.Task[_Current]) -> None:
-    """Whoever waited has the error; if nobody did any more, it is not reported as forgotten."""
+    """Mark the error as seen: waiting callers got it, and asyncio should not report it if none are left."""
     if not task.cancelled():
         task.exception()

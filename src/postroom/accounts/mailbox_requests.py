@@ -1,4 +1,4 @@
-"""What needs a mailbox at once: asked here, long-polled and leased by its connector, answered to whoever waits.
+"""Requests to connectors: work that needs a mailbox at once. Connectors lease them by long polling and answer.
 
 Everything is in the store; this waits for signals, on both sides.
 """
@@ -26,7 +26,7 @@ LONGEST_ERROR = 500
 
 
 class ConnectorRequests:
-    """The requests to all connectors, as those who ask and those who answer see them."""
+    """The requests to all connectors, for requesters and for connectors."""
 
     def __init__(self, database: Database, clock: Clock, *, poll_s: float = POLL_S) -> None:
         self._database = database
@@ -40,9 +40,9 @@ class ConnectorRequests:
         wait: timedelta = timedelta(0),
         left: asyncio.Event | None = None,
     ) -> list[LeasedRequest]:
-        """Leases up to `most` requests to one connector; when there is none, stays for `wait` until one comes.
+        """Lease up to `most` requests to one connector; if there are none, wait for up to `wait`.
 
-        `left` tells that nobody waits for the answer any more: then what was leased in that moment is given back.
+        `left` is set when nobody waits for the answer any more: then requests that were just leased are given back.
         """
         if not 1 <= most <= MOST_AT_ONCE:
             raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} requests")
@@ -56,9 +56,11 @@ class ConnectorRequests:
         return await self._long_poll.lease(store.ASKED, signal, take, give_back, wait, left)
 
     async def reply(self, request_id: UUID, endpoint_identity: str, lease_token: UUID, reply: Reply) -> None:
-        """Ends a request with its result, or with why there is none. Raises LeaseLost when it is not held any more."""
+        """End a request with its result, or with the reason why there is none. Raises LeaseLost if it is no longer
+        held.
+        """
         if (reply.result is None) == (reply.error is None):
-            raise BadInput("result", "goes without error, and error without result", "give one of the two")
+            raise BadInput("result", "and error exclude each other, and one is needed", "give one of the two")
         if reply.error is not None:
             reply = Reply(error=storable(" ".join(reply.error.split())[:LONGEST_ERROR]))
         now = self._clock()
@@ -72,10 +74,10 @@ class ConnectorRequests:
         wait: timedelta = timedelta(0),
         left: asyncio.Event | None = None,
     ) -> RequestView:
-        """Asks the connector of an endpoint, and stays for `wait` until it has ended. The request as it then stands.
+        """Ask the connector of an endpoint, and wait for up to `wait` until the request has ended. Return its state.
 
-        When nobody waits any more the request stays: whoever asks for the same gets the same one, as long as no
-        connector has begun with it. One that is under way may have looked already, so asking then is a new request.
+        If nobody waits any more the request stays: asking for the same again returns the same request, as long as no
+        connector has leased it. One in progress may have looked already, so asking then is a new request.
         """
         check_wait(wait)
         await self._check_known(endpoint_identity)
@@ -91,24 +93,24 @@ class ConnectorRequests:
         return ended or await self._database.run(store.load_request(id))
 
     async def close(self) -> None:
-        """Lets what is being given back arrive."""
+        """Wait until everything has been given back."""
         await self._long_poll.close()
 
     async def _lease(self, endpoint_identity: str, most: int) -> list[LeasedRequest]:
-        """A connector with nothing to do only reads."""
+        """Lease requests. A connector with nothing to do only reads."""
         now = self._clock()
         if not await self._database.run(store.any_request_due(endpoint_identity, now)):
             return []
         return await self._database.run(store.lease_requests(endpoint_identity, most, new_id(), LEASE, now))
 
     async def _check_known(self, endpoint_identity: str) -> None:
-        """A request to a connector that never was would wait for nobody."""
+        """Check that a connector exists: a request to one that never reported would wait in vain."""
         if await self._database.run(connectors.connectors_of(endpoint_identity)):
             return
         if await self._database.run(accounts.account_at(endpoint_identity)) is None:
-            raise NotFound(f"no connector of {endpoint_identity!r} ever reported; connector.list shows those that did")
+            raise NotFound(f"no connector of {endpoint_identity!r} ever reported; connector.list lists those that did")
 
 
 def expires_in_s(request: LeasedRequest, now: datetime) -> float:
-    """How long an answer is still of use, for a connector whose own clock may be wrong."""
+    """How long an answer is still useful, for a connector whose own clock may be wrong."""
     return max(0.0, (request.expires_at - now).total_seconds())

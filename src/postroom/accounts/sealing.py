@@ -1,4 +1,4 @@
-"""Seals secrets with the newest key, and passes them on from one key to the next."""
+"""Seals secrets with the newest key, and reseals them when the key changes."""
 
 import contextlib
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Resealing:
 
 
 async def with_newest_key(database: Database, storing: Callable[[], Transaction[T]]) -> T:
-    """Seals and stores. A key that was dropped between the two was the last one but not the newest: seal again."""
+    """Seal and store a secret. If its key was dropped in between, seal again with the newest."""
     for _ in range(MOST_ROUNDS):
         with contextlib.suppress(KeyDropped):
             return await database.run(storing())
@@ -39,9 +39,9 @@ async def with_newest_key(database: Database, storing: Callable[[], Transaction[
 
 
 async def reseal_all(database: Database, vault: Vault, key_id: str, clock: Clock) -> Resealing:
-    """Seals everything with this key, in small transactions beside whatever else goes on.
+    """Seal everything with this key, in small transactions beside other work.
 
-    A secret that is replaced meanwhile is looked at again. One that does not open is left as it is, and named.
+    A secret that is replaced meanwhile is checked again. One that cannot be opened is left alone, and reported.
     """
     resealed, unopened = 0, dict[UUID, None]()
     for _ in range(MOST_ROUNDS):
@@ -56,9 +56,9 @@ async def reseal_all(database: Database, vault: Vault, key_id: str, clock: Clock
 
 
 async def drop_other_keys(database: Database, vault: Vault, key_id: str, clock: Clock, sign: Sign) -> list[str]:
-    """Forgets every key but this one: first the database takes nothing under it any more, then it leaves the file.
+    """Drop every key but this one: first the database refuses new secrets under it, then it is removed from the file.
 
-    Whoever had sealed with an old key and stores that only now is waited for, by sealing it anew.
+    Secrets that were sealed with an old key and are stored only now are sealed again.
     """
     old = [key.id for key in vault.known_keys() if key.id != key_id]
     for id in old:

@@ -73,7 +73,7 @@ def read_manifest(content: bytes) -> Manifest:
         found: dict[str, Any] = json.loads(content)
         if found.pop("format") != FORMAT:
             raise BackupError(
-                "the backup is of a kind that this Postroom does not know; use the newer one that made it"
+                "the backup has a format that this Postroom does not know; use the newer one that made it"
             )
         found["created_at"] = datetime.fromisoformat(found["created_at"])
         found["migrations"] = {int(number): checksum for number, checksum in found["migrations"].items()}
@@ -167,13 +167,17 @@ class ArchiveReader:
         except FileNotFoundError:
             raise BackupError(f"there is no file {path}; give the name of a backup") from None
         except (tarfile.TarError, OSError, EOFError) as error:
-            raise BackupError(f"{path} is no backup, or was cut off ({type(error).__name__}); use another") from None
+            raise BackupError(
+                f"{path} is not a backup, or is incomplete ({type(error).__name__}); use another"
+            ) from None
         try:
             self._infos = {info.name: info for info in self._tar.getmembers()}
             self.manifest = self._checked(progress)
         except (tarfile.TarError, OSError, EOFError) as error:
             self._tar.close()
-            raise BackupError(f"{path} is no backup, or was cut off ({type(error).__name__}); use another") from None
+            raise BackupError(
+                f"{path} is not a backup, or is incomplete ({type(error).__name__}); use another"
+            ) from None
         except BackupError:
             self._tar.close()
             raise
@@ -197,7 +201,7 @@ class ArchiveReader:
 
     def _checked(self, progress: Progress) -> Manifest:
         if MANIFEST not in self._infos:
-            raise BackupError(f"{self.path} has no manifest: it was cut off, or is no backup; use another")
+            raise BackupError(f"{self.path} has no manifest: it is incomplete, or not a backup; use another")
         manifest = read_manifest(self.read(MANIFEST))
         _check_names(self._infos, manifest.members)
         for name, member in manifest.members.items():
@@ -234,8 +238,8 @@ class _Chunks:
 def _check_names(infos: Mapping[str, tarfile.TarInfo], members: Mapping[str, Member]) -> None:
     """Refuse paths that lead out of the data folder, and members that the manifest does not list."""
     if set(infos) != {*members, MANIFEST}:
-        raise BackupError("what is in the backup is not what its manifest names; use another backup")
+        raise BackupError("the content of the backup is not what its manifest lists; use another backup")
     for name, info in infos.items():
         path = PurePosixPath(name)
         if not info.isfile() or path.is_absolute() or ".." in path.parts:
-            raise BackupError("the backup holds something that is no plain file of its own; use another backup")
+            raise BackupError("the backup contains something other than plain files; use another backup")

@@ -52,7 +52,9 @@ async def make_backup(source: Source, target: Path, progress: Progress = silent)
                 writer.add_file(KEYS, source.data_dir / KEYS)
             await asyncio.to_thread(writer.finish, manifest)
         except FileExistsError:
-            raise BadInput("FILE", f"{target} has just been made by another", "give each a name of its own") from None
+            raise BadInput(
+                "FILE", f"{target} was just created by another process", "give each backup its own name"
+            ) from None
         finally:
             writer.discard()
     with contextlib.suppress(OSError):  # the backup is complete even if this note for `doctor` fails
@@ -62,9 +64,9 @@ async def make_backup(source: Source, target: Path, progress: Progress = silent)
 
 def _check(source: Source, target: Path) -> None:
     if target.exists():
-        raise BadInput("FILE", f"{target} is there already", "give each backup a name of its own")
+        raise BadInput("FILE", f"{target} already exists", "give each backup its own name")
     if not target.parent.is_dir():
-        raise BadInput("FILE", f"the folder {target.parent} does not exist", "make it first")
+        raise BadInput("FILE", f"the folder {target.parent} does not exist", "create it first")
     keys = source.data_dir / KEYS
     if source.with_keys and not keys.is_file():
         raise BadInput(
@@ -103,7 +105,7 @@ async def _add_database(writer: ArchiveWriter, source: Source, folder: Path, pro
 
 def _add_sqlite(writer: ArchiveWriter, source: Source, folder: Path, progress: Progress) -> Manifest:
     if not (source.data_dir / FILE).is_file():
-        raise BackupError(f"there is no database in {source.data_dir}; name another folder with --data-dir")
+        raise BackupError(f"there is no database in {source.data_dir}; choose another folder with --data-dir")
     copy, created_at = folder / FILE, wall_clock()
     sqlite_copy.copy_sqlite(source.data_dir / FILE, copy, progress)
     rows = sqlite_copy.check_sqlite(copy)

@@ -75,13 +75,13 @@ async def connected(url: str, *, alone: bool = False) -> AsyncGenerator[asyncpg.
             f"PostgreSQL could not be reached ({type(error).__name__}); check POSTROOM_DATABASE_URL"
         ) from error
     try:
-        await (_be_alone(connection) if alone else _share(connection))
+        await (_lock_exclusively(connection) if alone else _share(connection))
         yield connection
     finally:
         await connection.close()
 
 
-async def _be_alone(connection: asyncpg.Connection) -> None:
+async def _lock_exclusively(connection: asyncpg.Connection) -> None:
     try:
         await connection.execute(_ALONE)
     except asyncpg.LockNotAvailableError:
@@ -90,7 +90,7 @@ async def _be_alone(connection: asyncpg.Connection) -> None:
 
 async def _share(connection: asyncpg.Connection) -> None:
     if not await connection.fetchval(_SHARE):
-        raise DatabaseInUse("a restore of this database is under way; try again when it has ended")
+        raise DatabaseInUse("this database is being restored; try again when that has ended")
 
 
 async def size_of(connection: asyncpg.Connection) -> int:
@@ -140,7 +140,7 @@ async def tables_of(connection: asyncpg.Connection) -> list[Table]:
     while needs:
         free = sorted(name for name, others in needs.items() if not others & needs.keys())
         if not free:
-            raise BackupError("the tables refer to one another in a circle; tell the authors")
+            raise BackupError("the tables have circular references; report this bug")
         ordered += [found[name] for name in free if name not in NOT_COPIED]
         for name in free:
             del needs[name]

@@ -30,7 +30,7 @@ from postroom.store.engine.migrate import apply, migrate, migrations
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.prohibitions import Carried, Prohibitions, begin_paused, load_prohibitions
-from postroom.store.restore_lock import alone_in_folder
+from postroom.store.restore_lock import exclusive_folder
 from postroom.store.timeline import mark_restored, place_of
 from postroom.system.private_files import DATABASE as FILE
 from postroom.system.private_files import make_private, private_folder, sync_folder
@@ -68,7 +68,7 @@ async def restore_backup(
     try:
         _check_kind(archive.manifest, place)
         needed = sum(member.size for member in archive.manifest.members.values())
-        with enough_space(f"what is in {file}", place.data_dir, needed), alone_in_folder(place.data_dir):
+        with enough_space(f"the content of {file}", place.data_dir, needed), exclusive_folder(place.data_dir):
             restored = Restored(archive.manifest)
             stamp = f"{now:%Y%m%dT%H%M%S}"
             with _stage(place.data_dir) as stage:
@@ -87,7 +87,7 @@ def _check_kind(manifest: Manifest, place: RestoreTarget) -> None:
     wanted = "sqlite" if place.url is None else "postgres"
     if manifest.dialect != wanted:
         remedy = "set POSTROOM_DATABASE_URL" if wanted == "sqlite" else "leave POSTROOM_DATABASE_URL empty"
-        raise BackupError(f"this is a backup of {manifest.dialect}, and the settings name {wanted}; {remedy}")
+        raise BackupError(f"this is a backup of {manifest.dialect}, but the settings name {wanted}; {remedy}")
     known = {each.version: each.checksum for each in migrations(manifest.dialect)}
     for version, checksum in manifest.migrations.items():
         if known.get(version) != checksum:
@@ -131,7 +131,9 @@ async def _restore_sqlite(
     there = _has_content(current) or _has_state(place.data_dir / "connectors")
     if there and not place.replace:
         raise BadInput(
-            "--data-dir", f"{place.data_dir} holds data already", "give an empty folder, or --replace to set it aside"
+            "--data-dir",
+            f"{place.data_dir} already contains data",
+            "give an empty folder, or --replace to set it aside",
         )
     with sqlite_copy.exclusive_access(current):
         pass  # fail now rather than after the work
@@ -184,7 +186,7 @@ async def _restore_postgres(
         is_empty = await postgres_copy.is_empty(connection) and not _has_state(place.data_dir / "connectors")
         if not is_empty and not place.replace:
             raise BadInput(
-                "database_url", "the database holds data already", "give an empty one, or --replace to set it aside"
+                "database_url", "the database already contains data", "give an empty one, or --replace to set it aside"
             )
         for name in archive.names(DATABASE):
             archive.extract(name, stage / PurePosixPath(name).name, progress)
@@ -204,7 +206,7 @@ async def _restore_postgres(
             await database.close()
             await postgres_copy.put_back(connection, restored.set_aside, suffix)
             if isinstance(error, asyncpg.PostgresError):
-                raise BackupError(f"PostgreSQL could not take the rows ({error}); nothing was changed") from error
+                raise BackupError(f"PostgreSQL did not accept the rows ({error}); nothing was changed") from error
             raise
         await database.close()
         await connection.execute("ANALYZE")

@@ -71,20 +71,20 @@ def migrations_in(path: Path) -> dict[int, str]:
 def exclusive_access(path: Path) -> Generator[None]:
     """Hold the database exclusively while the block runs; its write-ahead log is gone then.
 
-    Raises DatabaseInUse if another program has it open. A missing file, or one that is no database, is never in use.
+    Raises DatabaseInUse if another program has it open. A missing file, or one that is not a database, is never in use.
     """
     if not path.exists():
         yield
         return
     connection = apsw.Connection(str(path))
     try:
-        _take_for_ourselves(connection, path)
+        _lock_exclusively(connection, path)
         yield
     finally:
         connection.close()
 
 
-def _take_for_ourselves(connection: apsw.Connection, path: Path) -> None:
+def _lock_exclusively(connection: apsw.Connection, path: Path) -> None:
     """Leave WAL mode, which only works if no other program has the database open."""
     try:
         connection.set_busy_timeout(0)

@@ -1,4 +1,4 @@
-"""`postroom model`: whether a language model decides, what it may cost and has cost, and every call of it."""
+"""`postroom model`: the language model in use, its cost, and every call."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -6,14 +6,12 @@ from uuid import UUID
 
 import typer
 
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_line, show_list, show_one
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 from postroom.core.money import MICROS_PER_CENT
 from postroom.manage.model import CallView, ModelStatus, list_calls, model_prices, model_status
 from postroom.settings.sections import ModelSettings
 
-app = command_group("See whether a language model decides, what it costs, and what it was asked.")
+app = command_group("Show the language model in use, what it costs, and what it was asked.")
 
 COLUMNS = (
     "started_at",
@@ -26,33 +24,31 @@ COLUMNS = (
     "latency_ms",
     "error",
 )
-NO_MODEL = "no model: rules alone decide, and mail that no rule matches stays where it is"
+NO_MODEL = "no model: only rules decide; mail that matches none stays where it is"
 
 
 @app.command()
-def status(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Show which model decides, what it is shown of a mail, what it may cost, and what it has cost today."""
-    settings = settings_for(data_dir)
+def status(session: Session) -> None:
+    """Show which model decides, what it sees of a message, its budget, and what it has cost today."""
+    settings = session.settings
     if settings.model.provider == "none":
-        show_line({"configured": False, "says": NO_MODEL}, NO_MODEL, as_json=as_json)
+        session.show_line({"configured": False, "says": NO_MODEL}, NO_MODEL)
         return
-    found = call(context, settings, model_status, settings.model)
-    show_one(_row(settings.model, found), as_json=as_json)
+    found = session.call(model_status, settings.model)
+    session.show_one(_row(settings.model, found))
 
 
 @app.command()
 def calls(
-    context: typer.Context,
+    session: Session,
     message: Annotated[
-        UUID | None, typer.Option("--message", metavar="ID", help="Only those about this message, oldest first.")
+        UUID | None, typer.Option("--message", metavar="ID", help="Only calls about this message, oldest first.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many, newest first.")] = 50,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many, newest first.")] = 50,
 ) -> None:
-    """List the calls of the model: tokens, cost in US cents, how long they took, and what went wrong."""
-    found = call(context, settings_for(data_dir), list_calls, message, limit)
-    show_list([_call(each) for each in found], COLUMNS, as_json=as_json)
+    """List the calls to the model: tokens, cost in US cents, duration and errors."""
+    found = session.call(list_calls, message, limit)
+    session.show_list([_call(each) for each in found], COLUMNS)
 
 
 def _row(settings: ModelSettings, status: ModelStatus) -> dict[str, object]:
@@ -74,7 +70,7 @@ def _row(settings: ModelSettings, status: ModelStatus) -> dict[str, object]:
 
 
 def _call(view: CallView) -> dict[str, object]:
-    """What was reserved is the cost of a call that has not ended."""
+    """Return one call; while it has not ended, its cost is what was reserved."""
     row = asdict(view)
     reserved, cost = row.pop("reserved_micros"), row.pop("cost_micros")
     return {**row, "cost_cents": (reserved if cost is None else cost) / MICROS_PER_CENT}

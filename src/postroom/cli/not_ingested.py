@@ -1,45 +1,43 @@
-"""`postroom connector refused` and `postroom connector retry`: mail that was left out, and another try at it."""
+"""`postroom connector refused` and `postroom connector retry`: mail that was not ingested, and another attempt."""
 
 from typing import Annotated
 
 import typer
 
-from postroom.cli.options import AsJson, DataDir, settings_for
-from postroom.cli.output import show_list
-from postroom.cli.running import call
+from postroom.cli.session import Session
 from postroom.core.errors import BadInput
 
 COLUMNS = ("account", "message_id", "state", "reason", "since", "next_try_at")
 JOB_COLUMNS = ("message_id", "job_id", "asked_before")
 
 
-def refused(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the mail that connectors could not hand in: what was refused for good, and what is set aside for now."""
+def refused(session: Session) -> None:
+    """List the mail that connectors could not deliver: refused for good, or set aside for now."""
     from postroom.manage.not_ingested import list_not_ingested
 
-    show_list(list_not_ingested(settings_for(data_dir).data_dir), COLUMNS, as_json=as_json)
+    session.show_list(list_not_ingested(session.settings.data_dir), COLUMNS)
 
 
 def retry(
-    context: typer.Context,
+    session: Session,
     account: Annotated[str, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Whose mail it is.")],
     message: Annotated[
         list[str] | None,
-        typer.Option("--message", metavar="ID", help="A message by Gmail's id of it; may be repeated."),
+        typer.Option("--message", metavar="ID", help="A message, by its Gmail id; repeatable."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that `postroom connector refused` lists.")] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Everything that `postroom connector refused` lists.")
+    ] = False,
 ) -> None:
-    """Have messages taken in once more, up to a hundred by one job. Safe to repeat."""
+    """Ingest messages once more, up to a hundred per job. Safe to repeat."""
     from postroom.manage.not_ingested import check_message_ids, retry_ingest
 
     ids = message or []
     if ids and everything:
-        raise BadInput("--message", "and --all exclude each other", "give one of the two")
+        raise BadInput("--message", "cannot be combined with --all", "give one of the two")
     if not ids and not everything:
-        raise BadInput("--message", "is missing, and --all too", "give one of the two")
+        raise BadInput("--message", "and --all are both missing", "give one of the two")
     check_message_ids(ids)
-    settings = settings_for(data_dir)
-    retries = call(context, settings, retry_ingest, settings.data_dir, account, ids)
-    show_list(retries, JOB_COLUMNS, as_json=as_json)
+    settings = session.settings
+    retries = session.call(retry_ingest, settings.data_dir, account, ids)
+    session.show_list(retries, JOB_COLUMNS)

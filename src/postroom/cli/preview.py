@@ -1,4 +1,4 @@
-"""`postroom preview`: what Postroom would do with mail that lies in files. It touches nothing."""
+"""`postroom preview`: show what Postroom would do with mail in files. It changes nothing."""
 
 import sys
 from collections import Counter
@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from postroom.cli.filter_files import rules_in
-from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json
-from postroom.cli.running import call
+from postroom.cli.session import Session, one_command
 from postroom.core.errors import BadInput
 from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 from postroom.core.mail.files import mail_in
@@ -26,11 +25,11 @@ COLUMNS = "{:<13}  {:<21}  {:<9}  {:<24}  {}"
 
 @app.command()
 def preview(
-    context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one.")],
-    user: Annotated[
-        list[str], typer.Option("--user", metavar="ADDRESS", help="Your address; may be repeated if you have several.")
+    session: Session,
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one message.")
     ],
+    user: Annotated[list[str], typer.Option("--user", metavar="ADDRESS", help="Your address; repeatable.")],
     contacts: Annotated[
         Path | None, typer.Option("--contacts", metavar="FILE", help="Your contacts: a vCard or CSV export.")
     ] = None,
@@ -39,43 +38,40 @@ def preview(
         typer.Option(
             "--filters",
             metavar=f"FILE|{OWN}|{SHIPPED}",
-            help="How much is taken in: by the rules in a file (JSON or YAML), by your own, or by those shipped.",
+            help="Which filters apply: those in a file (JSON or YAML), your own, or the default ones.",
         ),
     ] = SHIPPED,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
-    """Show what Postroom would do with the mail in an mbox, a Maildir or a folder of .eml files, touching nothing.
+    """Show what Postroom would do with the mail in an mbox, a Maildir or a folder of .eml files, changing nothing.
 
-    A file that is itself called own or default is named with its folder: ./own.
+    If a file is itself called own or default, give its folder too: ./own.
 
-    For each message: its tier and the rule that gives it, how much of it is taken in, its categories, and what is wrong
-    with it. Replies to mail that you sent are recognised when that mail is there too.
+    For each message: its tier and the rule that gives it, how much of it is stored, its categories, and any problems.
+    Replies to mail that you sent are recognised if that mail is in PATH too.
     """
     people = _contacts(contacts) if contacts else frozenset[str]()
     known = what_is_known(path, user, people, _looking)
-    policy, source = _policy(context, filters, data_dir)
+    policy, source = _policy(session, filters)
     counts: Counter[tuple[str, str]] = Counter()
-    if not as_json:
+    if not session.as_json:
         typer.echo(COLUMNS.format("TIER", "RULE", "TAKEN IN", "CATEGORIES", "MESSAGE"))
     for number, mail in enumerate(mail_in(path), 1):
         seen = look_at(mail, known, policy)
         _count(seen, counts)
-        show_json(seen._asdict()) if as_json else _show(seen)
+        show_json(seen._asdict()) if session.as_json else _show(seen)
         _progress(f"{number:,} messages", number)
     _progress("", 0)
-    if not as_json:
+    if not session.as_json:
         _summarise(counts, source)
 
 
-def _policy(context: typer.Context, given: str, data_dir: Path | None) -> tuple[IngestionPolicy, str]:
-    """The filters that count, and what to call them. Those of the database are read, and nothing is written there."""
+def _policy(session: Session, given: str) -> tuple[IngestionPolicy, str]:
+    """Return the filters to apply, and what to call them. The database is read, never written."""
     if given == SHIPPED:
-        return DEFAULT_POLICY, "those shipped"
+        return DEFAULT_POLICY, "the default ones"
     if given == OWN:
-        settings = settings_for(data_dir)
-        check_database(settings)
-        rules = call(context, settings, own_filters)
+        check_database(session.settings)
+        rules = session.call(own_filters)
         return IngestionPolicy(rules), f"your own, {_counted(rules)}"
     rules = rules_in(Path(given))
     return IngestionPolicy(rules), f"{cell(given)}, {_counted(rules)}"
@@ -132,6 +128,6 @@ def _looking(number: int) -> None:
 
 
 def _progress(text: str, number: int) -> None:
-    """One line on a terminal, written over; an empty text takes it away."""
+    """Print one line on a terminal, over the previous one; an empty text clears it."""
     if sys.stderr.isatty() and number % PROGRESS_EVERY == 0:
         typer.echo(f"\r\x1b[K{text}", nl=False, err=True)

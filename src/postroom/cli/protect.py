@@ -1,15 +1,13 @@
-"""`postroom protect`: senders, domains and labels whose mail no rule, model or agent ever touches."""
+"""`postroom protect`: senders, domains and labels whose mail no rule, model or agent ever changes."""
 
 from typing import Annotated, Literal
 
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_line, show_list
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 
-app = command_group("Protect senders, domains and labels: mail of theirs is never touched.")
+app = command_group("Protect senders, domains and labels: their mail is never changed.")
 
 COLUMNS = ("kind", "value", "reason", "created_at")
 ProtectedKind = Annotated[
@@ -19,40 +17,36 @@ Value = Annotated[str, typer.Argument(metavar="VALUE", help="An address, a domai
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List what is protected."""
     from postroom.manage.protection import list_protected
 
-    show_list(call(context, settings_for(data_dir), list_protected), COLUMNS, as_json=as_json)
+    session.show_list(session.call(list_protected), COLUMNS)
 
 
 @app.command()
 def add(
-    context: typer.Context,
+    session: Session,
     kind: ProtectedKind,
     value: Value,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for whoever wonders later.")] = "",
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept with the record.")] = "",
 ) -> None:
-    """Never touch mail of this sender or domain, or with this label. Once this answers, no process does."""
+    """Never change mail from this sender or domain, or with this label. Once this command returns, no process does."""
     from postroom.manage.protection import protect
 
     signed = operator_signature(reason or None)
-    kept = call(context, settings_for(data_dir), protect, kind, value, reason, signed)
-    _show(kind, kept, "protected", as_json)
+    kept = session.call(protect, kind, value, reason, signed)
+    _show(kind, kept, "protected", session)
 
 
 @app.command()
-def remove(
-    context: typer.Context, kind: ProtectedKind, value: Value, data_dir: DataDir = None, as_json: AsJson = False
-) -> None:
-    """Protect it no longer."""
+def remove(session: Session, kind: ProtectedKind, value: Value) -> None:
+    """Remove a protection."""
     from postroom.manage.protection import unprotect
 
-    call(context, settings_for(data_dir), unprotect, kind, value, operator_signature())
-    _show(kind, value, "not protected any more", as_json)
+    session.call(unprotect, kind, value, operator_signature())
+    _show(kind, value, "not protected any more", session)
 
 
-def _show(kind: str, value: str, result: str, as_json: bool) -> None:
-    show_line({"kind": kind, "value": value, "result": result}, f"{kind} {value}  {result}", as_json=as_json)
+def _show(kind: str, value: str, result: str, session: Session) -> None:
+    session.show_line({"kind": kind, "value": value, "result": result}, f"{kind} {value}  {result}")

@@ -1,4 +1,4 @@
-"""`postroom rules`: the deterministic rules. The commands that exchange and try them are in modules beside this one."""
+"""`postroom rules`: the deterministic rules. Commands to exchange and test them are in the modules beside this one."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,48 +8,47 @@ import typer
 
 from postroom.cli import rules_exchange, rules_trial
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import cell, show_json, show_list, show_one, show_result
+from postroom.cli.output import cell, show_json, show_one
 from postroom.cli.rule_options import AllowMissing, Scope, ScopeRef, json_option, parameters_of, read_drafts
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.manage.rules import add_rules, edit_rule, list_rules, load_rule, remove_rule, switch_rule
 
-app = command_group("Write rules, look at them, try them on mail, exchange them with Gmail and Sieve.")
+app = command_group("Write rules, list them, test them on mail, exchange them with Gmail and Sieve.")
 
 COLUMNS = ("priority", "name", "scope", "scope_ref", "action", "mode", "enabled", "disabled_reason")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The rule, as `postroom rules list` shows it.")]
 If = Annotated[
     str | None,
-    typer.Option("--if", metavar="JSON", help="""What it looks at: '{"sender_domain": "shop.example"}'."""),
+    typer.Option("--if", metavar="JSON", help="""Its conditions: '{"sender_domain": "shop.example"}'."""),
 ]
 Then = Annotated[
-    str | None, typer.Option("--then", metavar="ACTION", help="What it does: archive, apply_label, trash, …, or none.")
+    str | None, typer.Option("--then", metavar="ACTION", help="Its action: archive, apply_label, trash, …, or none.")
 ]
 Param = Annotated[
     list[str] | None,
     typer.Option(
-        "--param", metavar="NAME=VALUE", help="What the action needs, such as label=Receipts; may be repeated."
+        "--param", metavar="NAME=VALUE", help="A parameter of the action, such as label=Receipts; repeatable."
     ),
 ]
-Priority = Annotated[int | None, typer.Option("--priority", help="Its place: the lowest goes first (100).")]
+Priority = Annotated[int | None, typer.Option("--priority", help="Its priority: the lowest is tried first (100).")]
 Description = Annotated[str | None, typer.Option("--description", help="What it is for, in words.")]
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List the deterministic rules in the order in which they are tried: the first that matches decides."""
-    show_list(call(context, settings_for(data_dir), list_rules), COLUMNS, as_json=as_json)
+    session.show_list(session.call(list_rules), COLUMNS)
 
 
 @app.command()
-def show(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Show one rule: all that is known of it, and the rule as a file would have it."""
-    view = call(context, settings_for(data_dir), load_rule, name)
-    if as_json:
+def show(session: Session, name: Name) -> None:
+    """Show one rule: everything known about it, and the rule as it would stand in a file."""
+    view = session.call(load_rule, name)
+    if session.as_json:
         show_json(view)
         return
     show_one({key: value for key, value in asdict(view).items() if key not in ("conditions", "parameters")})
@@ -59,11 +58,11 @@ def show(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: 
 
 @app.command()
 def add(
-    context: typer.Context,
+    session: Session,
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="A YAML or JSON file with one rule or several.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="What the rule is called.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The rule's name.")] = None,
     conditions: If = None,
     then: Then = None,
     param: Param = None,
@@ -71,13 +70,9 @@ def add(
     scope_ref: ScopeRef = None,
     priority: Priority = None,
     description: Description = None,
-    shadow: Annotated[
-        bool, typer.Option("--shadow", help="Let it decide, and record that, but touch nothing.")
-    ] = False,
-    needs_approval: Annotated[bool, typer.Option("--needs-approval", help="Ask a person each time.")] = False,
+    shadow: Annotated[bool, typer.Option("--shadow", help="Only record its decisions; do nothing.")] = False,
+    needs_approval: Annotated[bool, typer.Option("--needs-approval", help="Ask for approval each time.")] = False,
     allow_missing: AllowMissing = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Add rules from a file, or one rule from options. Names must be new."""
     given = _given(name, conditions, then, param, scope, scope_ref, priority, description)
@@ -85,19 +80,19 @@ def add(
     given |= {"needs_approval": True} if needs_approval else {}
     drafts = _drafts(file, given)
 
-    added = call(context, settings_for(data_dir), add_rules, drafts, operator_signature(), allow_missing=allow_missing)
+    added = session.call(add_rules, drafts, operator_signature(), allow_missing=allow_missing)
     for rule, label in added.new_labels.items():
-        typer.echo(f"{cell(rule)}: the label {cell(label)} is not there yet; it is made when needed", err=True)
+        typer.echo(f"{cell(rule)}: the label {cell(label)} does not exist yet; it is created when needed", err=True)
     for rule in added.names:
-        show_result(rule, "added", as_json=as_json, key="name")
+        session.show_result(rule, "added", key="name")
 
 
 @app.command()
 def edit(
-    context: typer.Context,
+    session: Session,
     name: Name,
     file: Annotated[
-        Path | None, typer.Option("--file", metavar="FILE", help="Put the one rule in this file in its place.")
+        Path | None, typer.Option("--file", metavar="FILE", help="Replace it with the one rule in this file.")
     ] = None,
     rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="A new name.")] = None,
     conditions: If = None,
@@ -107,27 +102,27 @@ def edit(
     scope_ref: ScopeRef = None,
     priority: Priority = None,
     description: Description = None,
-    mode: Annotated[
-        str | None, typer.Option("--mode", help="active, or shadow: record what it would do, and touch nothing.")
+    mode: Annotated[str | None, typer.Option("--mode", help="active, or shadow: only record its decisions.")] = None,
+    approval: Annotated[
+        str | None, typer.Option("--approval", help="yes to ask for approval each time, or no.")
     ] = None,
-    approval: Annotated[str | None, typer.Option("--approval", help="yes to ask a person each time, or no.")] = None,
     version: Annotated[
         int | None, typer.Option("--version", help="Change it only if it is still this version.")
     ] = None,
     allow_missing: AllowMissing = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
-    """Change a rule. What is not given stays as it is; a new action starts without parameters."""
+    """Change a rule. Anything not given stays as it is; a new action starts without parameters."""
     given = _given(rename, conditions, then, param, scope, scope_ref, priority, description)
     given |= {} if mode is None else {"mode": mode}
     given |= {} if approval is None else {"needs_approval": _yes_or_no("--approval", approval)}
     if (file is None) == (not given):
-        raise BadInput("edit", "is told nothing, or too much", "give what is to change, or --file with the whole rule")
+        raise BadInput(
+            "edit",
+            "changes nothing, or has both a file and options",
+            "give the options to change, or --file with the whole rule",
+        )
 
-    changed = call(
-        context,
-        settings_for(data_dir),
+    changed = session.call(
         edit_rule,
         name,
         given if file is None else _only_rule(file),
@@ -135,34 +130,32 @@ def edit(
         version=version,
         allow_missing=allow_missing,
     )
-    show_result(changed.name, f"changed, version {changed.version}", as_json=as_json, key="name")
+    session.show_result(changed.name, f"changed, version {changed.version}", key="name")
 
 
 @app.command()
-def enable(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Switch a rule on. One that makes no sense has to be mended first. Safe to repeat."""
-    call(context, settings_for(data_dir), switch_rule, name, True, operator_signature())
-    show_result(name, "enabled", as_json=as_json, key="name")
+def enable(session: Session, name: Name) -> None:
+    """Enable a rule. An invalid rule has to be fixed first. Safe to repeat."""
+    session.call(switch_rule, name, True, operator_signature())
+    session.show_result(name, "enabled", key="name")
 
 
 @app.command()
 def disable(
-    context: typer.Context,
+    session: Session,
     name: Name,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; it is kept, and shown in the list.")] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; shown in the list.")] = None,
 ) -> None:
-    """Switch a rule off; it is kept. Safe to repeat."""
-    call(context, settings_for(data_dir), switch_rule, name, False, operator_signature(reason))
-    show_result(name, "disabled", as_json=as_json, key="name")
+    """Disable a rule; it is kept. Safe to repeat."""
+    session.call(switch_rule, name, False, operator_signature(reason))
+    session.show_result(name, "disabled", key="name")
 
 
 @app.command()
-def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Remove a rule for good. What it decided stays recorded under its name."""
-    call(context, settings_for(data_dir), remove_rule, name, operator_signature())
-    show_result(name, "removed", as_json=as_json, key="name")
+def remove(session: Session, name: Name) -> None:
+    """Remove a rule for good. Its past decisions stay recorded under its name."""
+    session.call(remove_rule, name, operator_signature())
+    session.show_result(name, "removed", key="name")
 
 
 app.command("test")(rules_trial.try_rules)
@@ -180,7 +173,7 @@ def _given(
     priority: int | None,
     description: str | None,
 ) -> dict[str, Any]:
-    """What the options say, as a document would."""
+    """Return what the options say, as a document would."""
     said = {
         "name": name,
         "if": None if conditions is None else json_option("--if", conditions),
@@ -202,7 +195,7 @@ def _yes_or_no(option: str, given: str) -> bool:
 
 def _drafts(file: Path | None, given: dict[str, Any]) -> list[RuleDraft]:
     if file is not None and given:
-        raise BadInput("add", "is told of a file and of a rule", "give either FILE, or --name, --if and --then")
+        raise BadInput("add", "got both a file and a rule", "give either FILE, or --name, --if and --then")
     return [read_draft(given)] if file is None else read_drafts(file)
 
 

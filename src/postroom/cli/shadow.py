@@ -1,4 +1,4 @@
-"""`postroom shadow`: rules, categories and the model that decide without touching anything, and how well they do."""
+"""`postroom shadow`: rules, categories and the model deciding without acting, and how well they do."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -7,14 +7,13 @@ import typer
 
 from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import cell, show_json, show_line, show_list, show_one
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.manage import shadow
 from postroom.manage.shadow import ShadowSample, ShadowScope, Tally
 
-app = command_group("Let rules, categories of mail or the model decide without touching anything, and compare.")
+app = command_group("Let rules, categories of mail or the model decide without acting, and compare with what you do.")
 
 COLUMNS = ("kind", "name", "since", "decisions", "agreed", "disagreed", "undecided", "precision")
 Rule = Annotated[str | None, typer.Option("--rule", metavar="NAME", help="A rule, by its name.")]
@@ -26,64 +25,48 @@ TheModel = Annotated[bool, typer.Option("--model", help="The language model.")]
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List what is in shadow, and how often you then did the same."""
-    found = call(context, settings_for(data_dir), shadow.in_shadow_now)
+def list_(session: Session) -> None:
+    """List what is in shadow, and how often you then did the same yourself."""
+    found = session.call(shadow.in_shadow_now)
     rows = [{"kind": each.kind, "name": each.name, "since": each.since, **_numbers(each.tally)} for each in found]
-    show_list(rows, COLUMNS, as_json=as_json)
+    session.show_list(rows, COLUMNS)
 
 
 @app.command()
-def begin(
-    context: typer.Context,
-    rule: Rule = None,
-    category: Category = None,
-    model: TheModel = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
-    """Let it decide and record that, and touch nothing, from here on."""
+def begin(session: Session, rule: Rule = None, category: Category = None, model: TheModel = False) -> None:
+    """From now on, only record its decisions; do nothing."""
     what = _what(rule, category, model)
-    begun = call(context, settings_for(data_dir), shadow.begin, what, operator_signature(), datetime.now(UTC))
-    _print_result(what, "decides in shadow now" if begun else "is in shadow already", as_json)
+    begun = session.call(shadow.begin, what, operator_signature(), datetime.now(UTC))
+    _print_result(what, "decides in shadow now" if begun else "is in shadow already", session.as_json)
 
 
 @app.command()
-def end(
-    context: typer.Context,
-    rule: Rule = None,
-    category: Category = None,
-    model: TheModel = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
-    """Let its decisions count from here on. Warns when little speaks for it."""
+def end(session: Session, rule: Rule = None, category: Category = None, model: TheModel = False) -> None:
+    """From now on, carry out its decisions. Warns if there is little evidence for it."""
     what = _what(rule, category, model)
-    found = call(context, settings_for(data_dir), shadow.end, what, operator_signature(), datetime.now(UTC))
-    _print_result(what, "acts now" if found.ended else "is not in shadow", as_json)
+    found = session.call(shadow.end, what, operator_signature(), datetime.now(UTC))
+    _print_result(what, "acts now" if found.ended else "is not in shadow", session.as_json)
     for doubt in found.doubts:
         typer.echo(f"warning: {doubt}", err=True)
 
 
 @app.command()
 def report(
-    context: typer.Context,
+    session: Session,
     rule: Rule = None,
     category: Category = None,
     model: TheModel = False,
     since: Annotated[
         str | None, typer.Option("--since", metavar="WHEN", help="Only decisions since then: 30d, 12h, or a time.")
     ] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
-    """Show what it decided in shadow, with how much of that you agreed, and samples of both."""
+    """Show what it decided in shadow, how much of that you agreed with, and samples of both."""
     what = _what(rule, category, model)
     start = shadow.LONG_AGO if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
-    found = call(context, settings_for(data_dir), shadow.report_on, what, start)
+    found = session.call(shadow.report_on, what, start)
     samples = [_sample(each) for each in (*found.disagreed, *found.agreed)]
     row = {"kind": what.kind, "name": what.name, **_numbers(found.tally)}
-    if as_json:
+    if session.as_json:
         show_json({**row, "doubts": list(shadow.doubts(found.tally)), "samples": samples})
         return
     show_one(row)
@@ -91,13 +74,13 @@ def report(
         typer.echo()
         show_list(samples, ("agreed", "decided_at", "sender", "subject", "decided", "you"), as_json=False)
     for doubt in shadow.doubts(found.tally):
-        typer.echo(f"\nnot yet proven: {doubt}")
+        typer.echo(f"\nnot proven yet: {doubt}")
 
 
 def _what(rule: str | None, category: str | None, model: bool) -> ShadowScope:
     given = [rule is not None, category is not None, model]
     if sum(given) != 1:
-        raise BadInput("shadow", "needs one thing", "give --rule NAME, --category NAME or --model")
+        raise BadInput("shadow", "needs exactly one scope", "give --rule NAME, --category NAME or --model")
     if rule is not None:
         return ShadowScope("rule", rule)
     return ShadowScope("category", category) if category is not None else ShadowScope("model")

@@ -1,7 +1,7 @@
-"""The mailboxes of the process that holds everything: for the jobs of each account, and a connector beside.
+"""The mailboxes of the process that runs everything: one for the jobs of each account, and its connector.
 
-Connectors start and end as accounts are connected, paused and removed; each reaches the switchboard through MCP, as it
-would from afar.
+Connectors start and stop as accounts are connected, paused and removed. Each reaches the switchboard through MCP, as
+a remote one does.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class MailProvider(Protocol):
     """One kind of mailbox: what jobs do in it, how mail leaves it, and the connector that watches it."""
 
     def mailbox(self, account_id: UUID) -> Mailbox:
-        """For reading."""
+        """Return the mailbox for reading."""
         ...
 
     def mailbox_under(self, permit: Permit) -> Mailbox: ...
@@ -56,18 +56,18 @@ class MailProvider(Protocol):
     def carrier(self, permit: Permit) -> Carrier: ...
 
     def is_reachable(self, account: accounts.AccountView) -> bool:
-        """Whether there is what it takes to open the mailbox, such as its owner's consent."""
+        """Tell whether the mailbox can be opened: for example, its owner has given consent."""
         ...
 
     async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
-        """The connector of the account, until canceled."""
+        """Run the account's connector until canceled."""
         ...
 
 
 PROVIDERS: Mapping[str, Callable[[Settings, httpx2.AsyncClient, AccessTokens | None, Gate], MailProvider]] = {
     "gmail": GmailProvider,
 }
-"""A new provider is a package that implements the ports, and a line here."""
+"""A new provider is a package that implements the ports, and one line here."""
 
 
 class Mailboxes:
@@ -101,7 +101,7 @@ class Mailboxes:
         await self._named(account.provider).watch(account, switchboard, tally)
 
     async def in_use(self) -> list[accounts.AccountView]:
-        """The accounts to watch."""
+        """List the accounts to watch."""
         return [
             each
             for each in await self._database.run(accounts.list_accounts())
@@ -111,7 +111,7 @@ class Mailboxes:
         ]
 
     async def _provider(self, account_id: UUID) -> MailProvider:
-        """That of an account never changes, so the database is asked once."""
+        """Return the account's provider, which never changes: the database is asked once."""
         if account_id not in self._names:
             try:
                 self._names[account_id] = (await self._database.run(accounts.load_account(account_id))).provider
@@ -126,7 +126,7 @@ class Mailboxes:
 
 
 async def keep_sandbox_account(settings: Settings, database: Database) -> None:
-    """With a token in the settings there is one account, which needs no consent."""
+    """Create the one account of the sandbox, which needs no consent, if the settings hold its token."""
     if settings.gmail.token is None:
         return
     if settings.account.email is None:
@@ -136,7 +136,7 @@ async def keep_sandbox_account(settings: Settings, database: Database) -> None:
 
 
 async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch) -> None:
-    """A connector for each account that is in use, as they come and go. One that fails is started again."""
+    """Run a connector for each account in use, as they come and go. Restart one that fails."""
     changed = asyncio.Event()
     subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
     running: dict[UUID, asyncio.Task[None]] = {}
@@ -162,7 +162,7 @@ async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch)
 
 
 async def watch_labels(database: Database, mailboxes: Mailboxes) -> None:
-    """Looks at the labels of each account that is in use, again and again."""
+    """Watch the labels of each account in use."""
 
     async def accounts_in_use() -> list[UUID]:
         return [each.id for each in await mailboxes.in_use()]
@@ -171,7 +171,7 @@ async def watch_labels(database: Database, mailboxes: Mailboxes) -> None:
 
 
 async def _ask_for_labels(database: Database, asked: dict[UUID, float], ids: list[UUID]) -> None:
-    """At the start and once an hour the labels of each are looked at."""
+    """Sync the labels of each account at the start and once an hour."""
     for id in ids:
         if time.monotonic() - asked.get(id, float("-inf")) >= LABELS_EVERY_S:
             await database.run(enqueue_many([labels_job(id)], wall_clock()))

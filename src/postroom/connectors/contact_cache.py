@@ -57,7 +57,7 @@ class ContactCache:
             page = await self._source.contacts(cursor)
             found.update(page.addresses)
             if (page.next_cursor is not None and page.next_cursor <= cursor) or len(found) > MOST:
-                raise BadInput("contacts", "come in pages that never end", "look at the switchboard's version")
+                raise BadInput("contacts", "have too many pages", "check the switchboard's version")
             cursor = page.next_cursor
         content = {
             "generated_at": generated_at.isoformat(),

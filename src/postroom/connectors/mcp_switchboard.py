@@ -198,7 +198,7 @@ def _not_sent(error: Exception) -> PostroomError:
     """The error for a call that failed on the way. Only a fault in the envelope itself is BadInput."""
     causes = list(_leaves(error))
     if any(isinstance(cause, _TooLargeError) for cause in causes):
-        return BadInput("body", "is too large for the way", "send fewer at once, and leave large attachments out")
+        return BadInput("body", "is too large to be sent", "send fewer at once, and leave large attachments out")
     if any(isinstance(cause, UNSENDABLE) and not isinstance(cause, ValidationError) for cause in causes):
         return BadInput("envelope", "cannot be sent as JSON", "use plain values and well-formed text")
     names = ", ".join(sorted({type(cause).__name__ for cause in causes}))

@@ -115,7 +115,7 @@ class Heartbeats:
         await self._switchboard.heartbeat(self.report())
 
     async def run(self, every: timedelta = EVERY, shortest: timedelta = SHORTEST) -> None:
-        """Report for ever: after `every`, and when the state has changed."""
+        """Report forever: after `every`, and when the state has changed."""
         while True:
             await asyncio.sleep(min(shortest, every).total_seconds())
             await pause(self._health.changed, max(every - shortest, timedelta(0)))

@@ -17,12 +17,12 @@ PostroomError
 │   ├── MailboxRefused        refused: the same again is refused again
 │   │   ├── RequestRefused        it does not accept what it was given
 │   │   ├── NotAllowed            it does not let this account do this, whatever it is given
-│   │   └── UnreadableAnswer      its answer makes no sense
+│   │   └── UnreadableAnswer      its answer is malformed
 │   ├── MailboxLater          later: carries the mailbox's own waiting time, if it gave one
-│   │   ├── MailboxBusy           too much was asked of it in too short a time
-│   │   ├── NoAccess              it lets nobody in for now
+│   │   ├── MailboxBusy           too many requests in too short a time
+│   │   ├── NoAccess              it refuses access for now
 │   │   ├── MailboxFailed         it failed on its own side
-│   │   └── MailboxUnreachable    no answer came, or not the whole of it
+│   │   └── MailboxUnreachable    no answer came, or only part of it
 │   └── NeedsPerson           needs a person: the jobs of the account wait until somebody has acted
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
 ├── VaultError            a secret cannot be sealed or opened
@@ -47,7 +47,7 @@ PostroomError
 ├── ModelError            the language model made no decision
 │   ├── ModelUnavailable      not now: down, too slow, too busy; says when to come back, if known
 │   ├── ModelRefused          the provider rejects the configuration; names the setting to fix
-│   ├── BadModelAnswer        two answers held no decision, or the provider refuses this one mail
+│   ├── BadModelAnswer        two answers contained no decision, or the provider refuses this mail
 │   └── BudgetSpent           the call would exceed a cap; says until when, if waiting helps
 ├── LeaseLost             another worker has taken over the work; stop, change nothing
 └── JobError              how a handler ends a job other than by success
@@ -107,7 +107,7 @@ class IllegalMove(PostroomError):
 
 
 class MailboxError(PostroomError):
-    """A mailbox did not do what was asked. `code` is the provider's own for it, and quotes nothing out of a mail."""
+    """A mailbox did not do what was asked. `code` is the provider's own error code, and contains no mail content."""
 
     code: str | None = None
 
@@ -137,7 +137,7 @@ class NotAllowed(MailboxRefused):
 
 
 class UnreadableAnswer(MailboxRefused):
-    """The mailbox answered, and the answer makes no sense, or is too large to be taken."""
+    """The mailbox's answer is malformed or too large."""
 
     is_too_large = False
 
@@ -151,11 +151,11 @@ class MailboxLater(MailboxError):
 
 
 class MailboxBusy(MailboxLater):
-    """Too much was asked of the mailbox in too short a time."""
+    """Too many requests in too short a time."""
 
 
 class NoAccess(MailboxLater):
-    """The mailbox lets nobody in for now."""
+    """The mailbox refuses access for now."""
 
 
 class MailboxFailed(MailboxLater):
@@ -163,7 +163,7 @@ class MailboxFailed(MailboxLater):
 
 
 class MailboxUnreachable(MailboxLater):
-    """No answer came, or not the whole of it. What was asked for may have been done nevertheless."""
+    """No answer came, or only part of it. The request may nevertheless have taken effect."""
 
 
 class NeedsPerson(MailboxError):
@@ -278,8 +278,9 @@ class ModelRefused(ModelError):
 
 
 class BadModelAnswer(ModelError):
-    """The answer is no decision, or the provider refuses this mail. The message quotes nothing of the answer, since the
-    mail may have dictated it."""
+    """The answer is not a decision, or the provider refuses this mail. The message quotes nothing of the answer, since
+    the mail may have dictated it.
+    """
 
 
 class BudgetSpent(ModelError):

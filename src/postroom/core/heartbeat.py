@@ -33,12 +33,12 @@ class Reporter(Strict):
 
     connector_type: Word = Field(description="a name such as gmail or redis-stream, of a-z 0-9 _ . -, up to 64 long")
     endpoint_identity: Name = Field(description="the endpoint it serves, as in its envelopes")
-    instance_id: Line = Field(description="what tells this process from others, without spaces, up to 128 long")
+    instance_id: Line = Field(description="what distinguishes this process from others, without spaces, up to 128 long")
     version: Line | None = Field(None, description="its version, without spaces, up to 128 long, or leave it out")
 
 
 class Status(Strict):
-    """How it is, by its own account."""
+    """The state as the connector reports it."""
 
     state: Literal["healthy", "degraded", "error"] = Field(description="healthy, degraded or error")
     error_message: Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00]*$")] | None = Field(
@@ -48,7 +48,7 @@ class Status(Strict):
 
 
 class Position(Strict):
-    """How far it has read its source, and how fresh the contacts are that it goes by."""
+    """How far it has read its source, and how fresh its contacts are."""
 
     cursor: Annotated[str, StringConstraints(max_length=512, pattern=r"^[^\x00]*$")] | None = Field(
         None, description="text of up to 512 characters, or leave it out"

@@ -45,15 +45,15 @@ MESSAGE_RECEIVED = Metric(
     "butlers.switchboard.message_received",
     "counter",
     "{message}",
-    "Messages handed in and new, by channel and queue.",
+    "New messages ingested, by channel and queue.",
     ("channel", "queue_name", "policy_tier"),
 )
 MESSAGE_DEDUPLICATED = Metric(
     "butlers.switchboard.message_deduplicated",
     "counter",
     "{message}",
-    "Messages handed in that were here already: `key` and `event` are copies, `text` is the same text again, "
-    "`upgrade` is the whole of what was known by its metadata.",
+    "Messages ingested again: `key` and `event` are copies, `text` is the same text again, "
+    "`upgrade` is the full message after its metadata.",
     ("queue_name", "reason"),
 )
 MESSAGE_REFUSED = Metric(
@@ -68,7 +68,7 @@ ACCEPT_LATENCY = Metric(
     "butlers.switchboard.ingress_accept_latency",
     "histogram",
     "s",
-    "From the arrival of a message to its being on disk.",
+    "From the arrival of a message until it is on disk.",
     ("queue_name",),
     SECONDS,
 )
@@ -76,14 +76,14 @@ QUEUE_DEPTH = Metric(
     "butlers.switchboard.queue_depth",
     "gauge",
     "{message}",
-    "Messages in a queue: waiting, or in the hands of a consumer.",
+    "Messages in a queue: waiting, or leased to a consumer.",
     ("queue_name", "policy_tier", "state"),
 )
 DEQUEUE_BY_TIER = Metric(
     "butlers.switchboard.queue.dequeue_by_tier",
     "counter",
     "{message}",
-    "Messages leased from a queue; `starvation_override` tells that the guard decided.",
+    "Messages leased from a queue; `starvation_override` says that the guard decided.",
     ("policy_tier", "queue_name", "starvation_override"),
 )
 LIFECYCLE_TRANSITION = Metric(
@@ -112,35 +112,35 @@ TIER_ASSIGNED = Metric(
     "butlers.connector.gmail.priority_tier_assigned",
     "counter",
     "{message}",
-    "Mail handed in, by the tier it was given and the rule that gave it.",
+    "Mail ingested, by its tier and the rule that assigned it.",
     ("provider", "endpoint_identity", "policy_tier", "assignment_rule"),
 )
 TIER_1_INGESTED = Metric(
     "butlers.connector.gmail.tier_1_ingested",
     "counter",
     "{message}",
-    "Mail taken in whole.",
+    "Mail ingested in full.",
     ("provider", "endpoint_identity"),
 )
 TIER_2_METADATA = Metric(
     "butlers.connector.gmail.tier_2_metadata",
     "counter",
     "{message}",
-    "Mail of which only the metadata was taken in.",
+    "Mail ingested as metadata only.",
     ("provider", "endpoint_identity"),
 )
 TIER_3_SKIPPED = Metric(
     "butlers.connector.gmail.tier_3_skipped",
     "counter",
     "{message}",
-    "Mail that a rule leaves out; nothing but this count is kept of it.",
+    "Mail that a rule skips; only this count is kept.",
     ("provider", "endpoint_identity"),
 )
 KNOWN_CONTACT_DEGRADED = Metric(
     "butlers.connector.gmail.known_contact_degraded",
     "counter",
     "{message}",
-    "Mail that got its tier while the contacts were missing or too old, and so without them.",
+    "Mail whose tier was assigned without contacts, which were missing or too old.",
     ("provider", "endpoint_identity"),
 )
 ACCESS_REFUSED = Metric(
@@ -181,7 +181,7 @@ LOG_SIZE = Metric(
     "butlers.store.write_ahead_log_size",
     "gauge",
     "By",
-    "The size of SQLite's write-ahead log. From 112 MiB on, which is when some process holds an old snapshot, nothing "
+    "The size of SQLite's write-ahead log. From 112 MiB on, which means that a process holds an old snapshot, nothing "
     "new is accepted.",
     (),
 )

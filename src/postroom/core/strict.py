@@ -15,7 +15,7 @@ LONGEST_SHOWN = 80
 MOST_KEYS = 64
 LONGEST_NUMBER = 20
 _MAYBE_LONG = re.compile(rb"[0-9]{19}")
-NOT_ONE_LINE = "is empty, or holds characters that have no place in it"
+NOT_ONE_LINE = "is empty, or contains characters that are not allowed"
 
 
 def is_crowded(value: object) -> bool:
@@ -112,4 +112,4 @@ def exact_json(content: bytes | bytearray) -> Any:
 def _checked(digits: str) -> int:
     if len(digits) <= LONGEST_NUMBER and fits_64_bits(number := int(digits)):
         return number
-    raise BadInput("body", "holds a whole number beyond 64 bits, which would be rounded", "write it as text")
+    raise BadInput("body", "contains a whole number beyond 64 bits, which would be rounded", "write it as text")

@@ -1,5 +1,6 @@
 """Asks the model about a stored message, with the user's guidance for it and the labels that the model may use. The
-prompt holds nothing of any other message."""
+prompt contains nothing of any other message.
+"""
 
 from postroom.decide.engine import Advice
 from postroom.decide.model import Model, ModelRequest

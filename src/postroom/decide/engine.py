@@ -19,7 +19,7 @@ from postroom.core.rules.rulebook import Rulebook
 from postroom.store.decisions import Decision
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
-from postroom.store.protection import Restraints, surroundings
+from postroom.store.protection import Restraints, safety_facts
 
 # The conditions that need each part of a message. While that part is missing, they are neither true nor false.
 NEED_THE_TEXT = frozenset({"body_contains", "has_attachment"})
@@ -105,7 +105,7 @@ class Safeguards:
         proposed = Proposed(
             decision.action_type, decision.parameters, decision.confidence, source, decision.needs_approval
         )
-        ruling = safety_ruling(proposed, surroundings(message, self.restraints), self.policy)
+        ruling = safety_ruling(proposed, safety_facts(message, self.restraints), self.policy)
         if ruling.verdict == "refuse":
             return Verdict(self._refused(decision, ruling), ruling, shadows)
         judged = replace(decision, needs_approval=ruling.verdict == "approve", safety=ruling.as_json())

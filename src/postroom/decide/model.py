@@ -1,7 +1,7 @@
 """Asks a language model what to do with one message, within the budget, and records every call.
 
-The cost of a call is reserved before it and settled after it (store/model_calls.py). If the answer is no decision, the
-model is asked once more and told what was wrong. After a second bad answer the message is left alone: a confused
+The cost of a call is reserved before it and settled after it (store/model_calls.py). If the answer is not a decision,
+the model is asked once more, with what was wrong. After a second bad answer the message is left alone: a confused
 model, or mail that confuses it, costs two calls and no more. Nothing else is retried here.
 
     ModelUnavailable    the job is retried, after the provider's own waiting time

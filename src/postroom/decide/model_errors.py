@@ -43,12 +43,12 @@ LATER = frozenset({408, 409, 425, 429})
 TOO_LARGE = 413
 OF_THE_REQUEST = frozenset({400, TOO_LARGE, 422})
 # How providers say that it is due to the mail. Not "too large": they also say that about model.max_output_tokens.
-BLAMES_THE_MAIL = (
+MAIL_PHRASES = (
     *("content_filter", "content filter", "content_policy", "content policy", "content management policy"),
     *("context_length", "context length", "context window", "prompt is too long", "above_max_length", "moderation"),
 )
 # Anthropic answers 400 when the monthly limit is reached.
-BLAMES_THE_CREDIT = ("usage limits", "credit balance")
+CREDIT_PHRASES = ("usage limits", "credit balance")
 
 
 class ReplyTooLong(Exception):
@@ -64,14 +64,14 @@ def failure_of(error: Exception, settings: "ModelSettings", has_answered: bool =
     answered anything with these settings."""
     for cause in _causes(error):
         if isinstance(cause, ReplyTooLong):
-            return CallFailed(BadModelAnswer(f"the model's answer is of no use: {cause}"), charged=True)
+            return CallFailed(BadModelAnswer(f"the model's answer cannot be used: {cause}"), charged=True)
         if isinstance(cause, Redirected):
             return _refused(
                 f"model.base_url redirects elsewhere ({cause}), which is not followed; set the right address"
             )
     match error:
         case TimeoutError() | ModelRequestTimeout() | ModelTimeoutError():
-            too_slow = f"the model gave no whole answer within {settings.timeout_s:g} s (model.timeout_s)"
+            too_slow = f"the model gave no complete answer within {settings.timeout_s:g} s (model.timeout_s)"
             return CallFailed(ModelUnavailable(too_slow), charged=True)
         case ModelConnectionError():
             place = settings.base_url or settings.provider
@@ -117,9 +117,9 @@ def _of_the_request(error: ModelHTTPError, has_answered: bool) -> CallFailed:
     """Classify a refused request by the provider's text, which is never kept."""
     status, text = error.status_code, str(error.body).casefold()
     if status in OF_THE_REQUEST:
-        if any(words in text for words in BLAMES_THE_MAIL):
+        if any(words in text for words in MAIL_PHRASES):
             return _mail_refused(f"the provider refuses this mail for its content or its length ({status})")
-        if any(words in text for words in BLAMES_THE_CREDIT):
+        if any(words in text for words in CREDIT_PHRASES):
             return _no_credit(status)
         if has_answered:
             return _mail_refused(f"the provider refuses this mail, though it has answered about others ({status})")

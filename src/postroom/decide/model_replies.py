@@ -35,7 +35,7 @@ class Reply:
             raise BadModelAnswer("the answer is cut off: it is longer than model.max_output_tokens allows")
         match self.calls:
             case ():
-                raise BadModelAnswer(f"the answer is no call of {TOOL}")
+                raise BadModelAnswer(f"the answer is not a call of {TOOL}")
             case (call,) if call.name == TOOL:
                 return _read(call.arguments)
             case (_,):
@@ -52,7 +52,7 @@ def _read(arguments: object) -> object:
     try:
         return orjson.loads(arguments)
     except (orjson.JSONDecodeError, RecursionError):
-        raise BadModelAnswer("the arguments are no JSON") from None
+        raise BadModelAnswer("the arguments are not JSON") from None
 
 
 class CallFailed(Exception):

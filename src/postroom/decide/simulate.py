@@ -26,9 +26,9 @@ from postroom.store.simulation import (
     BEGINNING,
     END,
     MessagePlace,
-    Needed,
+    MessageSelection,
+    NeededFields,
     PastMessage,
-    Wanted,
     back_from,
     label_names,
     past_after,
@@ -209,8 +209,8 @@ async def load_context(
 async def replay(
     database: Database,
     pair: SimulatedPair,
-    wanted: Wanted,
-    needed: Needed,
+    wanted: MessageSelection,
+    needed: NeededFields,
     on_decision: OnDecision,
     progress: Progress = lambda _done, _total: None,
 ) -> int:
@@ -225,7 +225,7 @@ async def replay(
     return done
 
 
-async def _start(database: Database, wanted: Wanted) -> tuple[MessagePlace, int]:
+async def _start(database: Database, wanted: MessageSelection) -> tuple[MessagePlace, int]:
     """The place after which the wanted messages begin, and their number: found in strides, each of them short however
     large the archive is."""
     place, passed = END, 0
@@ -243,7 +243,7 @@ def _replay_page(page: Sequence[PastMessage], pair: SimulatedPair, on_decision: 
         on_decision(past, *pair.decide(past))
 
 
-def needed_by(*sets: Sequence[Rule]) -> Needed:
+def needed_by(*sets: Sequence[Rule]) -> NeededFields:
     """The parts of messages that any of the rules needs."""
     kinds = frozenset(kind for rules in sets for rule in rules for kind in kinds_used(rule.conditions))
-    return Needed(text="body_contains" in kinds, recipients="to" in kinds)
+    return NeededFields(text="body_contains" in kinds, recipients="to" in kinds)

@@ -22,7 +22,7 @@ from postroom.decide.simulate import (
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import RuleView
-from postroom.store.simulation import PastMessage, Wanted, call_cost
+from postroom.store.simulation import MessageSelection, PastMessage, call_cost
 
 MOST_SAMPLES = 5
 
@@ -109,11 +109,11 @@ class SimulationRequest:
 
     before: Sequence[Rule]
     after: Sequence[Rule]
-    wanted: Wanted
+    wanted: MessageSelection
     policy: Policy
     has_model: bool
     answered_again: timedelta = ANSWERED_AGAIN
-    """How long it takes until the same sender may be answered again."""
+    """The time after which the same sender may be answered again."""
 
 
 async def simulate(
@@ -152,7 +152,7 @@ class ChangeOfRules:
         named = {view.name: view for view in stored}
         for name in (*self.without, *self.switched_on):
             if name not in named:
-                raise NotFound(f"there is no rule {name!r}; `postroom rules list` shows those there are")
+                raise NotFound(f"there is no rule {name!r}; see `postroom rules list`")
         rules: dict[str, Rule] = {}
         for view in stored:
             if view.name in self.switched_on:

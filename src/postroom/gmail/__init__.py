@@ -1,1 +1,1 @@
-"""Google's Gmail API and nothing of ours."""
+"""A client of Google's Gmail API; knows nothing of ours but the core."""

@@ -1,6 +1,6 @@
-"""Many calls in one request: Google's multipart batch, written and read.
+"""Google's multipart batch: builds one request from many calls, and parses its answer.
 
-A mail cannot forge a part: what comes from mail stands inside JSON, where a line's end is escaped.
+A mail cannot forge a part: content of mail is inside JSON, where line ends are escaped.
 """
 
 import re
@@ -21,7 +21,7 @@ from postroom.gmail.wire import Answer, Request
 
 PATH = "/batch/gmail/v1"
 NAME = "batch"
-# Google takes a hundred, and warns that more than fifty run into rate limits.
+# Google accepts a hundred, and warns that more than fifty run into rate limits.
 MOST_PARTS = 100
 START = 12
 METHOD = Method(NAME, "POST", READONLY)
@@ -34,9 +34,9 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 
 class Size:
-    """How many calls to put into one batch, whose parts run at once at Gmail.
+    """How many calls to put into one batch, whose parts Gmail runs concurrently.
 
-    It begins small and doubles until the rate limit first refuses some. From then on it is halved when some are
+    It starts small and doubles until the rate limit first refuses some. From then on it is halved when some are
     refused, and grows by one when none are.
     """
 
@@ -48,14 +48,14 @@ class Size:
     def answered(self, calls: int, refused: int) -> None:
         if refused:
             self._was_refused = True
-            # By its own size: of several that were under way together, the first halves, and no other.
+            # By its own size: of several batches in flight together, only the first halves it.
             self.now = min(self.now, max(1, calls // 2))
         elif calls >= self.now:
             self.now = min(self._most, self.now + (1 if self._was_refused else self.now))
 
 
 def batch_request(calls: Sequence[Call[Any]], root: str) -> Request:
-    """The request for all of these. `root` is what stands before the path of each."""
+    """The request for all of these calls. `root` goes before the path of each."""
     if not 1 <= len(calls) <= MOST_PARTS:
         raise BadInput("calls", f"{len(calls)} were given", f"a batch has 1 to {MOST_PARTS}")
     boundary = f"batch_{secrets.token_hex(16)}"
@@ -81,14 +81,14 @@ def _part(number: int, call: Call[Any], root: str, boundary: str) -> bytes:
 
 
 def outcomes(calls: Sequence[Call[Any]], answer: Answer) -> list[Any]:
-    """What came of each call, in their order. An error of the whole is raised."""
+    """The outcome of each call, in order. An error of the whole request is raised."""
     if answer.status != 200:
         raise refusal(METHOD, answer.status, answer.headers, answer.content)
     return verdicts(calls, answer)
 
 
 def verdicts(calls: Sequence[Call[Any]], answer: Answer) -> list[Any]:
-    """What came of each call, in their order: its result, or its error."""
+    """The outcome of each call, in order: its result, or its error."""
     answers = batch_answers(answer)
     return [_verdict(call, answers.get(number)) for number, call in enumerate(calls)]
 
@@ -100,7 +100,7 @@ def _verdict(call: Call[Any], answer: Answer | None) -> object | GmailError:
 
 
 def refuses_token(answer: Answer) -> bool:
-    """Whether the token is refused, to the batch itself or to each of its parts."""
+    """Whether the token was refused, for the batch itself or for each of its parts."""
     if answer.status != 200 or not _PART_401.search(answer.content):
         return answer.status == 401
     try:
@@ -115,14 +115,14 @@ def batch_answers(answer: Answer) -> Mapping[int, Answer]:
     boundary = _BOUNDARY.search(answer.headers.get("Content-Type", ""))
     if boundary is None:
         raise NotFromGmail("it is not the answer to a batch")
-    # The first piece is what stands before the first boundary, the last one what follows the end.
+    # The first piece is before the first boundary, the last one after the end.
     pieces = (b"\r\n" + answer.content).split(f"\n--{boundary.group(1)}".encode())[1:-1]
     found = (_read_part(piece) for piece in pieces)
     return {number: part for number, part in found if part is not None}
 
 
 def _read_part(piece: bytes) -> tuple[int, Answer | None]:
-    """A part's number and its answer; no answer where the part makes no sense."""
+    """The number of a part and its answer; no answer if the part is malformed."""
     outer, *rest = _BLANK_LINE.split(piece, maxsplit=1)
     number = _NUMBER.search(outer)
     inner = rest[0].lstrip() if rest else b""

@@ -1,7 +1,7 @@
-"""How mail leaves a mailbox at Gmail, and what Gmail tells of it.
+"""Sends mail from a Gmail mailbox, and finds out what became of it.
 
-A draft that is there was not sent. One that is gone was sent, or deleted by somebody: only the mailbox's sent mail
-tells. Lists by label show a message at once, where a search would find it a little later; so nothing here searches.
+A draft that still exists was not sent. One that is gone was sent or deleted: only the mailbox's sent mail shows which.
+Lists by label show a message at once, while a search finds it a little later, so nothing here searches.
 """
 
 import contextlib
@@ -23,19 +23,20 @@ T = TypeVar("T")
 SENT = "SENT"
 HEADERS = (MARK, SOURCE, "To", "Auto-Submitted")
 PAGE = 50
-# How far back drafts and sent mail are looked through, and how often each question is asked.
+# How far back drafts and sent mail are read, and how often each call is tried.
 MOST_PAGES = 10
 TRIES = 5
-# Clocks differ; what was sent is not missed for that.
+# Clocks differ; this margin keeps sent mail from being missed.
 EARLIER = timedelta(hours=1)
 
 
 class GmailCarrier:
-    """The way out of a mailbox at Gmail. What only reads is asked again a few times before it is given up: to look
-    through a full mailbox takes many calls, of which none may fail."""
+    """Sends mail from a Gmail mailbox. Read-only calls are retried a few times: reading a full mailbox takes many
+    calls, none of which may fail.
+    """
 
     def __init__(self, client: GmailClient) -> None:
-        """The client is one that may change the mailbox: `GmailClient.under` says what that rests on."""
+        """The client must be allowed to change the mailbox: `GmailClient.under` gives it a permit."""
         self._client = client
 
     async def create_draft(self, mail: bytes, thread_id: str | None) -> DraftKept:
@@ -118,7 +119,7 @@ class GmailCarrier:
         return _sent_with(mark, thread.messages)
 
     async def _among_sent(self, mark: UUID, since: datetime) -> str | None:
-        """The newest first, as far back as it can have been."""
+        """Search sent mail, newest first, as far back as the mail can be."""
         token: str | None = None
         for _ in range(MOST_PAGES):
             page = await self._asked(calls.list_messages("", [SENT], token, PAGE, include_spam_trash=True))
@@ -137,7 +138,9 @@ class GmailCarrier:
         return await self._client.run(call)
 
     async def _all_asked(self, wanted: Sequence[Call[T]]) -> list[T]:
-        """What is still there. Any other error is raised: half a look must not pass for a whole one."""
+        """Messages that still exist. Any other error is raised: a partial result must not be taken for a
+        complete one.
+        """
         for _ in range(TRIES - 1):
             with contextlib.suppress(Unreachable, ServerError):
                 return list(_there(await self._client.batch(wanted)))
@@ -145,7 +148,7 @@ class GmailCarrier:
 
 
 def _there(outcomes: Sequence[T | GmailError]) -> Iterable[T]:
-    """Without those that went meanwhile."""
+    """The outcomes without messages that are gone by now."""
     for outcome in outcomes:
         if isinstance(outcome, NotThere):
             continue
@@ -155,7 +158,7 @@ def _there(outcomes: Sequence[T | GmailError]) -> Iterable[T]:
 
 
 def _ours(messages: Iterable[Message]) -> list[SentMail]:
-    """Those of the sent messages that Postroom has sent."""
+    """The sent messages that Postroom has sent."""
     found: list[SentMail] = []
     for each in messages:
         if SENT in each.label_ids and (mark := _mark(each)) is not None:

@@ -1,18 +1,17 @@
 """A client of Gmail's REST API: one method per call, typed results, every failure one of `errors`.
 
-With a `Quota` it waits for its turn, and calls that Gmail's rate limit refused are made again, a few times. Without one
-it neither waits nor repeats. Every other failure is the caller's to repeat, who knows whether it may. While Gmail
-refuses parts of batches, they get smaller: less runs at once there, and less is lost with an answer that is lost.
+With a `Quota` it waits for its turn, and retries rate-limited calls a few times. Without one it neither waits nor
+retries. Any other failure is left to the caller, who knows whether a retry is safe. While Gmail refuses parts of
+batches, batches get smaller: fewer calls run at once, and fewer are lost with a lost answer.
 """
 
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from copy import copy
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -27,8 +26,6 @@ from postroom.gmail.gated_wire import GatedWire, LabelsNeeded
 from postroom.gmail.paging import MOST_PAGES, pages
 from postroom.gmail.quota import Quota, Ticket
 from postroom.gmail.resources import (
-    Draft,
-    DraftPage,
     DraftRef,
     HistoryPage,
     Label,
@@ -37,7 +34,6 @@ from postroom.gmail.resources import (
     MessageRef,
     Profile,
     SendAs,
-    Thread,
     Watch,
 )
 from postroom.gmail.terms import Use
@@ -47,7 +43,7 @@ from postroom.gmail.wire import DEADLINE, Wire
 GOOGLE = "https://gmail.googleapis.com"
 API = "/gmail/v1/users/"
 PARTS = 25
-# How often a call is made whose answer is a rate limit.
+# How often a rate-limited call is tried.
 TRIES = 6
 
 T = TypeVar("T")
@@ -82,19 +78,19 @@ class GmailClient:
         self._use: Use = use
         self._size = batch.Size(parts)
 
-    def for_use(self, use: Use) -> "GmailClient":
-        """The same client, its calls admitted as `use`."""
+    def for_use(self, use: Use) -> Self:
+        """The same client, with its calls admitted as `use`."""
         other = copy(self)
         other._use = use
         return other
 
     @property
     def server_time(self) -> datetime | None:
-        """The time at Gmail when it last answered, by its own clock; None before the first answer."""
+        """Gmail's own time when it last answered; None before the first answer."""
         return self._way_out.server_time
 
-    def under(self, permit: Permit) -> "GmailClient":
-        """The same client, with what its changes rest on: without, it only reads."""
+    def under(self, permit: Permit) -> Self:
+        """The same client with a permit for changes; without one it only reads."""
         other = copy(self)
         other._permit = permit
         return other
@@ -103,23 +99,8 @@ class GmailClient:
         return await self.run(calls.get_profile())
 
     async def watch(self, topic: str, label_ids: Collection[str] = (), exclude: bool = False) -> Watch:
-        """Has Gmail tell of changes through the Pub/Sub topic, for seven days at most."""
+        """Have Gmail report changes to the Pub/Sub topic, for at most seven days."""
         return await self.run(calls.watch(topic, label_ids, exclude))
-
-    async def stop(self) -> None:
-        """Has Gmail tell of changes no more."""
-        await self.run(calls.stop())
-
-    async def list_messages(
-        self,
-        q: str = "",
-        label_ids: Collection[str] = (),
-        page_token: str | None = None,
-        max_results: int = 100,
-        include_spam_trash: bool = False,
-    ) -> MessagePage:
-        """One page, newest first."""
-        return await self.run(calls.list_messages(q, label_ids, page_token, max_results, include_spam_trash))
 
     def message_pages(
         self,
@@ -133,7 +114,7 @@ class GmailClient:
         """Every page, newest first. Raises EndlessPages."""
 
         async def fetch(token: str | None) -> MessagePage:
-            return await self.list_messages(q, label_ids, token, max_results, include_spam_trash)
+            return await self.run(calls.list_messages(q, label_ids, token, max_results, include_spam_trash))
 
         return pages(fetch, page_token, most)
 
@@ -145,80 +126,26 @@ class GmailClient:
     async def get_messages(
         self, message_ids: Sequence[str], format: Format = "full", metadata_headers: Collection[str] = ()
     ) -> list[Message | GmailError]:
-        """Many messages, in batches, in the order of the ids; each is there or has its own error."""
+        """Many messages, in batches, in the order of the ids: each a message or its own error."""
         return await self.batch([calls.get_message(each, format, metadata_headers) for each in message_ids])
 
     def message_batches(self, message_ids: Sequence[str]) -> AsyncGenerator[Mapping[int, Message | GmailError]]:
-        """The same as they come, request by request, by their places in `message_ids`."""
+        """The same as they arrive, request by request, by their index in `message_ids`."""
         return self.batches([calls.get_message(each) for each in message_ids])
 
-    async def modify_message(
-        self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()
-    ) -> frozenset[str]:
-        """Adds and removes labels by their ids. Returns the labels that the message has now."""
-        return (await self.run(calls.modify_message(message_id, add, remove))).label_ids
-
-    async def batch_modify(
-        self, message_ids: Sequence[str], add: Collection[str] = (), remove: Collection[str] = ()
-    ) -> None:
-        """The same change to up to a thousand messages. Gmail does not tell what came of each."""
-        await self.run(calls.batch_modify(message_ids, add, remove))
-
-    async def batch_delete(self, message_ids: Sequence[str]) -> None:
-        """Deletes up to a thousand messages for good. Gmail does not tell what came of each."""
-        await self.run(calls.batch_delete(message_ids))
-
-    async def trash_message(self, message_id: str) -> frozenset[str]:
-        return (await self.run(calls.trash_message(message_id))).label_ids
-
-    async def untrash_message(self, message_id: str) -> frozenset[str]:
-        return (await self.run(calls.untrash_message(message_id))).label_ids
-
     async def delete_message(self, message_id: str) -> None:
-        """Deletes for good, past the trash."""
+        """Delete for good, bypassing the trash."""
         await self.run(calls.delete_message(message_id))
-
-    async def send_message(self, raw: bytes, thread_id: str | None = None) -> MessageRef:
-        """Sends a mail, to which Gmail gives a Message-ID of its own. After Unreachable it may have been sent."""
-        return await self.run(calls.send_message(raw, thread_id))
-
-    async def get_attachment(self, message_id: str, attachment_id: str) -> bytes:
-        return await self.run(calls.get_attachment(message_id, attachment_id))
 
     async def create_draft(self, raw: bytes, thread_id: str | None = None) -> DraftRef:
         return await self.run(calls.create_draft(raw, thread_id))
 
-    async def get_draft(self, draft_id: str, format: Format = "full") -> Draft:
-        return await self.run(calls.get_draft(draft_id, format))
-
-    async def list_drafts(self, q: str = "", page_token: str | None = None, max_results: int = 100) -> DraftPage:
-        return await self.run(calls.list_drafts(q, page_token, max_results))
-
-    def draft_pages(self, q: str = "", max_results: int = 100, most: int = MOST_PAGES) -> AsyncGenerator[DraftPage]:
-        return pages(lambda token: self.list_drafts(q, token, max_results), most=most)
-
     async def send_draft(self, draft_id: str) -> MessageRef:
-        """Sends a draft, which is then gone. After Unreachable, a draft that is still there was not sent."""
+        """Send a draft, which is then gone. After Unreachable, a draft that still exists was not sent."""
         return await self.run(calls.send_draft(draft_id))
 
     async def delete_draft(self, draft_id: str) -> None:
         await self.run(calls.delete_draft(draft_id))
-
-    async def get_thread(
-        self, thread_id: str, format: Format = "full", metadata_headers: Collection[str] = ()
-    ) -> Thread:
-        return await self.run(calls.get_thread(thread_id, format, metadata_headers))
-
-    async def list_history(
-        self,
-        start_history_id: int,
-        page_token: str | None = None,
-        history_types: Collection[HistoryType] = (),
-        label_id: str | None = None,
-        max_results: int | None = None,
-    ) -> HistoryPage:
-        """The changes after `start_history_id`, oldest first. Raises HistoryExpired when Gmail has forgotten them."""
-        return await self.run(calls.list_history(start_history_id, page_token, history_types, label_id, max_results))
 
     def history_pages(
         self,
@@ -231,34 +158,24 @@ class GmailClient:
         """Every page of changes, oldest first. Raises HistoryExpired, EndlessPages."""
 
         async def fetch(token: str | None) -> HistoryPage:
-            return await self.list_history(start_history_id, token, history_types, label_id, max_results)
+            call = calls.list_history(start_history_id, token, history_types, label_id, max_results)
+            return await self.run(call)
 
         return pages(fetch, most=most)
 
     async def list_labels(self) -> tuple[Label, ...]:
-        """Every label of the mailbox. Raises NoLabels for an answer without any, which is none."""
+        """Every label of the mailbox. Raises NoLabels for an empty answer, which is never valid."""
         if not (found := await self.run(calls.list_labels())):
             raise NoLabels
         return found
-
-    async def get_label(self, label_id: str) -> Label:
-        """A label with its numbers of messages."""
-        return await self.run(calls.get_label(label_id))
 
     async def create_label(
         self, name: str, label_list_visibility: str = "labelShow", message_list_visibility: str = "show"
     ) -> Label:
         return await self.run(calls.create_label(name, label_list_visibility, message_list_visibility))
 
-    async def update_label(self, label: Label, name: str | None = None) -> Label:
-        """Writes the label as it is given, under a new name if there is one."""
-        return await self.run(calls.update_label(label if name is None else replace(label, name=name)))
-
-    async def delete_label(self, label_id: str) -> None:
-        await self.run(calls.delete_label(label_id))
-
     async def list_send_as(self) -> tuple[SendAs, ...]:
-        """The addresses that the user may write under, the mailbox's own among them."""
+        """The addresses that the user may send from, including the mailbox's own."""
         return await self.run(calls.list_send_as())
 
     async def run(self, call: Call[T]) -> T:
@@ -277,19 +194,19 @@ class GmailClient:
             reads_labels = self._way_out.reads_labels
             async with self._admitted(call.method.name, [call]) as ticket:
                 with suppress(LabelsNeeded):
-                    verdict = self._told(await self._sent(call, reads_labels))
+                    verdict = self._with_consent(await self._sent(call, reads_labels))
                     if isinstance(verdict, RateLimited):
                         self._slow_down(ticket, verdict)
                     return verdict
 
     async def _sent(self, call: Call[T], reads_labels: bool) -> T | GmailError:
-        """What came of it; raises what the gate says instead of letting it out."""
+        """Send the call; return the outcome. Raises the gate's error if it is not allowed out."""
         try:
             sent = await self._way_out.send(
                 [call], lambda _calls: call.request(self._root), may_read_labels=reads_labels
             )
         except RateLimited as error:
-            # To one of the questions before.
+            # The answer is to one of the reads before.
             return error
         for error in sent.refused.values():
             raise error
@@ -298,7 +215,7 @@ class GmailClient:
         return call.verdict(sent.answer)
 
     async def batch(self, wanted: Sequence[Call[T]]) -> list[T | GmailError]:
-        """The outcome of each call, in their order: its result or its error. An error of the whole is raised."""
+        """The outcome of each call, in order: its result or its error. An error of the whole request is raised."""
         outcomes: dict[int, T | GmailError] = {}
         async for settled in self.batches(wanted):
             outcomes.update(settled)
@@ -307,12 +224,12 @@ class GmailClient:
     async def batches(
         self, wanted: Sequence[Call[T]], is_wanted: Callable[[int], bool] = lambda _place: True
     ) -> AsyncGenerator[Mapping[int, T | GmailError]]:
-        """What came of the calls, by their places in `wanted`, as one request after the other is answered.
+        """The outcomes of the calls, by their index in `wanted`, request by request.
 
-        What the rate limit refused is asked for again in the next request, a few times, and nothing else; when a few
-        requests in a row brought nothing at all, all that is left has that error. An error of the whole is raised;
-        what was told before stands. `is_wanted` is asked once more before each request: what nobody waits for any more
-        is not sent, and nothing is told of it.
+        Only rate-limited calls are retried, in the next request, a few times; after a few requests in a row without any
+        success, all remaining calls get that error. An error of a whole request is raised; outcomes yielded before it
+        are valid. `is_wanted` is called before each request: calls that nobody waits for any more are not sent, and
+        have no outcome.
         """
         line = deque((place, self._tries) for place in range(len(wanted)))
         in_vain = 0
@@ -336,7 +253,7 @@ class GmailClient:
     async def _batch(
         self, group: Sequence[tuple[int, Call[T]]], is_wanted: Callable[[int], bool]
     ) -> dict[int, T | GmailError]:
-        """One request, or several where the answer to one would be too large; by the calls' places."""
+        """One request, or several if the answer to one would be too large; outcomes by index."""
         reads = self._way_out.reads_labels
         try:
             async with self._admitted(batch.NAME, [call for _, call in group]) as ticket:
@@ -362,7 +279,9 @@ class GmailClient:
         return found
 
     async def _batch_sent(self, group: Sequence[Call[T]], reads_labels: bool) -> list[T | GmailError]:
-        """What came of each; a rate limit of the whole is one of each, any other error of the whole is raised."""
+        """The outcome of each call; a rate limit of the whole request applies to each, any other error of it is
+        raised.
+        """
         try:
             sent = await self._way_out.send(
                 group,
@@ -375,11 +294,11 @@ class GmailClient:
         except RateLimited as error:
             return [error] * len(group)
         except GmailError as error:
-            raise self._told(error) from None
+            raise self._with_consent(error) from None
         found: dict[int, T | GmailError] = {
             place: Withheld(group[place].method.name, why) for place, why in sent.refused.items()
         }
-        found.update((place, self._told(outcome)) for place, outcome in zip(sent.places, outcomes, strict=True))
+        found.update((place, self._with_consent(outcome)) for place, outcome in zip(sent.places, outcomes, strict=True))
         return [found[place] for place in range(len(group))]
 
     def _admitted(self, name: str, group: Sequence[Call[Any]]) -> AbstractAsyncContextManager[Ticket | None]:
@@ -388,7 +307,7 @@ class GmailClient:
         return self._quota.admitted(name, self._price(group), self._use)
 
     def _affordable(self, group: Sequence[Call[T]]) -> Sequence[Call[T]]:
-        """As many of the first as a minute's units allow; a single call always fits the terms."""
+        """As many of the first calls as a minute's units allow; a single call always fits."""
         if self._quota is None:
             return group
         most = self._quota.terms.allowance(self._use)
@@ -402,11 +321,11 @@ class GmailClient:
             return 0
         return sum(quota.price(call.method.name) for call in group) + self._way_out.extra_price(group, quota.price)
 
-    def _told(self, verdict: V) -> V | ScopeMissing:
-        """A missing scope is told with the account, and what it has granted, where the tokens' source knows it."""
+    def _with_consent(self, verdict: V) -> V | ScopeMissing:
+        """Add the account and its granted scopes to a ScopeMissing error, if the token source knows them."""
         if not isinstance(verdict, ScopeMissing) or not isinstance(self._tokens, KnowsConsent):
             return verdict
-        return verdict.told_of(self._tokens.consented())
+        return verdict.with_consent(self._tokens.consented())
 
     def _slow_down(self, ticket: Ticket | None, error: RateLimited) -> None:
         if self._quota is not None and ticket is not None:

@@ -1,13 +1,13 @@
-"""Everything that can go wrong between us and Gmail, as one branch of the error tree.
+"""The errors of the Gmail client, as one branch of the error tree.
 
     MailboxError
     └── GmailError
         ├── Unauthorized        401: the access token is not accepted, not even a new one
-        ├── ConsentLost         the user's consent is gone: only the user can give it again
-        ├── TokenUnavailable    no access token can be had for now
+        ├── ConsentLost         the user's consent is gone: only the user can renew it
+        ├── TokenUnavailable    no access token is available for now
         ├── RateLimited         429, or 403 for a rate; carries Google's own waiting time
         │   └── QuotaExhausted      the day's or the project's quota is used up: a long wait
-        ├── Forbidden           403 for a reason that no new consent cures
+        ├── Forbidden           403 for a reason that a new consent does not fix
         │   └── ScopeMissing        names the scope that the user has not granted, and the level that has it
         ├── NotThere            404
         │   ├── MessageNotFound
@@ -19,18 +19,18 @@
         │   └── LabelExists         409 for labels.create
         ├── ServerError         5xx, and 408
         ├── Unreachable         no answer came, or not the whole of it
-        ├── NoPermit            something was to be changed without a permit: a fault of ours
+        ├── NoPermit            a change without a permit: a bug of ours
         ├── Withheld            part of a batch that the gate did not let out
         ├── NotFromGmail        not even JSON, or a redirection: something else answers in Gmail's place
         ├── NoLabels            a list of labels without any: every mailbox has some
-        └── BadAnswer           an answer came that Gmail does not give
+        └── BadAnswer           an answer that Gmail does not give
             ├── AnswerTooLarge      more bytes than any answer of Gmail has
             └── EndlessPages        page tokens that lead in a circle, or never end
 
-Each is also of one of the kinds of `MailboxError`, which is all that others need to know of it.
+Each is also one of the kinds of `MailboxError`, which is all that others need to know.
 
-No message quotes an access token, a header we sent, or anything out of a mail. Google's own error text may quote what
-it was sent, so only its `reason`, one word, is kept.
+No message quotes an access token, a header we sent, or any content of a mail. Google's own error text may quote what it
+was sent, so only its `reason`, one word, is kept.
 """
 
 from datetime import timedelta
@@ -66,11 +66,11 @@ class NoPermit(GmailError, MailboxRefused):
     """A call that changes the mailbox was made without a permit, or by a client without a gate."""
 
     def __init__(self, call: str) -> None:
-        super().__init__(f"{call} changes the mailbox, and was asked for without a permit; nothing was sent")
+        super().__init__(f"{call} changes the mailbox, but came without a permit; nothing was sent")
 
 
 class Withheld(GmailError, MailboxRefused):
-    """The gate did not let this part of a batch out. `why` is what a call alone would raise."""
+    """The gate did not let this part of a batch out. `why` is the error that a single call would raise."""
 
     def __init__(self, call: str, why: PostroomError) -> None:
         super().__init__(f"{call}: {why}")
@@ -83,12 +83,12 @@ class Unauthorized(GmailError, NoAccess):
     def __init__(self, call: str) -> None:
         super().__init__(
             f"{call}: Gmail did not accept the access token (401); a new one is fetched for the next try, "
-            "and if this goes on, connect the account again"
+            "and if it persists, connect the account again"
         )
 
 
 class ConsentLost(GmailError, NeedsPerson):
-    """The user's consent is gone. `age` is how long it lived, where that is known."""
+    """The user's consent is gone. `age` is how long it lasted, if known."""
 
     def __init__(self, account: str, reason: str = "invalid_grant", age: timedelta | None = None) -> None:
         why = "it was withdrawn, the password was changed, or it was not used for six months"
@@ -99,41 +99,41 @@ class ConsentLost(GmailError, NeedsPerson):
             )
         super().__init__(
             f"Google no longer lets Postroom into {account} ({reason}): {why}; "
-            "connect the account again with `postroom account add gmail`, and what waits goes on by itself"
+            "connect the account again with `postroom account add gmail`; waiting work then continues"
         )
         self.account = account
         self.reason = reason
 
 
 class TokenUnavailable(GmailError, NoAccess):
-    """No access token can be had for now."""
+    """No access token is available for now."""
 
     def __init__(self, problem: str, retry_after: timedelta | None = None) -> None:
         super().__init__(
-            f"no access token could be had: {problem}; it is tried again, "
-            "and if this goes on, check the network connection and the account with `postroom account list`",
+            f"no access token is available: {problem}; this is retried, "
+            "and if it persists, check the network connection and the account with `postroom account list`",
             retry_after,
         )
 
 
 class RateLimited(GmailError, MailboxBusy):
-    """Too much was asked of Gmail in too short a time. `retry_after` is Google's own waiting time, when it gave one."""
+    """Too many requests in too short a time. `retry_after` is Google's own waiting time, if it gave one."""
 
     what = "Gmail's rate limit"
     remedy = "if this happens often, lower the account's quota settings"
 
     def __init__(self, call: str, reason: str, retry_after: timedelta | None = None) -> None:
         wait = "later" if retry_after is None else f"in {retry_after.total_seconds():.0f} s"
-        problem = f"{call}: {self.what} is reached ({reason}); it is tried again {wait}, and {self.remedy}"
+        problem = f"{call}: {self.what} is reached ({reason}); it is retried {wait}, and {self.remedy}"
         super().__init__(problem, retry_after)
         self.reason = reason
 
 
 class QuotaExhausted(RateLimited):
-    """The quota of the day, or of the whole project, is used up. Hurrying does not help."""
+    """The quota of the day, or of the whole project, is used up. Retrying sooner does not help."""
 
     what = "a quota of Gmail"
-    remedy = "if this happens often, look at the project's quotas in the Google Cloud console"
+    remedy = "if this happens often, check the project's quotas in the Google Cloud console"
 
 
 class Forbidden(GmailError, NotAllowed):
@@ -155,20 +155,20 @@ class ScopeMissing(Forbidden):
         self.scope = scope
         self.level = level
 
-    def told_of(self, consented: Consented | None) -> "ScopeMissing":
-        """The same, with the account and what it has granted, which Google's refusal does not tell."""
+    def with_consent(self, consented: Consented | None) -> "ScopeMissing":
+        """The same error, with the account and its granted scopes, which Google's refusal does not contain."""
         return self if consented is None else ScopeMissing(self.call, self.reason, self.scope, consented)
 
 
 class NotThere(GmailError, NotInMailbox):
-    """What was named by its id is not in the mailbox."""
+    """The mailbox has nothing with this id."""
 
     kind = "what was asked for"
 
     def __init__(self, id: str) -> None:
         super().__init__(
             f"{self.kind} {id} is not in the mailbox (404): it was deleted there, so nothing can be done with it; "
-            "dismiss what still refers to it"
+            "dismiss whatever still refers to it"
         )
         self.id = id
 
@@ -196,10 +196,12 @@ class ThreadNotFound(NotThere):
 
 
 class HistoryExpired(GmailError, MailboxLater):
-    """Gmail no longer knows the changes since this point; only a full resync tells what the mailbox holds now."""
+    """Gmail no longer has the changes since this point; only a full resync shows the current mailbox."""
 
     def __init__(self, start_history_id: int) -> None:
-        super().__init__(f"Gmail no longer has the history since {start_history_id} (404); sync the mailbox anew")
+        super().__init__(
+            f"Gmail no longer has the history since {start_history_id} (404); sync the whole mailbox again"
+        )
         self.start_history_id = start_history_id
 
 
@@ -221,7 +223,7 @@ class Refused(GmailError, RequestRefused):
 
 
 class LabelExists(Refused):
-    """A label of this name, or one that conflicts with it, is already there."""
+    """A label of this name, or a conflicting one, already exists."""
 
 
 class ServerError(GmailError, MailboxFailed):
@@ -229,42 +231,42 @@ class ServerError(GmailError, MailboxFailed):
 
     def __init__(self, call: str, status: int, retry_after: timedelta | None = None) -> None:
         super().__init__(
-            f"{call}: Gmail failed on its own side ({status}); it is tried again, "
-            "and if this goes on, look at Google's status dashboard",
+            f"{call}: Gmail failed on its own side ({status}); it is retried, "
+            "and if it persists, check Google's status dashboard",
             retry_after,
         )
         self.code = str(status)
 
 
 class Unreachable(GmailError, MailboxUnreachable):
-    """No answer came from Gmail, or not the whole of it. What was asked for may have been done nevertheless."""
+    """No answer came from Gmail, or only part of it. The call may nevertheless have taken effect."""
 
     def __init__(self, call: str, failure: str) -> None:
         super().__init__(
-            f"{call}: no answer from Gmail ({failure}); it is tried again, "
-            "and if this goes on, check the network connection and the API address"
+            f"{call}: no answer from Gmail ({failure}); it is retried, "
+            "and if it persists, check the network connection and the API address"
         )
 
 
 def _unreadable(problem: str) -> str:
     return (
-        f"an answer of Gmail could not be read: {problem}; "
+        f"an answer of Gmail could not be parsed: {problem}; "
         "check that the API address is Google's and that no proxy answers in its place"
     )
 
 
 class NotFromGmail(GmailError, MailboxFailed):
-    """Something else answered in Gmail's place, as the sign-in page of a hotel does."""
+    """Something else answered in Gmail's place, such as the sign-in page of a hotel."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(_unreadable(problem))
 
 
 class NoLabels(GmailError, MailboxFailed):
-    """A list of labels without any. Every mailbox has those of Gmail itself, so nothing follows from it."""
+    """A list of labels without any. Every mailbox has Gmail's own labels, so the answer proves nothing."""
 
     def __init__(self) -> None:
-        problem = "labels.list was answered with no labels at all, which no mailbox has; it is asked again"
+        problem = "labels.list was answered with no labels at all, which no mailbox has; it is retried"
         super().__init__(_unreadable(problem))
 
 
@@ -285,4 +287,4 @@ class AnswerTooLarge(BadAnswer):
 
 
 class EndlessPages(BadAnswer):
-    """The pages of a list lead in a circle, or never end."""
+    """The pages of a list form a loop, or never end."""

@@ -1,8 +1,7 @@
-"""The gate that every request passes which changes a mailbox or sends mail, at the moment when it is about to leave.
+"""The gate: every request that changes a mailbox or sends mail passes it just before it is sent.
 
-The client has waited for quota and holds by then. It asks the gate for a clearance; the request's bytes are written
-while the clearance is good, and not a moment later: `transport` asks it once more right before each write. One that ran
-out meanwhile is asked for anew.
+By then the client has waited for quota. It asks the gate for a clearance, and the request is written only while the
+clearance is valid: `transport` checks it again right before each write. If it has expired, the gate is asked again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,50 +15,52 @@ from postroom.gmail.resources import Label
 
 
 class ClearanceExpired(Exception):
-    """The request did not leave, or not the whole of it: so it does nothing. The gate has to be asked anew."""
+    """The request was not sent, or not all of it, so it has no effect. The gate must be asked again."""
 
 
 class Clearance(Protocol):
-    """The gate's answer for several permits, by their places."""
+    """The gate's answer for several permits, by index."""
 
     @property
     def refused(self) -> Mapping[int, PostroomError]:
-        """Why some may not leave."""
+        """Why some may not be sent."""
         ...
 
     @property
     def wants_labels(self) -> Mapping[int, str]:
-        """Permits that are only judged when the labels of a message, named here, were read just now."""
+        """Permits that can only be judged after reading the labels of a message, named here."""
         ...
 
     @property
     def wants_names(self) -> bool:
-        """Whether the list of the mailbox's labels has to be read first."""
+        """Whether the list of the mailbox's labels must be read first."""
         ...
 
     def check(self) -> None:
-        """Raises ClearanceExpired when nothing may be written any more."""
+        """Raise ClearanceExpired if nothing may be written any more."""
         ...
 
     def on_the_wire(self) -> AbstractContextManager[None]:
-        """The request is counted from its first byte to the end of this."""
+        """Count the request as in flight, from its first byte to the end of this block."""
         ...
 
 
 class Gate(Protocol):
-    """Says which requests may leave."""
+    """Decides which requests may be sent."""
 
     @property
     def protects_labels(self) -> bool:
-        """Whether labels are likely to be wanted."""
+        """Whether labels are likely to be needed."""
         ...
 
     async def clear(
         self, permits: Sequence[Permit], labels: Mapping[str, frozenset[str] | None], listed: frozenset[UUID]
     ) -> Clearance:
-        """`labels` are those that were read just now, by messages; `listed` are accounts whose labels were."""
+        """Ask for a clearance. `labels` are those just read, by message; `listed` are accounts whose labels were just
+        listed.
+        """
         ...
 
     async def learn_labels(self, account_id: UUID, labels: Sequence[Label]) -> None:
-        """The labels that a mailbox has now."""
+        """Store the labels that a mailbox has now."""
         ...

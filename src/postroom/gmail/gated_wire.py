@@ -1,8 +1,9 @@
-"""The way out for a group of calls in one request: what only reads goes straight, what changes something passes the
-gate, each part by itself, and parts that may not leave are left out.
+"""Sends a group of calls in one request. Calls that only read are sent directly; each call that changes something
+passes the gate, and those that may not be sent are left out.
 
-Labels can be protected, and Gmail changes a message whatever its labels are by then. So where any label is protected,
-the labels of each message are read right before the change: `messages.get` costs units, which are part of its price.
+Labels can be protected, but Gmail changes a message whatever its labels are by then. So if any label is protected, the
+labels of each message are read right before the change: the price of a change includes the units of that
+`messages.get`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,18 +20,18 @@ from postroom.gmail.gate import Clearance, ClearanceExpired, Gate
 from postroom.gmail.methods import GET_MESSAGE, LIST_LABELS
 from postroom.gmail.wire import Answer, Request, Wire, is_401
 
-# How often the gate is asked for one request whose clearance runs out, or which has labels to be read first.
+# How often the gate is asked for one request whose clearance expires, or for which labels must be read first.
 MOST_ASKS = 10
 
 Labels = Mapping[str, frozenset[str] | None]
 
 
 class LabelsNeeded(Exception):
-    """Labels are protected since the units were taken: the request has to be admitted again, at its new price."""
+    """Labels were protected after the units were taken: the request must be admitted again, at its new price."""
 
 
 class Sent(NamedTuple):
-    """The calls that were sent, by their places in the group, and their answer, if any was; and why others were not."""
+    """The calls that were sent, by index, and their answer, if any; and why others were not sent."""
 
     places: tuple[int, ...]
     answer: Answer | None
@@ -38,7 +39,7 @@ class Sent(NamedTuple):
 
 
 class GatedWire:
-    """The way to Gmail for one mailbox, through the gate."""
+    """The connection to Gmail for one mailbox, through the gate."""
 
     def __init__(self, wire: Wire, gate: Gate | None, root: str) -> None:
         self._wire = wire
@@ -47,16 +48,16 @@ class GatedWire:
 
     @property
     def server_time(self) -> datetime | None:
-        """The time at Gmail when it last answered."""
+        """Gmail's time when it last answered."""
         return self._wire.server_time
 
     @property
     def reads_labels(self) -> bool:
-        """Whether labels are read before changes, as far as is known."""
+        """Whether labels are read before changes, as far as known."""
         return self._gate is not None and self._gate.protects_labels
 
     def extra_price(self, group: Sequence[Call[Any]], prices: Callable[[str], int]) -> int:
-        """What reading labels before the changes of this group costs, if any is protected."""
+        """The cost of reading labels before the changes of this group, if any label is protected."""
         changes = sum(call.method.changes for call in group)
         if not changes or not self.reads_labels:
             return 0
@@ -70,7 +71,9 @@ class GatedWire:
         *,
         may_read_labels: bool,
     ) -> Sent:
-        """Sends those of the group that may leave. Raises LabelsNeeded, and the errors of the wire and the gate."""
+        """Send the calls of the group that may be sent. Raises LabelsNeeded, and the errors of the wire and the
+        gate.
+        """
         changes = [place for place, call in enumerate(group) if call.method.changes]
         if not changes:
             answer = await self._wire.send(make(group), refuses_token)
@@ -90,7 +93,7 @@ class GatedWire:
                     return Sent(places, await self._wire.send(request, refuses_token, clearance.check), refused)
             except ClearanceExpired:
                 asking.forget()
-        raise Unreachable(group[0].method.name, "it took too long to be allowed out")
+        raise Unreachable(group[0].method.name, "the clearance took too long")
 
     def _checked_gate(self, call: Call[Any]) -> Gate:
         if self._gate is None:
@@ -98,14 +101,14 @@ class GatedWire:
         return self._gate
 
     async def read(self, call: Call[Any]) -> Any:
-        """The result of a call that only reads, within the admission of another."""
+        """The result of a read-only call, within the admission of another."""
         verdict = call.verdict(await self._wire.send(call.request(self._root)))
         if isinstance(verdict, GmailError):
             raise verdict
         return verdict
 
     async def labels_of(self, message_ids: Sequence[str]) -> Labels:
-        """The labels that these messages have now; None for one that is gone."""
+        """The current labels of these messages; None for one that is gone."""
         wanted = [calls.get_message(each, "minimal") for each in message_ids]
         if len(wanted) == 1:
             found = [wanted[0].verdict(await self._wire.send(wanted[0].request(self._root)))]
@@ -121,7 +124,7 @@ class GatedWire:
 
 
 class _Asking:
-    """Asks the gate for one request, and reads what it wants to know first."""
+    """Asks the gate for one request, and reads what the gate needs first."""
 
     def __init__(self, way: GatedWire, gate: Gate, permits: Sequence[Permit]) -> None:
         self._way = way
@@ -131,12 +134,12 @@ class _Asking:
         self._listed: frozenset[UUID] = frozenset()
 
     def forget(self) -> None:
-        """What was read is too old by now."""
+        """Discard what was read, since it is too old by now."""
         self._labels = {}
         self._listed = frozenset()
 
     async def clearance(self, may_read_labels: bool) -> Clearance | None:
-        """The gate's answer; None when something was read for it, and it has to be asked again."""
+        """The gate's answer; None if something was read for it and it must be asked again."""
         clearance = await self._gate.clear(self._permits, self._labels, self._listed)
         wanted = sorted({id for place, id in clearance.wants_labels.items() if place not in clearance.refused})
         if wanted:

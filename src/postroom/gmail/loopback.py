@@ -1,7 +1,7 @@
-"""Waits on this machine for the browser to come back from Google's page, and shows that it may be closed.
+"""Waits on this machine for the browser to return from Google's consent page, and tells the user to close it.
 
-A server for one visitor on a free port of 127.0.0.1. Whoever else comes, without the state that only the asked browser
-knows, is shown out and changes nothing.
+A server for one visitor on a free port of 127.0.0.1. Visitors without the `state` of the request get an error and
+change nothing.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ FINISHED = "Postroom has the consent. You can close this page."
 
 
 class Loopback:
-    """The address to come back to, and the code that comes."""
+    """The redirect address, and the code that arrives there."""
 
     def __init__(self, port: int, slowest_s: float = SLOWEST_S) -> None:
         self._slowest_s = slowest_s
         self.redirect_uri = f"http://127.0.0.1:{port}/"
-        # Browsers connect ahead and then say nothing for a long time.
+        # Browsers open connections in advance and then send nothing for a long time.
         self.silent: dict[asyncio.Task[object], None] = {}
         self._request: ConsentRequest | None = None
         self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def expect(self, request: ConsentRequest) -> None:
-        """From now on the answer to this question may come."""
+        """Accept the answer to this request from now on."""
         self._request = request
 
     async def code(self) -> str:
-        """The code that the browser brings. Raises ConsentRefused when it brings a no."""
+        """The code from the browser. Raises ConsentRefused if the user refused."""
         return await self._code
 
     async def visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -76,7 +76,7 @@ class Loopback:
         if where.path != "/" or not where.query or self._request is None:
             return 404, "There is nothing here."
         if f"state={self._request.state}" not in where.query.split("&"):
-            return 400, "This answer belongs to another question."
+            return 400, "This answer belongs to another request."
         return self._arrived(self._request, f"?{where.query}")
 
     def _arrived(self, request: ConsentRequest, query: str) -> tuple[int, str]:
@@ -91,7 +91,7 @@ class Loopback:
 
 @contextlib.asynccontextmanager
 async def listening(slowest_s: float = SLOWEST_S) -> AsyncGenerator[Loopback]:
-    """The server, while the block runs. Of too many visitors, the one silent for longest is shown out."""
+    """Run the server while the block runs. With too many visitors, the one silent for longest is disconnected."""
     visits: set[asyncio.Task[None]] = set()
 
     async def visited(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

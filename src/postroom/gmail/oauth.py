@@ -1,10 +1,10 @@
-"""Google's OAuth, as a program that runs on its user's own machine uses it: ask, exchange, refresh, revoke.
+"""Google's OAuth for a program on the user's own machine: ask, exchange, refresh, revoke.
 
     begin_consent ──► the user's browser ──► answer_in(redirected address) ──► exchange ──► Grant
                                                             refresh: a new access token, as long as the consent lives
 
-PKCE (S256) binds the code to this very request, `state` binds the answer to it. No error quotes a token, a code or a
-secret: of Google's answer only its `error`, one word, is kept.
+PKCE (S256) binds the code to this request, `state` binds the answer to it. No error quotes a token, a code or a secret:
+of Google's answer only the one-word `error` is kept.
 """
 
 import hashlib
@@ -29,12 +29,12 @@ LONGEST_LIFE = timedelta(days=1)
 LATE = timedelta(hours=1)
 
 _WORD = re.compile(r"[a-z_]{1,64}")
-# What Google says when the program itself, and not the user, is at fault; with what helps.
+# Google's errors when the program itself, not the user, is at fault, with the remedies.
 _APP_REMEDIES = {
     "invalid_client": "check google.client_id and google.client_secret against the app in the Google Cloud console",
     "deleted_client": "the app was deleted in the Google Cloud console: make a new one, and connect the account again",
-    "unauthorized_client": "the consent belongs to another app than google.client_id names: connect the account again",
-    "redirect_uri_mismatch": "make the app one of the type Desktop app in the Google Cloud console",
+    "unauthorized_client": "the consent belongs to another app than google.client_id: connect the account again",
+    "redirect_uri_mismatch": "set the app's type to Desktop app in the Google Cloud console",
     "invalid_scope": "add the Gmail API to the project in the Google Cloud console",
     "org_internal": "the app is for its own organisation only: make it External, or use an account of it",
     "admin_policy_enforced": "ask the administrator of the domain to trust the app",
@@ -42,13 +42,13 @@ _APP_REMEDIES = {
 
 
 class ConsentRefused(GmailError):
-    """No consent came of this: the user said no, or the answer does not fit what was asked."""
+    """There is no consent: the user refused, or the answer does not match the request."""
 
 
 class AppRefused(GmailError):
     """Google does not accept the program itself. `reason` is Google's own word.
 
-    `needs_consent` tells that the consents it had are of no use any more, whatever is put right.
+    With `needs_consent`, its earlier consents stay invalid whatever is fixed.
     """
 
     def __init__(self, reason: str) -> None:
@@ -59,7 +59,7 @@ class AppRefused(GmailError):
 
 @dataclass(frozen=True)
 class GoogleApp:
-    """The user's own app at Google, and where Google answers."""
+    """The user's own app at Google, and Google's addresses."""
 
     client_id: str
     client_secret: str = field(repr=False)
@@ -70,7 +70,7 @@ class GoogleApp:
 
 @dataclass(frozen=True)
 class ConsentRequest:
-    """One question to the user: the address to open, and what the answer must fit."""
+    """A request for consent: the address to open, and what the answer must match."""
 
     url: str = field(repr=False)
     redirect_uri: str
@@ -81,7 +81,7 @@ class ConsentRequest:
 
 @dataclass(frozen=True)
 class Grant:
-    """What Google handed out. `dies_in` is there when Google said how long the consent itself lives."""
+    """The issued tokens. `dies_in` is how long the consent itself lasts, if Google error so."""
 
     access_token: str = field(repr=False)
     expires_in: timedelta
@@ -92,7 +92,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class ConsentLife:
-    """What is known of a consent: whose it is, since when, and when it last was good."""
+    """What is known about a consent: whose it is, since when, and when it was last valid."""
 
     account: str
     granted_at: datetime
@@ -100,7 +100,7 @@ class ConsentLife:
     dies_at: datetime | None = None
 
     def ended_in_testing(self, now: datetime) -> bool:
-        """Whether it died of the app's being in "Testing": at seven days of age, and never seen alive after them."""
+        """Whether it ended because the app is in "Testing": at seven days of age, and never seen valid after that."""
         if self.dies_at is not None:
             return now >= self.dies_at - LATE
         end = self.granted_at + TESTING_LIFE
@@ -110,9 +110,9 @@ class ConsentLife:
 def begin_consent(
     app: GoogleApp, redirect_uri: str, level: Level, email: str | None = None, also: Collection[str] = ()
 ) -> ConsentRequest:
-    """A question to the user, for a level and scopes beside it.
+    """Request consent for a level and further scopes.
 
-    Google shows its page even to one who agreed before, and so gives a refresh token.
+    Google shows its page even if the user agreed before, and so gives a refresh token.
     """
     scopes = (*LEVELS[level], *also)
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
@@ -133,26 +133,26 @@ def begin_consent(
 
 
 def answer_in(request: ConsentRequest, pasted: str) -> str:
-    """The code in what came back: the whole address that Google redirected to, or the code alone.
+    """The code in the answer: the whole address that Google redirected to, or the code alone.
 
     A code alone comes without the state; PKCE still binds it to this request.
     """
     text = pasted.strip()
     if "://" not in text and "code=" not in text and "error=" not in text:
         if not text or re.search(r"\s", text):
-            raise ConsentRefused("that is no code; paste the code, or the whole address that the browser ended at")
+            raise ConsentRefused("that is not a code; paste the code, or the whole address that the browser ended at")
         return text
     query = parse_qs(urlsplit(text).query if "://" in text else text.lstrip("?"))
     if not secrets.compare_digest(_one(query, "state").encode(), request.state.encode()):
-        raise ConsentRefused("the answer belongs to another question; start again, and use the newest address")
+        raise ConsentRefused("the answer belongs to another request; start again, and use the newest address")
     if "error" in query:
-        said = _one(query, "error")
-        if said in _APP_REMEDIES:
-            raise AppRefused(said)
-        word = said if _WORD.fullmatch(said) else "error"
+        error = _one(query, "error")
+        if error in _APP_REMEDIES:
+            raise AppRefused(error)
+        word = error if _WORD.fullmatch(error) else "error"
         raise ConsentRefused(f"Google gave no consent ({word}); start again, and agree on Google's page")
     if not _one(query, "code"):
-        raise ConsentRefused("the answer holds no code; start again")
+        raise ConsentRefused("the answer contains no code; start again")
     return _one(query, "code")
 
 
@@ -164,7 +164,7 @@ class GoogleOAuth:
         self.app = app
 
     async def exchange(self, request: ConsentRequest, code: str) -> Grant:
-        """The tokens for the code, which is good once and for ten minutes."""
+        """Exchange the code for tokens; it is valid once, for ten minutes."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -179,7 +179,7 @@ class GoogleOAuth:
         return grant_in(answer, request.scopes) if status == 200 else refuse(status, answer)
 
     async def refresh(self, refresh_token: str, life: ConsentLife, now: datetime) -> Grant:
-        """A new access token. Raises ConsentLost, AppRefused, or TokenUnavailable when it may go better later."""
+        """A new access token. Raises ConsentLost, AppRefused, or TokenUnavailable if a retry may help."""
         status, answer = await self._post(
             self.app.token_url, {"grant_type": "refresh_token", "refresh_token": refresh_token}
         )
@@ -189,7 +189,7 @@ class GoogleOAuth:
         return grant_in(answer) if status == 200 else refuse(status, answer)
 
     async def revoke(self, token: str) -> bool:
-        """Ends the consent at Google, with every token of it. False when Google did not know it any more."""
+        """Revoke the consent at Google, with all its tokens. False if Google no longer knew it."""
         status, answer = await self._post(self.app.revoke_url, {"token": token}, with_app=False)
         if status != 200 and answer.get("error") not in ("invalid_token", "invalid_grant"):
             refuse(status, answer)
@@ -201,8 +201,8 @@ class GoogleOAuth:
 
 
 async def ask_endpoint(http: httpx2.AsyncClient, url: str, form: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
-    """The status and the fields of a token endpoint's answer. Raises TokenUnavailable when none came."""
-    # Unpacked, an answer could have any size; so it is asked for, and taken, as it is.
+    """The status and fields of a token endpoint's answer. Raises TokenUnavailable if there was none."""
+    # Decompressed, an answer could have any size; so it is requested and accepted only uncompressed.
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     body = bytearray()
     try:
@@ -214,7 +214,7 @@ async def ask_endpoint(http: httpx2.AsyncClient, url: str, form: Mapping[str, st
                 if len(body) > LARGEST_ANSWER:
                     break
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-        # Only the kind of failure, and no cause: a protocol error can quote what was sent.
+        # Only the type of the failure, and no cause: a protocol error can quote what was sent.
         failure = type(error).__name__
     else:
         return status, _fields(bytes(body)) if len(body) <= LARGEST_ANSWER else {}
@@ -222,7 +222,7 @@ async def ask_endpoint(http: httpx2.AsyncClient, url: str, form: Mapping[str, st
 
 
 async def address_of(http: httpx2.AsyncClient, gmail_url: str, access_token: str) -> str:
-    """Whose mailbox a new access token opens."""
+    """The mailbox that a new access token opens."""
     headers = {"Authorization": f"Bearer {access_token}", "Accept-Encoding": "identity"}
     try:
         response = await http.get(f"{gmail_url.rstrip('/')}/gmail/v1/users/me/profile", headers=headers)
@@ -237,10 +237,10 @@ async def address_of(http: httpx2.AsyncClient, gmail_url: str, access_token: str
 
 
 def grant_in(answer: Mapping[str, Any], asked: Collection[str] = ()) -> Grant:
-    """What a token endpoint handed out. Where Google does not say for what, it is what was asked for."""
+    """The issued tokens. If Google does not name the scopes, they are the requested ones."""
     token, refresh_token, scope = answer.get("access_token"), answer.get("refresh_token"), answer.get("scope")
     if not isinstance(token, str) or not token:
-        raise TokenUnavailable("Google's answer holds none")
+        raise TokenUnavailable("Google's answer contains none")
     return Grant(
         token,
         min(_seconds(answer.get("expires_in")) or USUAL_LIFE, LONGEST_LIFE),
@@ -251,11 +251,11 @@ def grant_in(answer: Mapping[str, Any], asked: Collection[str] = ()) -> Grant:
 
 
 def refuse(status: int, answer: Mapping[str, Any]) -> NoReturn:
-    """Raises what a refusal of a token endpoint means."""
-    said = str(answer.get("error", ""))
-    if said in _APP_REMEDIES:
-        raise AppRefused(said)
-    word = said if _WORD.fullmatch(said) else "no reason given"
+    """Raise the error that a token endpoint's refusal means."""
+    error = str(answer.get("error", ""))
+    if error in _APP_REMEDIES:
+        raise AppRefused(error)
+    word = error if _WORD.fullmatch(error) else "no reason given"
     raise TokenUnavailable(f"Google's token endpoint answered {status} ({word})")
 
 

@@ -1,4 +1,4 @@
-"""Walks through the pages of a list, and notices when they lead in a circle or never end."""
+"""Iterates over the pages of a list, and detects loops and endless lists."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Protocol, TypeVar
@@ -7,7 +7,7 @@ from postroom.gmail.errors import EndlessPages
 
 # A mailbox of five million messages in pages of 500.
 MOST_PAGES = 10_000
-# Gmail may give a page on which nothing matched; it does not give hundreds of them in a row.
+# Gmail may return an empty page, but not hundreds of them in a row.
 MOST_EMPTY_PAGES = 200
 
 
@@ -24,7 +24,7 @@ PageT = TypeVar("PageT", bound=Page)
 async def pages(
     fetch: Callable[[str | None], Awaitable[PageT]], page_token: str | None = None, most: int = MOST_PAGES
 ) -> AsyncGenerator[PageT]:
-    """Every page from `page_token` on, each asked for only when the one before was used."""
+    """Every page from `page_token` on, each fetched only when the one before was used."""
     seen = {page_token}
     empty = 0
     for _ in range(most):

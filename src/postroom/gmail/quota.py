@@ -1,20 +1,19 @@
-"""Keeps one user's calls within Google's quota: who may call when, and how many at once.
+"""Keeps one user's calls within Google's quota: decides when each call may be made, and how many run at once.
 
-**The minute.** Google counts units over a minute, where our calls arrive. A call takes its units when it is admitted,
-and gives them back a minute after its *answer*: whenever in between Google counted it, no minute of Google's ever sees
-more than the terms allow, however long a request was on its way.
+**The minute.** Google counts units per minute as calls arrive. A call takes its units when it is admitted, and returns
+them a minute after its *answer*: whenever in between Google counted it, no minute of Google's ever exceeds the terms,
+however long a request was in flight.
 
 **Live before bulk.** Within a use, first come, first served. Bulk is admitted only while live keeps its reserve free,
-and leaves one of the places that run at once. What live leaves it, bulk spreads over the minute: units that were spent
-all at once come back all at once, and live that has spent its reserve would wait for that moment; of units that come
-back one after the other, live takes the next. So that bulk does not wait for ever beside a busy mailbox, one bulk call
-becomes due when for two minutes none was admitted, and then goes first; even then bulk stays within its own allowance.
+and leaves one of the concurrent slots free. Bulk spreads its calls over the minute: units spent all at once come back
+all at once, and live that has spent its reserve would wait for that moment; of units that come back one after the
+other, live takes the next. So that bulk does not wait forever beside a busy mailbox, one bulk call becomes due if none
+was admitted for two minutes, and then goes first; even then bulk stays within its own allowance.
 
-**Slower when told.** How many run at once grows by one per round of answers, and is halved when Google says that it was
-too much. Then nobody calls until Google's own waiting time is over, or one of ours that doubles, with jitter, until
-something gets through. Calls that were already on their way when this happened are not counted a second time. If the
-wait is longer than patience allows, whoever waits gets the error with the time in it, instead of holding a job's lease
-for an hour.
+**Backing off.** The number of concurrent calls grows by one per round of answers, and is halved when Google reports a
+rate limit. Then no call is made until Google's own waiting time is over, or one of ours that doubles, with jitter,
+until a call succeeds. Calls already in flight at that time are not counted a second time. If the wait is longer than
+`patience`, waiting callers get an error with the time in it, instead of holding a job's lease for an hour.
 """
 
 import asyncio
@@ -32,17 +31,17 @@ from postroom.gmail.errors import QuotaExhausted, RateLimited
 from postroom.gmail.terms import NEW_PROJECT, Terms, Use
 
 MINUTE = 60.0
-# Longer than the minute for which bulk waits anyway, once it has spent all it may.
+# Longer than the minute for which bulk waits anyway, once it has spent its allowance.
 DUE_AFTER = 2 * MINUTE
 START_AT_ONCE = 4.0
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 64.0
-# A day's quota is looked at again every hour, in case somebody has raised it.
+# A daily quota is checked again every hour, in case somebody has raised it.
 LONGEST_HOLD = 3_600.0
 JITTER = 0.1
-# An alarm may ring a rounding error too early; the next one is then set no nearer than this.
+# A timer may fire slightly too early; the next one is then set at least this far ahead.
 TICK = 0.001
-# Gmail limits how much a user sends apart from everything else: who may not send for hours may still read.
+# Gmail limits sending separately from everything else: a user who may not send for hours may still read.
 SENDING = frozenset({"messages.send", "drafts.send"})
 PATIENCE = timedelta(seconds=90)
 
@@ -53,7 +52,7 @@ class QuotaAlarm(Protocol):
 
 @dataclass(eq=False)
 class Ticket:
-    """A call that was admitted."""
+    """An admitted call."""
 
     call: str
     units: int
@@ -61,7 +60,7 @@ class Ticket:
     admitted_at: float
     was_limited: bool = False
     got_through: bool = False
-    """Part of it was answered, if it is a batch."""
+    """Whether part of a batch was answered."""
 
 
 @dataclass(eq=False)
@@ -74,7 +73,7 @@ class _Waiter:
 
 
 class Spent:
-    """Units of the last minute, and of calls that are still under way."""
+    """Units of the last minute, and of calls in flight."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -97,7 +96,7 @@ class Spent:
             self._add(ticket, -ticket.units)
 
     def next_return(self) -> float | None:
-        """When the next units come back, as far as that is known."""
+        """When the next units come back, as far as known."""
         return self._answered[0][0] + MINUTE if self._answered else None
 
     def _add(self, ticket: Ticket, units: int) -> None:
@@ -137,7 +136,7 @@ class Quota:
 
     @property
     def at_once(self) -> int:
-        """How many requests may run at the same time now."""
+        """How many requests may run concurrently now."""
         return int(self._at_once)
 
     @property
@@ -145,7 +144,7 @@ class Quota:
         return len(self._waiting["live"]) + len(self._waiting["bulk"])
 
     def spent(self) -> int:
-        """Units of the last minute, with those of calls under way."""
+        """Units of the last minute, including calls in flight."""
         self._spent.forget_before(self._clock())
         return self._spent.total
 
@@ -154,9 +153,9 @@ class Quota:
 
     @asynccontextmanager
     async def admitted(self, call: str, units: int, use: Use = "live") -> AsyncGenerator[Ticket]:
-        """Waits until the call may be made, and is over when its answer is there.
+        """Wait until the call may be made; the block lasts until its answer is there.
 
-        Raises RateLimited when Google has asked for a longer wait than patience allows.
+        Raises RateLimited if Google has asked for a longer wait than `patience`.
         """
         if units > self.terms.allowance(use):
             remedy = f"ask for less at once: {use} may spend {self.terms.allowance(use)} units a minute"
@@ -168,7 +167,7 @@ class Quota:
             self._finish(ticket)
 
     def limited(self, ticket: Ticket, error: RateLimited) -> None:
-        """Google has answered this call with a rate limit."""
+        """Google answered this call with a rate limit."""
         now = self._clock()
         is_news = not ticket.was_limited and ticket.admitted_at >= self._slowed_at
         ticket.was_limited = True
@@ -180,12 +179,12 @@ class Quota:
             return
         self._held_until = max(self._held_until, now + self._pause(ticket.call, error))
         self._hold = error
-        self._dismiss_the_impatient(now)
+        self._fail_long_waits(now)
 
     async def _admission(self, call: str, units: int, use: Use) -> Ticket:
         now = self._clock()
         if (left := self._held_until - now) > self._patience:
-            raise self._told_to_wait(call, left)
+            raise self._wait_error(call, left)
         waiter = _Waiter(call, units, use, now)
         self._waiting[use].append(waiter)
         self._admit_all()
@@ -209,7 +208,7 @@ class Quota:
         self._admit_all()
 
     def _give_back(self, ticket: Ticket) -> None:
-        """It was admitted, but never sent."""
+        """Return the units of a call that was admitted but never sent."""
         self._running -= 1
         self._spent.take(replace(ticket, units=-ticket.units))
         self._admit_all()
@@ -228,11 +227,11 @@ class Quota:
         self._set_alarm(now)
 
     def _next(self, now: float) -> _Waiter | None:
-        """Whoever is to be admitted now. The first in line is never passed by one that needs less."""
+        """The waiter to admit now. The first in line is never overtaken by one that needs less."""
         live, bulk = self._waiting["live"], self._waiting["bulk"]
         for line in (live, bulk):
             while line and line[0].ticket.done():
-                # Canceled, but its task has not yet come round to leave the line.
+                # Canceled, but its task has not yet left the line.
                 line.popleft()
         if now < self._held_until:
             return None
@@ -249,12 +248,12 @@ class Quota:
         return self._running < places and self._spent.total + units <= self.terms.per_minute
 
     def _next_bulk_at(self) -> float:
-        """When the last bulk call has had its time, at the pace that spends in a minute what live leaves."""
+        """When the last bulk call has used up its time, at the pace that spends in a minute what live leaves."""
         left = max(self.terms.allowance("bulk") - self._spent.live, self._last_bulk_units, 1)
         return self._last_bulk + MINUTE * self._last_bulk_units / left
 
     def _is_due(self, waiter: _Waiter, now: float) -> bool:
-        """A bulk call that has waited for its turn too long, within what bulk may spend."""
+        """A bulk call that has waited too long, within the allowance of bulk."""
         fits = self._spent.bulk + waiter.units <= self.terms.allowance("bulk")
         return fits and now >= self._due_at(waiter)
 
@@ -262,14 +261,14 @@ class Quota:
         return max(waiter.since, self._last_bulk) + DUE_AFTER
 
     def _pause(self, call: str, error: RateLimited) -> float:
-        """How long to be silent: Google's time and a little more, or ours, doubled with every trouble in a row."""
+        """How long to pause: Google's time and a little more, or ours, doubled with every failure in a row."""
         if error.retry_after:
             longest = LONGEST_BACKOFF if call in SENDING else LONGEST_HOLD
             return min(longest, error.retry_after.total_seconds()) * (1 + self._rng.uniform(0, JITTER))
         backoff = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(self._troubles - 1, 16))
         return backoff * self._rng.uniform(0.5, 1)
 
-    def _dismiss_the_impatient(self, now: float) -> None:
+    def _fail_long_waits(self, now: float) -> None:
         left = self._held_until - now
         if left <= self._patience:
             return
@@ -277,15 +276,17 @@ class Quota:
             while line:
                 waiter = line.popleft()
                 if not waiter.ticket.done():
-                    waiter.ticket.set_exception(self._told_to_wait(waiter.call, left))
+                    waiter.ticket.set_exception(self._wait_error(waiter.call, left))
 
-    def _told_to_wait(self, call: str, left: float) -> RateLimited:
+    def _wait_error(self, call: str, left: float) -> RateLimited:
         kind = QuotaExhausted if isinstance(self._hold, QuotaExhausted) else RateLimited
         reason = self._hold.reason if self._hold else "too many requests"
         return kind(call, reason, timedelta(seconds=left))
 
     def _set_alarm(self, now: float) -> None:
-        """Looks again when something changes by itself: a hold ends, units come back, bulk may go on or becomes due."""
+        """Check again when something changes by itself: a pause ends, units return, or bulk may continue or becomes
+        due.
+        """
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -295,8 +296,8 @@ class Quota:
         coming = [moment for moment in moments if moment is not None and moment > now]
         if self.waiting and coming:
             later = self._call_later or asyncio.get_running_loop().call_later
-            self._alarm = later(max(min(coming) - now, TICK), self._rung)
+            self._alarm = later(max(min(coming) - now, TICK), self._on_alarm)
 
-    def _rung(self) -> None:
+    def _on_alarm(self) -> None:
         self._alarm = None
         self._admit_all()

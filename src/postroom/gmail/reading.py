@@ -1,6 +1,6 @@
-"""Reads a Gmail message: its headers, text and attachments, from Gmail's parts or from its raw bytes.
+"""Parses a Gmail message: its headers, text and attachments, from Gmail's parts or from its raw bytes.
 
-Whatever is wrong with a message is said among its problems; nothing here raises for a message's sake.
+Faults of a message are listed in its `problems`; no message makes anything here raise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def parsed_from(message: Message) -> ParsedMessage:
-    """The message, read: from Gmail's parts, or from its raw bytes where those are what came."""
+    """The parsed message: from Gmail's parts, or from its raw bytes if those were fetched."""
     if message.raw is not None:
         return parse_message(message.raw)
     headers, problems = headers_of(message)
@@ -31,18 +31,18 @@ def parsed_from(message: Message) -> ParsedMessage:
     try:
         body = read_parts(_Parts().part_of(message.payload))
     except Exception as error:
-        # No message is known that comes here. Should there be one, its headers must not be lost with it.
+        # No known message gets here. If one does, its headers must not be lost.
         return ParsedMessage(headers, problems=(*problems, f"its body cannot be read ({type(error).__name__})"))
     return ParsedMessage(headers, body.text, body.attachments, body.mime_types, (*problems, *body.problems))
 
 
 def readable_headers(message: Message) -> Headers:
-    """The headers, from wherever they came."""
+    """The headers, from either source."""
     return headers_of(message)[0] if message.raw is None else parse_message(message.raw).headers
 
 
 def headers_of(message: Message) -> tuple[Headers, tuple[str, ...]]:
-    """The headers, readable and within the limits of `core/mail/headers.py`, and what was left out."""
+    """The headers, decoded and within the limits of `core/mail/headers.py`, and what was left out."""
     found: list[tuple[str, str]] = []
     problems: dict[str, None] = {}
     size = 0
@@ -68,7 +68,7 @@ def _readable(header: Header) -> str:
 
 
 class _Parts:
-    """Gmail's tree of parts as `core/mail/mime.py` reads it: contents are decoded already, and text is UTF-8."""
+    """Gmail's tree of parts in the form of `core/mail/mime.py`: contents are decoded already, and text is UTF-8."""
 
     def __init__(self) -> None:
         self._left = MOST_PARTS
@@ -76,7 +76,7 @@ class _Parts:
     def part_of(self, part: GmailPart) -> Part:
         self._left -= 1
         fields = _fields(part)
-        # A message within a message is an attachment, and is not entered.
+        # A message within a message is an attachment, and is not parsed.
         if not part.mime_type.lower().startswith("multipart/"):
             return Part(fields, part.body.data or b"", size=max(part.body.size, 0))
         inner: list[Part] = []

@@ -1,4 +1,4 @@
-"""Reads a refusal of Google's: which error of ours an HTTP status and Google's error object mean."""
+"""Translates a refusal of Google's, an HTTP status and an error object, into one of our errors."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ RATE_REASONS = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "RATE_LI
 EXHAUSTED_REASONS = frozenset({"dailyLimitExceeded", "quotaExceeded"})
 SCOPE_REASONS = frozenset({"insufficientPermissions", "ACCESS_TOKEN_SCOPE_INSUFFICIENT"})
 
-# The other 403 reasons, with what helps against each.
+# The other 403 reasons, each with its remedy.
 FORBIDDEN_REMEDIES = {
     "accessNotConfigured": "enable the Gmail API for the Google Cloud project",
     "SERVICE_DISABLED": "enable the Gmail API for the Google Cloud project",
@@ -36,7 +36,7 @@ FORBIDDEN = "look up this reason in Google's guide to resolving Gmail API errors
 
 LONGEST_WAIT = timedelta(days=1)
 EXHAUSTED_WAIT = timedelta(hours=1)
-# Quotas of a day are filled up at midnight in California, which is never later than this.
+# Daily quotas are reset at midnight in California, which is never later than this.
 NEW_DAY_UTC = timedelta(hours=8)
 
 _REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -44,12 +44,12 @@ _RETRY_AFTER_IN_TEXT = re.compile(r"Retry after (\S{1,40})", re.IGNORECASE)
 
 
 def refusal(method: Method, status: int, headers: Mapping[str, str], content: bytes) -> GmailError:
-    """The error for an answer whose status is not a success. What a 404 means, the caller knows better."""
+    """The error for an answer whose status is not a success. The caller knows better what a 404 means."""
     error = _error_object(content)
     reason = _reason(error)
     call = method.name
     if status < 400:
-        return NotFromGmail(f"it sends us elsewhere ({status}), where no access token of Gmail's belongs")
+        return NotFromGmail(f"it redirects elsewhere ({status}), where the access token must not be sent")
     if status == 401:
         return Unauthorized(call)
     if status in (403, 429) and reason in EXHAUSTED_REASONS:
@@ -66,7 +66,7 @@ def refusal(method: Method, status: int, headers: Mapping[str, str], content: by
 
 
 def reason_in(content: bytes) -> str:
-    """Google's one-word reason for a refusal, whichever of its services refused; empty when there is none."""
+    """Google's one-word reason for a refusal by any of its services; empty if there is none."""
     return _reason(_error_object(content))
 
 
@@ -80,7 +80,7 @@ def _error_object(content: bytes) -> Mapping[str, object]:
 
 
 def _reason(error: Mapping[str, object]) -> str:
-    """Google's one-word reason. Newer answers carry it in `details`, older ones in `errors`, all have a `status`."""
+    """Google's one-word reason. Newer answers have it in `details`, older ones in `errors`; all have a `status`."""
     for key in ("errors", "details"):
         entries = error.get(key)
         for entry in cast("list[object]", entries) if isinstance(entries, list) else []:
@@ -92,9 +92,9 @@ def _reason(error: Mapping[str, object]) -> str:
 
 
 def _retry_after(headers: Mapping[str, str], error: Mapping[str, object]) -> timedelta | None:
-    """Google's waiting time: the Retry-After header, or the moment that Gmail writes into the error's text.
+    """Google's waiting time: the Retry-After header, or the time that Gmail writes into the error's text.
 
-    A moment is compared with the answer's own Date, so that a wrong clock on our side does not matter.
+    That time is compared with the answer's own Date, so that a wrong clock on our side does not matter.
     """
     header = headers.get("Retry-After", "").strip()
     if header.isascii() and header.isdigit() and len(header) <= 20:
@@ -118,7 +118,7 @@ def _until_new_quota(reason: str, headers: Mapping[str, str]) -> timedelta:
 
 
 def _moment(text: str) -> datetime | None:
-    """An HTTP date or an ISO time; None for anything else, for a time without a zone, and for one out of all reason."""
+    """An HTTP date or an ISO time; None for anything else, for a time without a zone, and for an absurd one."""
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             moment = parse(text)

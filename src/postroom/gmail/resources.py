@@ -1,6 +1,6 @@
-"""What Gmail's answers hold, as frozen types, and how they are read from its JSON.
+"""The resources in Gmail's answers as frozen types, parsed from its JSON.
 
-Whatever can carry mail content is left out of `repr`, so that a log line about a message never tells what is in it.
+Fields that can contain mail are left out of `repr`, so that a log line about a message never reveals its content.
 """
 
 import html
@@ -17,9 +17,9 @@ from postroom.gmail.errors import BadAnswer
 
 Fields = Mapping[str, object]
 
-# Hostile mail nests multiparts by the hundred. What lies deeper than any real mail is left out, not recursed into.
+# Hostile mail nests multiparts by the hundred. Anything deeper than real mail is left out.
 DEEPEST_PART = 64
-# A 64-bit number, written out.
+# A 64-bit number as text.
 LONGEST_NUMBER = 20
 
 
@@ -33,7 +33,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Label:
-    """A label. The numbers come with labels.get alone."""
+    """A label. Only labels.get returns the counts."""
 
     id: str
     name: str
@@ -46,7 +46,7 @@ class Label:
 
 @dataclass(frozen=True)
 class MessageRef:
-    """A message as lists and history name it. `label_ids` is empty where Gmail does not tell."""
+    """A message as lists and history name it. `label_ids` is empty if Gmail does not list them."""
 
     id: str
     thread_id: str
@@ -80,7 +80,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Message:
-    """A message in any format: `payload` comes with full and metadata, `raw` with raw. `snippet` is plain text."""
+    """A message in any format: `payload` is set for full and metadata, `raw` for raw. `snippet` is plain text."""
 
     id: str
     thread_id: str
@@ -97,7 +97,7 @@ class Message:
         return self.payload.headers if self.payload else ()
 
     def header(self, name: str) -> str | None:
-        """The first header of this name, in any case."""
+        """The first header of this name; case is ignored."""
         wanted = name.lower()
         return next((header.value for header in self.headers if header.name.lower() == wanted), None)
 
@@ -152,7 +152,7 @@ class DraftPage:
 
 @dataclass(frozen=True)
 class Watch:
-    """Until when Gmail tells of changes, and from where in the history on."""
+    """How long Gmail reports changes, and from which history id on."""
 
     history_id: int
     expires_at: datetime
@@ -160,7 +160,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class SendAs:
-    """An address that the user may write under. Of those that are not the mailbox's own, only verified ones are his."""
+    """An address that the user may send from. Apart from the mailbox's own, only verified ones belong to the user."""
 
     address: str
     is_verified: bool
@@ -202,7 +202,7 @@ def read_profile(fields: Fields) -> Profile:
 
 
 def read_label(fields: Fields) -> Label:
-    # Google leaves `type` out of the answer to labels.create: what was created is the user's.
+    # Google leaves `type` out of the answer to labels.create: a created label is the user's.
     kind = "system" if _text(fields, "type", "user") == "system" else "user"
     return Label(
         id=_text(fields, "id"),
@@ -245,10 +245,6 @@ def read_message(fields: Fields) -> Message:
         payload=None if payload is None else _part(payload, depth=0),
         raw=None if raw is None else _bytes(fields, "raw"),
     )
-
-
-def read_attachment(fields: Fields) -> bytes:
-    return _bytes(fields, "data") if fields.get("data") is not None else b""
 
 
 def read_thread(fields: Fields) -> Thread:
@@ -347,7 +343,7 @@ def _texts(fields: Fields, key: str) -> frozenset[str]:
 
 
 def _number(fields: Fields, key: str, default: int | None = None) -> int:
-    """Google writes 64-bit numbers as strings, for readers that have only floating point."""
+    """Google writes 64-bit numbers as strings, for readers that only have floating point."""
     value = fields.get(key, default)
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= LONGEST_NUMBER:
         return int(value)

@@ -1,5 +1,5 @@
-"""Which of Google's permissions Postroom asks for: four levels, each with the scopes that it stands for; and the one
-sentence that tells of a permission that is lacking.
+"""The Google permissions that Postroom asks for: four levels with their scopes; and the one error text about a missing
+permission.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,12 +14,12 @@ LABELS = "https://www.googleapis.com/auth/gmail.labels"
 COMPOSE = "https://www.googleapis.com/auth/gmail.compose"
 SEND = "https://www.googleapis.com/auth/gmail.send"
 FULL = "https://mail.google.com/"
-# Of no level: asked for beside one, when hints are pulled with the account's own consent.
+# Of no level: requested in addition, when hints are pulled with the account's own consent.
 PUBSUB = "https://www.googleapis.com/auth/pubsub"
 
 Level = Literal["read", "organise", "send", "full"]
 
-# What is asked for at each level. `gmail.modify` covers labels too; only `full` may delete for good.
+# The scopes requested at each level. `gmail.modify` covers labels too; only `full` may delete for good.
 LEVELS: Mapping[Level, tuple[str, ...]] = {
     "read": (READONLY,),
     "organise": (MODIFY,),
@@ -42,7 +42,7 @@ DEFAULT_LEVEL: Level = "organise"
 
 @dataclass(frozen=True)
 class Consented:
-    """Whose consent it is, and the scopes that were granted with it."""
+    """The account that consented, and the granted scopes."""
 
     account: str
     scopes: frozenset[str]
@@ -53,8 +53,8 @@ def level_for(scope: str) -> Level:
     return _LEVEL_OF[scope]
 
 
-# Which scopes of Google's contain which others, as far as Postroom uses them. `gmail.modify` would let Google send
-# too; who granted `organise` has not agreed to that, so it does not count as `send` here.
+# Which of Google's scopes contain which others, as far as Postroom uses them. Google lets `gmail.modify` send too; but
+# a user who granted `organise` has not agreed to that, so it does not count as `send` here.
 _CONTAINS: Mapping[str, frozenset[str]] = {
     READONLY: frozenset({READONLY}),
     LABELS: frozenset({LABELS}),
@@ -66,28 +66,28 @@ _CONTAINS: Mapping[str, frozenset[str]] = {
 
 
 def covered(granted: Collection[str]) -> frozenset[str]:
-    """The scopes that were granted, with all that they contain."""
+    """The granted scopes, with all that they contain."""
     return frozenset(inner for scope in granted for inner in _CONTAINS.get(scope, frozenset({scope})))
 
 
 def missing_scopes(level: Level, granted: Collection[str]) -> tuple[str, ...]:
-    """What the level needs and the user has not granted: each box of Google's page can be left empty."""
+    """The scopes that the level needs and the user has not granted: each box on Google's page can be left empty."""
     has = covered(granted)
     return tuple(scope for scope in LEVELS[level] if scope not in has)
 
 
 def granted_level(granted: Collection[str]) -> Level | None:
-    """The highest level that was granted in full; none when not even reading was."""
+    """The highest level that was granted in full; None if not even reading was."""
     return next((level for level in reversed(tuple(LEVELS)) if not missing_scopes(level, granted)), None)
 
 
 def needs_more(
     action: str, missing: Collection[str], consented: Consented | None = None, level: Level | None = None
 ) -> str:
-    """What the user is told who has granted less than an action needs, and the command that asks for the rest.
+    """The text for a user who has granted less than an action needs, with the command that asks for the rest.
 
-    The same words wherever it is found out: before Google is asked, from Google's refusal, and while connecting.
-    Without `level` the scope is beside all levels, and the account keeps the level that it has.
+    It is the same wherever this is detected: before Google is asked, from Google's refusal, and while connecting.
+    Without `level` the scope belongs to no level, and the account keeps its level.
     """
     has = None if consented is None else granted_level(consented.scopes)
     needed = f"{action} needs {', '.join(missing)}" + (f" (the level {level})" if level else "")

@@ -1,8 +1,8 @@
-"""Access tokens for a service account of Google's: a statement of who asks, signed with the key in its key file, is
-exchanged for a token of an hour.
+"""Access tokens for a Google service account: an assertion signed with the key in its key file is exchanged for a token
+that is valid for an hour.
 
-The file is read anew for every token, so that one that was put right is taken up without a restart. Nothing of the key
-is ever told: an error names the setting, the file and what to do.
+The file is read again for every token, so that a corrected one is used without a restart. Errors never contain any part
+of the key: they name the setting, the file and the remedy.
 """
 
 import os
@@ -28,7 +28,7 @@ from postroom.gmail.tokens import AccessToken, Tokens
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 LIFE = timedelta(hours=1)
 LARGEST_FILE = 65_536
-# The statement is good for whatever its holder asks, so it is sent to Google's own token endpoints only.
+# Anybody who holds the assertion can use it, so it is sent only to Google's own token endpoints.
 GOOGLE_ENDPOINTS = frozenset(
     {
         "https://oauth2.googleapis.com/token",
@@ -38,40 +38,40 @@ GOOGLE_ENDPOINTS = frozenset(
 )
 
 
-# What Google says when no patience helps; with what may be the cause, and what helps.
+# Google's errors that waiting does not fix, each with the possible cause and the remedy.
 _ADVICE = {
     "invalid_grant": (
         "the key was deleted, the account is disabled, or the clock of this machine is wrong",
         "check the clock, or put the file of a new key into {setting}",
     ),
     "invalid_client": (
-        "Google does not know the account of the key any more",
-        "put the key file of an account that is there into {setting}",
+        "Google no longer knows the account of the key",
+        "put the key file of an existing account into {setting}",
     ),
     "unauthorized_client": (
-        "the account may not have tokens of this kind",
+        "the account may not get tokens of this kind",
         "put the key file of an account of the project that has the subscription into {setting}",
     ),
     "invalid_scope": (
-        "the account may not have tokens for Pub/Sub",
+        "the account may not get tokens for Pub/Sub",
         "enable the Cloud Pub/Sub API in its project, or put the key file of another account into {setting}",
     ),
 }
 
 
 class KeyRefused(GmailError):
-    """Google does not take what the service account's key signed. `reason` is Google's own word."""
+    """Google does not accept the service account's key. `reason` is Google's own word."""
 
     def __init__(self, account: str, setting: str, reason: str) -> None:
         cause, remedy = _ADVICE.get(reason, _ADVICE["invalid_client"])
-        told = remedy.format(setting=setting)
-        super().__init__(f"Google does not take the key of {account} ({reason}): {cause}; {told}")
+        remedy_text = remedy.format(setting=setting)
+        super().__init__(f"Google does not accept the key of {account} ({reason}): {cause}; {remedy_text}")
         self.reason = reason
 
 
 @dataclass(frozen=True)
 class ServiceAccount:
-    """What a key file holds."""
+    """The content of a key file."""
 
     email: str
     key_id: str
@@ -79,7 +79,7 @@ class ServiceAccount:
     key: rsa.RSAPrivateKey = field(repr=False)
 
     def statement(self, scopes: Collection[str], now: datetime) -> str:
-        """Who asks, for what and until when, as a JWT (RS256)."""
+        """The assertion of who asks, for what and until when, as a JWT (RS256)."""
         head = {"alg": "RS256", "typ": "JWT", "kid": self.key_id}
         issued = int(now.timestamp())
         claims = {
@@ -94,7 +94,7 @@ class ServiceAccount:
 
 
 class KeyFile:
-    """A service account's key file, as a setting names it; `trusted` are token endpoints beside Google's own."""
+    """The key file of a service account, named by a setting; `trusted` are token endpoints besides Google's own."""
 
     def __init__(self, path: Path, setting: str, trusted: Collection[str] = ()) -> None:
         self._path = path.expanduser()
@@ -102,7 +102,7 @@ class KeyFile:
         self.setting = setting
 
     def read(self) -> ServiceAccount:
-        """Raises SettingsError, which quotes nothing out of the file."""
+        """Read the file. Raises SettingsError, which quotes nothing from the file."""
         fields = _fields(self._content())
         email, key_id, url, pem = (
             fields.get(name) for name in ("client_email", "private_key_id", "token_uri", "private_key")
@@ -110,8 +110,8 @@ class KeyFile:
         texts = (email, key_id, url, pem)
         if fields.get("type") != "service_account" or not all(isinstance(text, str) and text for text in texts):
             raise self._wrong(
-                "is no key file of a service account",
-                "make one in the Google Cloud console under IAM, Service accounts, Keys, as JSON",
+                "is not a key file of a service account",
+                "create one in the Google Cloud console under IAM, Service accounts, Keys, as JSON",
             )
         if url not in self._endpoints:
             remedy = "use the file as Google made it; its token_uri is https://oauth2.googleapis.com/token"
@@ -123,8 +123,8 @@ class KeyFile:
             with self._path.open("rb") as file:
                 mode = os.fstat(file.fileno()).st_mode
                 if mode & 0o077:
-                    remedy = f"run `chmod 600 {self._path}`, and if others could have read it, make a new key"
-                    raise self._wrong(f"may be read by others than its owner (mode {mode & 0o777:03o})", remedy)
+                    remedy = f"run `chmod 600 {self._path}`, and if others could have read it, create a new key"
+                    raise self._wrong(f"is readable by others than its owner (mode {mode & 0o777:03o})", remedy)
                 return file.read(LARGEST_FILE)
         except OSError as error:
             remedy = "correct the path, or let the user that runs Postroom read it"
@@ -135,9 +135,11 @@ class KeyFile:
             key = load_pem_private_key(pem.encode(), None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             key = None
-        # Raised out here, so that what could not be read is not kept with the error.
+        # Raised out here, so that the unreadable key is not kept with the error.
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise self._wrong("holds a private key that cannot be read", "make a new key, and use its file as it is")
+            raise self._wrong(
+                "contains a private key that cannot be read", "create a new key, and use its file unchanged"
+            )
         return key
 
     def _wrong(self, problem: str, remedy: str) -> SettingsError:
@@ -147,7 +149,7 @@ class KeyFile:
 def service_account_tokens(
     http: httpx2.AsyncClient, file: KeyFile, scopes: Collection[str], clock: Callable[[], datetime]
 ) -> Tokens:
-    """The tokens of the account that the file is of. Raise SettingsError, KeyRefused, or TokenUnavailable for now."""
+    """The tokens of the file's account. Fetching raises SettingsError, KeyRefused, or TokenUnavailable for now."""
 
     async def fetch(refused: str | None) -> AccessToken:
         account, asked_at = file.read(), clock()
@@ -164,7 +166,7 @@ def service_account_tokens(
 
 
 def _refuse(account: str, setting: str, status: int, answer: Mapping[str, Any]) -> NoReturn:
-    """As `refuse`; where that blames the app, it is the key's account here: the app has no part in it."""
+    """Like `refuse`, but where that blames the app, the key's account is at fault: no app is involved."""
     try:
         refuse(status, answer)
     except AppRefused as refusal:

@@ -1,4 +1,4 @@
-"""What Google's quota allows one user: units a minute, and what each method costs in units."""
+"""Google's quota for one user: units per minute, and the price of each method in units."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,24 +7,19 @@ from typing import Literal
 from postroom.core.errors import BadInput
 from postroom.core.suggestions import did_you_mean
 
-# Live is what a person waits for; bulk is what may take its time, such as reading years of old mail.
+# Live calls are those a person waits for; bulk calls may take their time, such as reading years of old mail.
 Use = Literal["live", "bulk"]
 
-# Units by method, for projects made since 1 May 2026.
+# Units by method, for projects created since 1 May 2026.
 PRICES: Mapping[str, int] = {
     "getProfile": 1,
     "watch": 100,
-    "stop": 50,
     "messages.list": 5,
     "messages.get": 20,
     "messages.modify": 5,
-    "messages.batchModify": 50,
-    "messages.batchDelete": 50,
     "messages.trash": 20,
     "messages.untrash": 5,
     "messages.delete": 10,
-    "messages.send": 100,
-    "messages.attachments.get": 5,
     "drafts.create": 10,
     "drafts.get": 5,
     "drafts.list": 5,
@@ -33,18 +28,14 @@ PRICES: Mapping[str, int] = {
     "threads.get": 10,
     "history.list": 2,
     "labels.list": 1,
-    "labels.get": 1,
     "labels.create": 5,
-    "labels.update": 5,
-    "labels.delete": 5,
     "settings.sendAs.list": 1,
 }
-OLDER_PRICES: Mapping[str, int] = {**PRICES, "messages.get": 5, "messages.trash": 5}
 
 
 @dataclass(frozen=True)
 class Terms:
-    """`reserve` is what bulk leaves untouched for live; `most_at_once` is how many requests may run together."""
+    """`reserve` are the units that bulk leaves for live; `most_at_once` is the number of concurrent requests."""
 
     per_minute: int = 6_000
     reserve: int = 1_200
@@ -61,7 +52,7 @@ class Terms:
             if price < 0:
                 raise BadInput("prices", f"{price} for {method} is negative", "use 0 or more")
         if missing := sorted(PRICES.keys() - self.prices.keys()):
-            raise BadInput("prices", f"{missing[0]} has none", "give the units of every method")
+            raise BadInput("prices", f"{missing[0]} has no price", "give the units of every method")
         if self.most_at_once < 1:
             raise BadInput("most_at_once", f"{self.most_at_once} is not positive", "use 1 or more")
         if self.reserve < 0:
@@ -75,9 +66,8 @@ class Terms:
             )
 
     def allowance(self, use: Use) -> int:
-        """The units that this use may ever spend within a minute."""
+        """The units that this use may spend within a minute."""
         return self.per_minute if use == "live" else self.per_minute - self.reserve
 
 
 NEW_PROJECT = Terms()
-OLDER_PROJECT = Terms(per_minute=15_000, reserve=3_000, prices=OLDER_PRICES)

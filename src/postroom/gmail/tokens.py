@@ -1,4 +1,4 @@
-"""Access tokens for Gmail: fetched when needed, shared by all who ask at once, replaced when Gmail refuses one."""
+"""Access tokens for Gmail: fetched when needed, shared by concurrent callers, replaced when Gmail refuses one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,28 +9,28 @@ from typing import Protocol, runtime_checkable
 from postroom.gmail.errors import ConsentLost, GmailError
 from postroom.gmail.scopes import Consented
 
-# Google's tokens live an hour. One that ends within this time is replaced before it does.
+# Google's tokens are valid for an hour. One that expires within this time is replaced early.
 EARLY = timedelta(minutes=5)
 
 
 class TokenProvider(Protocol):
-    """Whoever has the access tokens of one mailbox."""
+    """Provides the access tokens of one mailbox."""
 
     async def token(self) -> str:
-        """A token that should be good. Raises ConsentLost, or TokenUnavailable when there is none for now."""
+        """A token that should be valid. Raises ConsentLost, or TokenUnavailable if there is none for now."""
         ...
 
     def refused(self, token: str) -> None:
-        """Gmail did not accept this token: it is not to be given out again."""
+        """Discard this token, since Gmail did not accept it."""
         ...
 
 
 @runtime_checkable
 class KnowsConsent(Protocol):
-    """A provider that can say what its tokens are good for."""
+    """A provider that knows what its tokens allow."""
 
     def consented(self) -> Consented | None:
-        """Whose consent the last token stands for, and what was granted; None when that is not known."""
+        """The account and the granted scopes of the last token; None if unknown."""
         ...
 
 
@@ -45,9 +45,9 @@ class AccessToken:
 
 
 class Tokens:
-    """Keeps the current token of one mailbox, and fetches the next one once, however many wait for it.
+    """Caches the current token of one mailbox, and fetches the next one once, however many callers wait for it.
 
-    `fetch` is told the token that Gmail refused, if there was one: who gives tokens out may have kept it too.
+    `fetch` gets the token that Gmail refused, if any: the provider may have cached it too.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class Tokens:
         except ConsentLost:
             raise
         except GmailError:
-            # Replaced early, so that a short failure of the token endpoint is not felt.
+            # Replaced early, so that a short failure of the token endpoint has no effect.
             if current is not None and current is self._current and self._clock() < current.expires_at:
                 return current.value
             raise
 
     def refused(self, token: str) -> None:
-        """Nothing happens for a token that was replaced already: it was refused to many calls at once."""
+        """Does nothing for a token that was already replaced: it was refused to many calls at once."""
         if self._current is not None and self._current.value == token:
             self._current = None
             self._refused = token
@@ -88,7 +88,7 @@ class Tokens:
         return self._consented
 
     async def _next(self) -> AccessToken:
-        """The one fetch under way, or a new one. It is not canceled with any one of those who wait for it."""
+        """The current fetch, or a new one. It is not canceled together with one of its waiting callers."""
         if self._fetching is None:
             self._fetching = asyncio.ensure_future(self._fetched())
             self._fetching.add_done_callback(_seen)
@@ -105,7 +105,7 @@ class Tokens:
 
 
 class PlainTokens:
-    """A token from a function that knows of no refusal, as a setting is."""
+    """A token from a function that ignores refusals, such as a setting."""
 
     def __init__(self, give: Token) -> None:
         self._give = give
@@ -118,6 +118,6 @@ class PlainTokens:
 
 
 def _seen(task: asyncio.Task[AccessToken]) -> None:
-    """Whoever waited has the error; if nobody did any more, it is not reported as forgotten."""
+    """Mark the error as seen: waiting callers got it, and asyncio should not report it if none are left."""
     if not task.cancelled():
         task.exception()

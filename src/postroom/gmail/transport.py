@@ -1,9 +1,9 @@
-"""An HTTP client whose requests can be held back until the very moment when their bytes are written.
+"""An HTTP client whose requests are checked at the moment when their bytes are written.
 
-Between the start of a request and its first byte lie a wait for a connection, perhaps a connection to be made, and
-turns of the event loop. A process may be stopped, or a laptop closed, in any of them. So the last check stands in the
-network stream itself: between it and the system call that writes there is no `await` and no queue. What remains is
-the moment between two instructions; no one who sends over TCP can close that.
+Between the start of a request and its first byte it may wait for a connection, open one, and wait for the event loop. A
+process may be stopped, or a laptop closed, at any of these points. So the last check is in the network stream itself:
+between it and the system call that writes there is no `await` and no queue. What remains is the time between two
+instructions, which no TCP sender can avoid.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _check: ContextVar[Check | None] = ContextVar("check_before_write", default=None
 
 @contextlib.contextmanager
 def checked_before_each_write(check: Check | None) -> Generator[None]:
-    """Requests of this task are checked right before each write; what the check raises ends the request."""
+    """Check requests of this task right before each write; an exception of the check ends the request."""
     token = _check.set(check)
     try:
         yield
@@ -34,7 +34,7 @@ def checked_before_each_write(check: Check | None) -> Generator[None]:
 
 
 class CheckedClient(httpx2.AsyncClient):
-    """The HTTP client, with checked streams on every way out, proxies included."""
+    """The HTTP client with checked streams for every connection, including proxies."""
 
     def _init_transport(self, *args: Any, **options: Any) -> httpx2.AsyncBaseTransport:
         return _with_checked_streams(super()._init_transport(*args, **options))
@@ -44,7 +44,7 @@ class CheckedClient(httpx2.AsyncClient):
 
 
 def _with_checked_streams(transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncBaseTransport:
-    # The pool takes a backend as a public argument, but the transport passes none on.
+    # The pool accepts a backend as a public argument, but the transport does not pass one on.
     pool: Any = getattr(transport, "_pool", None)
     if pool is not None:
         pool._network_backend = CheckedBackend()
@@ -52,7 +52,7 @@ def _with_checked_streams(transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncB
 
 
 class CheckedBackend(httpcore2.AsyncNetworkBackend):
-    """Connections of the event loop itself, without a layer between."""
+    """Connections of the event loop itself, without another layer."""
 
     async def connect_tcp(
         self,
@@ -83,7 +83,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 
 
 class _Protocol(asyncio.StreamReaderProtocol):
-    """Keeps its reader at hand."""
+    """Keeps a reference to its reader."""
 
     def __init__(self, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(reader, loop=loop)
@@ -93,11 +93,11 @@ class _Protocol(asyncio.StreamReaderProtocol):
 class _Stream(httpcore2.AsyncNetworkStream):
     def __init__(self, transport: asyncio.Transport, protocol: _Protocol, below: "_Stream | None" = None) -> None:
         if below is None:
-            # Without a buffer a write is the system call itself, also in uvloop, which else writes at the end of its
-            # turn. TLS hands on at once what it is given; to it, a buffer of nothing would seem full for ever.
+            # Without a buffer a write is the system call itself, also in uvloop, which otherwise writes at the end of
+            # its iteration. TLS passes on its data at once; for it, a buffer of size zero would always seem full.
             transport.set_write_buffer_limits(0)
         self._transport = transport
-        # The writer of the stream under TLS closes the connection when nobody holds it any more.
+        # The writer of the stream below TLS closes the connection when nothing refers to it any more.
         self._below = below
         self._reader = protocol.reader
         self._writer = asyncio.StreamWriter(transport, protocol, protocol.reader, asyncio.get_running_loop())
@@ -159,7 +159,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
                 return None
 
     def _is_readable(self) -> bool:
-        """Whether the other side has closed an idle connection, or said something that nobody asked for."""
+        """Whether the other side has closed an idle connection, or sent something unexpected."""
         if self._reader.at_eof() or self._transport.is_closing():
             return True
         socket = self._transport.get_extra_info("socket")

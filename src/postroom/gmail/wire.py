@@ -1,4 +1,4 @@
-"""One request to Gmail and its whole answer: with the token, within a time and a size, and never followed elsewhere."""
+"""One request to Gmail and its whole answer: with the token, within limits of time and size, without redirects."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from postroom.gmail.errors import AnswerTooLarge, NotFromGmail, TokenUnavailable
 from postroom.gmail.tokens import PlainTokens, TokenProvider
 from postroom.gmail.transport import Check, checked_before_each_write
 
-# For one request from its first byte to the last of the answer: the timeouts of the HTTP client are for each byte.
+# From the first byte of the request to the last of the answer: the HTTP client's own timeouts apply to each read.
 DEADLINE = timedelta(seconds=60)
 
 _TOKEN = re.compile(r"[!-~]+")
@@ -45,7 +45,7 @@ def is_401(answer: Answer) -> bool:
 
 
 class Wire:
-    """The way to Gmail for one mailbox."""
+    """The connection to Gmail for one mailbox."""
 
     def __init__(
         self, http: httpx2.AsyncClient, base_url: str, tokens: TokenProvider, deadline: timedelta = DEADLINE
@@ -55,14 +55,14 @@ class Wire:
         self._tokens = tokens
         self._deadline = deadline
         self.server_time: datetime | None = None
-        """The time at Gmail when it last answered, as its `Date` header tells."""
+        """Gmail's time when it last answered, from the `Date` header."""
 
     async def send(
         self, request: Request, refuses_token: Callable[[Answer], bool] = is_401, check: Check | None = None
     ) -> Answer:
         """The answer, whatever its status. A refused token is replaced, and the request sent once more.
 
-        `check` is called right before anything is written, each time; what it raises ends the request.
+        `check` is called right before each write; an exception of it ends the request.
         """
         token = await self._token()
         answer = await self._exchange(request, token, check)
@@ -76,7 +76,7 @@ class Wire:
     async def _token(self) -> str:
         token = await self._tokens.token()
         if not _TOKEN.fullmatch(token):
-            raise TokenUnavailable("what was given as one holds characters that no token has")
+            raise TokenUnavailable("it contains characters that no token has")
         return token
 
     async def _exchange(self, request: Request, token: str, check: Check | None) -> Answer:
@@ -84,11 +84,11 @@ class Wire:
             async with asyncio.timeout(self._deadline.total_seconds()):
                 return await self._answer(request, token, check)
         except TimeoutError:
-            failure = f"it was not whole after {self._deadline.total_seconds():.0f} s"
+            failure = f"it was not complete after {self._deadline.total_seconds():.0f} s"
         except httpx2.DecodingError:
             failure = ""
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
-            # Only the kind of failure is kept, and no cause: a protocol error can quote the Authorization header.
+            # Only the type of the failure is kept, and no cause: a protocol error can quote the Authorization header.
             failure = type(error).__name__
         if not failure:
             raise NotFromGmail("its compression is damaged")
@@ -111,7 +111,7 @@ class Wire:
             response = await self._http.send(message, stream=True, auth=None, follow_redirects=False)
         async with contextlib.aclosing(response):
             content = bytearray()
-            # Decompressed piece by piece, so that what unpacks to gigabytes is given up in time.
+            # Decompressed piece by piece, so that a decompression bomb is stopped in time.
             async for piece in response.aiter_bytes():
                 content += piece
                 if len(content) > request.largest:

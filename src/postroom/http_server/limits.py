@@ -67,7 +67,7 @@ def within_open_files(limits: ConnectionLimits) -> ConnectionLimits:
 class Refusal(Enum):
     """Why a connection or request is refused: the reason as counted, the status, and the text for the client."""
 
-    BAD_REQUEST = ("bad_request", 400, "This is no HTTP request.")
+    BAD_REQUEST = ("bad_request", 400, "This is not an HTTP request.")
     HEADERS_TOO_LATE = ("headers_too_late", 408, "The headers of the request did not arrive in time.")
     BODY_TOO_LATE = ("body_too_late", 408, "The body of the request did not arrive in time.")
     BODY_TOO_LARGE = ("body_too_large", 413, "The body of the request is too large.")

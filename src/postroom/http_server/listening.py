@@ -23,7 +23,7 @@ def addresses_of(host: str, setting: str = "web.host") -> list[str]:
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
-        raise SettingsError(f"{setting}: {host!r} is no address of this machine; use 127.0.0.1") from None
+        raise SettingsError(f"{setting}: {host!r} is not an address of this machine; use 127.0.0.1") from None
     ordered = sorted(found, key=lambda each: each[0] != socket.AF_INET)
     return list(dict.fromkeys(str(each[4][0]) for each in ordered))
 
@@ -79,6 +79,6 @@ def open_listener(
 def refusal(host: str, exposed: Sequence[str], setting: str, allowed_by: str, shows: str) -> str:
     named = "" if list(exposed) == [host] else f" ({', '.join(exposed)})"
     return (
-        f"{setting}: {host}{named} is reached by other machines, and there is no sign-in: whoever reaches it would "
-        f"read {shows}; use 127.0.0.1 and a tunnel such as `ssh -L`, or set {allowed_by} to true"
+        f"{setting}: {host}{named} can be reached by other machines, and there is no sign-in: anyone who reaches it "
+        f"can read {shows}; use 127.0.0.1 and a tunnel such as `ssh -L`, or set {allowed_by} to true"
     )

@@ -91,7 +91,7 @@ def next_tick(cron: str, after: datetime) -> datetime:
         return next(CronSim(cron, after))
     except (CronSimError, StopIteration) as error:
         remedy = "use five fields, such as '0 * * * *' for every hour"
-        raise BadInput("cron", f"{cron!r} is no cron expression that ever fires ({error})", remedy) from None
+        raise BadInput("cron", f"{cron!r} is not a cron expression that ever fires ({error})", remedy) from None
 
 
 def _is_while_live(catalogue: Catalogue, type: str) -> bool:

@@ -164,7 +164,7 @@ class Worker:
     async def _claim_until_stopped(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            await self._give_back_what_waits_too_long()
+            await self._give_back_overdue()
             wanted = self._wanted()
             if not wanted or await self._try_to_claim(wanted) < wanted:
                 await signalled(self._wake, self.options.poll.total_seconds() * self._rng.uniform(0.8, 1.2))
@@ -198,7 +198,7 @@ class Worker:
     def _free_slots(self) -> int:
         return self.options.concurrency - (len(self._lease.running) if self._lease is not None else 0)
 
-    async def _give_back_what_waits_too_long(self) -> None:
+    async def _give_back_overdue(self) -> None:
         """When slow jobs take every slot, leave what was claimed ahead to other workers."""
         if self._buffer and self._monotonic() - self._buffer.touched_at > LONGEST_WAIT_S:
             claims = self._buffer.drain()
@@ -258,7 +258,7 @@ class Worker:
         except LeaseLost:
             self.counts.stale += 1
             if not self._drop_if_expired(lease) and lease is self._lease:
-                # The lease is too near its end to send anything. If the job is still ours, do not hold it for ever.
+                # The lease is too near its end to send anything. If the job is still ours, do not hold it forever.
                 await self._record_end(store.release([job.claim], self._clock()), "release")
         except Exception as error:
             if lease is self._lease:

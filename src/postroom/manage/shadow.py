@@ -14,8 +14,8 @@ from postroom.store.rules import edit_rule, list_rules, load_rule
 from postroom.store.shadow_reports import (
     ShadowReport,
     ShadowSample,
+    ShadowSelection,
     Tally,
-    Whose,
     shadow_report,
     shadow_tallies,
     standing_shadows,
@@ -79,12 +79,12 @@ async def in_shadow_now(database: Database) -> list[ShadowStatus]:
 
 
 async def begin(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> bool:
-    """Put it in shadow: it decides, but nothing is touched. False when it was in shadow already."""
+    """Put it in shadow: it decides, but nothing is done. Return False if it was already in shadow."""
     return await _switch(database, what, True, signed, now)
 
 
 async def end(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> EndedShadow:
-    """Take it out of shadow: its decisions take effect."""
+    """Take it out of shadow: its decisions are carried out."""
     report = await report_on(database, what, samples=0)
     ended = await _switch(database, what, False, signed, now)
     return EndedShadow(ended, doubts(report.tally) if ended else ())
@@ -109,20 +109,20 @@ async def _switch(database: Database, what: ShadowScope, shadow: bool, signed: S
 async def report_on(
     database: Database, what: ShadowScope, since: datetime = LONG_AGO, samples: int = 5
 ) -> ShadowReport:
-    """Its decisions in shadow, and what the user did. While it is in shadow, only decisions in its present form count:
-    none from before a rule was last changed, or from an earlier time in shadow."""
+    """Compare its decisions in shadow with what the user did. While it is in shadow, only decisions in its present form
+    count: none from before a rule's last change, or from an earlier time in shadow."""
     match what.kind:
         case "rule":
             view = await database.run(load_rule(what.name))
-            whose, begun = Whose("rule", view.id), view.updated_at if view.mode == "shadow" else LONG_AGO
+            whose, begun = ShadowSelection("rule", view.id), view.updated_at if view.mode == "shadow" else LONG_AGO
         case "category":
             [category] = chosen_categories([what.name])
             whose, begun = (
-                Whose(category_shadow_reason(category.name)),
+                ShadowSelection(category_shadow_reason(category.name)),
                 await _since(database, "category", category.name),
             )
         case "model":
-            whose, begun = Whose("model"), await _since(database, "model", "")
+            whose, begun = ShadowSelection("model"), await _since(database, "model", "")
     return await database.run(shadow_report(whose, max(since, begun), samples))
 
 
@@ -132,7 +132,7 @@ async def _since(database: Database, kind: str, name: str) -> datetime:
 
 
 def doubts(tally: Tally) -> Sequence[str]:
-    """Reasons why it may be too early to take it out of shadow."""
+    """Return reasons why it may be too early to take it out of shadow."""
     found: list[str] = []
     if tally.judged < ENOUGH_JUDGED:
         found.append(
@@ -140,5 +140,5 @@ def doubts(tally: Tally) -> Sequence[str]:
             f"{ENOUGH_JUDGED} would prove more"
         )
     if tally.precision is not None and tally.precision < RIGHT_ENOUGH:
-        found.append(f"you did otherwise in {tally.disagreed:,} of {tally.judged:,} cases")
+        found.append(f"you acted differently in {tally.disagreed:,} of {tally.judged:,} cases")
     return found

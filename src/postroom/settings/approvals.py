@@ -34,14 +34,14 @@ class ApprovalsSettings(Section):
         if value is None and info.data.get("webhook_url") is not None:
             raise ValueError("a secret of 16 characters or more, since approvals.webhook_url is set")
         if value is not None and len(value.get_secret_value()) < 16:
-            raise ValueError("a secret of 16 characters or more, as `openssl rand -hex 32` makes one")
+            raise ValueError("a secret of 16 characters or more, as from `openssl rand -hex 32`")
         return value
 
     @field_validator("webhook_answers")
     @classmethod
     def _are_signed(cls, value: bool, info: ValidationInfo) -> bool:
         if value and info.data.get("webhook_secret") is None:
-            raise ValueError("false, or set approvals.webhook_secret, which answers have to be signed with")
+            raise ValueError("false, or set approvals.webhook_secret, which must sign the answers")
         return value
 
 

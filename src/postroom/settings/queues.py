@@ -90,7 +90,7 @@ def queues_of(queues: Mapping[str, QueueSettings], routes: Sequence[RouteSetting
     policies = dict(BUILT_IN)
     for name, given in queues.items():
         if not NAME.fullmatch(name):
-            raise SettingsError(f"queues.{name}: is no name for a queue; use small letters, digits, - and _")
+            raise SettingsError(f"queues.{name}: is not a valid queue name; use lower-case letters, digits, - and _")
         policies[name] = _policy(name, given, BUILT_IN.get(name))
     for position, route in enumerate(routes):
         if route.queue not in policies:

@@ -232,7 +232,7 @@ def _from_file(file: Path) -> dict[str, _Given]:
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{file}: this is no TOML: {error}") from None
+        raise SettingsError(f"{file}: this is not TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: cannot be read: {error}") from None
     known = _settings_by_key()
@@ -274,11 +274,11 @@ def _problem(place: Iterable[int | str], kind: str, message: str, sources: Mappi
     given = sources.get(key, _Given(setting.default, "default"))
     value = HIDDEN if setting.secret else masked_urls(repr(given.value))
     allowed = setting.allowed
-    if kind == "value_error" and "no numbers" not in message:
+    if kind == "value_error" and "a number, not true or false" not in message:
         allowed = message.removeprefix("Value error, ")
     if within and isinstance(given.value, dict | list | str) and key in ("queues", "routes"):
-        said = "there is no such setting" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
-        return f"{key}.{within} (from {given.origin}): {said}; see docs/reference/queues.md"
+        problem = "there is no such setting" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
+        return f"{key}.{within} (from {given.origin}): {problem}; see docs/reference/queues.md"
     return f"{key}: {value} (from {given.origin}) is refused; use {allowed}"
 
 

@@ -1,11 +1,11 @@
-"""The settings of safety as the decisions use them."""
+"""The safety settings in the form that decisions use."""
 
 from postroom.core.actions.safety import Policy
 from postroom.settings.sections import SafetySettings
 
 
 def policy_of(safety: SafetySettings) -> Policy:
-    """What the user has settled once and for all about safety."""
+    """The user's safety policy."""
     return Policy(
         safety.confidence,
         safety.trash_confidence,

@@ -21,7 +21,7 @@ from postroom.core.actions.action import ACTION_TYPES, instead_of_label
 
 def _no_bool(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("true and false are no numbers")
+        raise ValueError("must be a number, not true or false")
     return value
 
 
@@ -311,7 +311,7 @@ class SafetySettings(Section):
     @classmethod
     def _are_actions(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := sorted(set(value) - set(ACTION_TYPES)):
-            raise ValueError(f"actions, and {unknown[0]!r} is none: {', '.join(ACTION_TYPES)}")
+            raise ValueError(f"actions, and {unknown[0]!r} is not one: {', '.join(ACTION_TYPES)}")
         return value
 
 

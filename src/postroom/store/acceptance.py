@@ -1,8 +1,8 @@
-"""Acceptance: who is new, who is here already, and who claims to be someone else, decided with the insert.
+"""Acceptance: decides, while inserting, which envelopes are new, which are duplicates, and which conflict.
 
-An envelope is known by its event (source and event id) and by the key its producer gave, if any. The order of the
-steps is what makes it right under concurrency: each takes its rows or finds who took them, waiting where another
-transaction has them in hand, so that of any number of writers with the same message exactly one inserts it.
+An envelope is identified by its event (source and event id) and by the key its producer gave, if any. The order of the
+steps makes it correct under concurrency: each step takes its rows or finds who took them, and waits while another
+transaction holds them. So of any number of writers with the same message exactly one inserts it.
 
     accounts  mail that Postroom itself works off needs an account that is in use; without one it is refused, and
               nothing of it is remembered
@@ -10,7 +10,7 @@ transaction has them in hand, so that of any number of writers with the same mes
     events    taken, or known with the same sender; known with another sender is a conflict
               a full copy of what is known by its metadata is an upgrade, and goes in beside the first
               an event whose message ended as failed is taken again
-    contents  (where the queue says so) taken, or said before: kept as a duplicate, linked to the first; a first one
+    contents  (where the queue says so) taken, or seen before: kept as a duplicate, linked to the first; a first one
               that ended as failed does not count
 """
 
@@ -32,7 +32,7 @@ SAME_TEXT = "the same content came from the same sender a moment before"
 
 
 class Accepted(NamedTuple):
-    """The answer to an ingest: a duplicate is a success with the first id. `known_by` tells how it was recognised."""
+    """The answer to an ingest. A duplicate is a success with the first id; `known_by` says how it was recognised."""
 
     request_id: UUID
     duplicate: bool
@@ -44,9 +44,9 @@ Outcome = Accepted | Conflict | AccountUnusable
 
 @dataclass(frozen=True, slots=True)
 class RoutedEnvelope:
-    """An envelope on its way in: checked, with its text, its queue's policy and its tier.
+    """An envelope about to be accepted: checked, with its text, its queue's policy and its tier.
 
-    `content_hash` is what its content is compared by, in a queue that compares; else None.
+    `content_hash` identifies its content in a queue that compares contents; else it is None.
     """
 
     id: UUID
@@ -68,7 +68,7 @@ class RoutedEnvelope:
 
 @dataclass(slots=True)
 class _Group:
-    """The copies of one event in a batch; the first full one leads, and the others share its fate."""
+    """The copies of one event in a batch. The first full one leads, and the others get the same outcome."""
 
     event_key: str
     places: list[int]
@@ -81,7 +81,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Batch:
-    """One round of a batch: the places of its items, none of which contradicts another."""
+    """One round of a batch: the indexes of items that do not contradict each other."""
 
     items: Sequence[RoutedEnvelope]
     places: list[int] = field(default_factory=list[int])
@@ -94,7 +94,7 @@ class _Batch:
 
     def conflict(self, place: int, field_name: str, taken_by: str) -> None:
         mine = self.items[place]
-        problem = f"stands for {taken_by}, not for {mine.envelope.identity}"
+        problem = f"is already used for {taken_by}, not {mine.envelope.identity}"
         self.outcomes[place] = Conflict(
             field_name, problem, "use a key and an event id that belong to this event alone"
         )
@@ -102,10 +102,10 @@ class _Batch:
 
 @transaction
 def accept_many(items: Sequence[RoutedEnvelope], now: datetime) -> Script[list[Outcome]]:
-    """Persists what is new and recognises what is not; one outcome for each, in order.
+    """Store new envelopes and recognise known ones; return one outcome for each, in order.
 
-    Those that contradict each other within the batch are decided one round after another: who came first may itself
-    be refused, and must not drag the rightful one along.
+    Envelopes that contradict each other within the batch are decided in successive rounds: the first may itself be
+    refused, and must not take the valid one with it.
     """
     outcomes: dict[int, Outcome] = {}
     outcomes |= yield from _without_account(items)
@@ -124,7 +124,7 @@ def accept_many(items: Sequence[RoutedEnvelope], now: datetime) -> Script[list[O
 
 
 def _without_account(items: Sequence[RoutedEnvelope]) -> Script[dict[int, AccountUnusable]]:
-    """Those whose account does not exist or was removed. It is held to the end, so that nobody removes it meanwhile."""
+    """Find items whose account is missing or removed. Locks the accounts, so that they are not removed meanwhile."""
     asked = {place: item.endpoint_identity for place, item in enumerate(items) if not item.policy.for_agents}
     if not asked:
         return {}
@@ -139,12 +139,12 @@ def _without_account(items: Sequence[RoutedEnvelope]) -> Script[dict[int, Accoun
 
 def _unusable(identity: str, removed: bool) -> AccountUnusable:
     problem = f"the account {identity!r} was removed" if removed else f"there is no account {identity!r}"
-    remedy = "connect the mailbox with `postroom account add`, then hand in again; `postroom account list` shows all"
+    remedy = "connect the mailbox with `postroom account add`, then send it again; `postroom account list` shows all"
     return AccountUnusable("removed" if removed else "missing", problem, remedy, field="source.endpoint_identity")
 
 
 def _round(items: Sequence[RoutedEnvelope], places: Sequence[int]) -> tuple[_Batch, list[int]]:
-    """The first of all that contradict each other, with everyone who agrees with them; and who has to wait."""
+    """The first of the items that contradict each other, with all that agree with them; and those that must wait."""
     batch, left = _Batch(items), list[int]()
     events: dict[str, str] = {}
     senders: dict[str, str] = {}
@@ -163,7 +163,7 @@ def _round(items: Sequence[RoutedEnvelope], places: Sequence[int]) -> tuple[_Bat
 
 
 def _check_keys(batch: _Batch) -> Script[None]:
-    """Drops those whose key stands for another event."""
+    """Drop items whose key is already used for another event."""
     meant = {item.key: item.envelope.event_key for item in batch.present() if item.key is not None}
     if not meant:
         return
@@ -226,13 +226,13 @@ def _check_events(batch: _Batch) -> Script[None]:
 
 
 def _taken_again(group: _Group, failed_id: UUID) -> Script[bool]:
-    """Whether the event, whose message ended as failed, is now ours. Of several who try, one succeeds."""
+    """Claim the event, whose message ended as failed. Of several that try, one succeeds."""
     tier = group.leader.envelope.control.ingestion_tier
     return bool((yield sql("retake_event", group.event_key, failed_id, group.leader.id, tier)))
 
 
 def _refuse(batch: _Batch, group: _Group, taken_by: str) -> Script[None]:
-    """The event is someone else's; keys that were just taken for it are given back."""
+    """Refuse a group whose event belongs to another sender, and release the keys just taken for it."""
     for place in group.places:
         batch.conflict(place, "event.external_event_id", taken_by)
         key = batch.items[place].key
@@ -255,10 +255,10 @@ def _check_texts(batch: _Batch, now: datetime) -> Script[None]:
         return
     taken = yield sql("take_texts", rows_text(sorted(rows, key=lambda row: (row[0], row[1]))), now)
     standing = {(queue, text_hash): firsts[queue, text_hash].leader.id for queue, text_hash in taken}
-    said_before = firsts.keys() - standing.keys()
-    if said_before:
-        found = yield sql("select_texts", sorted(text_hash for _, text_hash in said_before))
-        standing |= {(queue, text): as_uuid(id) for queue, text, id in found if (queue, text) in said_before}
+    seen_before = firsts.keys() - standing.keys()
+    if seen_before:
+        found = yield sql("select_texts", sorted(text_hash for _, text_hash in seen_before))
+        standing |= {(queue, text): as_uuid(id) for queue, text, id in found if (queue, text) in seen_before}
     for group in batch.groups.values():
         policy, text_hash = group.leader.policy, group.leader.content_hash
         first_id = standing.get((policy.queue, text_hash or ""))
@@ -318,7 +318,7 @@ def _counts(items: Sequence[RoutedEnvelope], outcomes: Mapping[int, Outcome]) ->
 
 
 def _named(mine: Envelope, event_key: str, sender: str | None, inbox_id: object) -> str:
-    """The other one. Who sent it is told only to the endpoint it came to."""
+    """Describe the other envelope. Its sender is shown only to the endpoint that received it."""
     parts = event_key.split(BETWEEN)
     whose = f" from {sender}" if mine.source.endpoint_identity in parts[2:3] else ""
     return f"{' '.join(parts)}{whose} (request {inbox_id})"

@@ -1,4 +1,4 @@
-"""The verbs of accounts: what a user consented to, whether the account is used, and the sealed secrets behind it.
+"""Account verbs: what the user consented to, whether the account is in use, and its sealed secrets.
 
     connect_account ──► active ⇄ paused          (pause_account, resume_account)
                           │  ▲      │
@@ -6,7 +6,7 @@
                           ▼  │      ▼            whatever makes it active again releases them
                      needs_consent ──► removed   (remove_account: secrets wiped, history kept)
 
-A secret comes in sealed: nothing here, nor in the database, could open it.
+A secret arrives sealed: nothing here, nor in the database, can open it.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ REFRESH_TOKEN = "refresh_token"  # noqa: S105 - the name of a field
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the user agreed to. `refreshed_at` is when the provider last honoured it."""
+    """What the user agreed to. `refreshed_at` is when the provider last accepted it."""
 
     client_id: str
     level: str
@@ -46,7 +46,7 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class AccountView:
-    """An account with its consent, which one that was never connected, or was removed, does not have."""
+    """An account with its consent; one that was never connected, or was removed, has none."""
 
     id: UUID
     provider: Provider
@@ -59,7 +59,7 @@ class AccountView:
     consent: Consent | None
 
 
-class HeldAccount(NamedTuple):
+class AccountWithSecret(NamedTuple):
     """An account, and its sealed secret, if it has one."""
 
     account: AccountView
@@ -70,21 +70,21 @@ class HeldAccount(NamedTuple):
 def connect_account(
     id: UUID, email: str, consent: Consent, sealed: Sealed, signed: Signature, now: datetime
 ) -> Script[AccountView]:
-    """Keeps the consent to a Gmail mailbox, and lets its jobs go on. `id` is the account's, or that of a new one.
+    """Store the consent to a Gmail mailbox, and resume its jobs. `id` is the account's, or that of a new one.
 
-    A mailbox has one account, however its address is spelled: whoever connects it again renews that one's consent. One
-    who connects a mailbox at a time waits here, so that two spellings of it do not both find it new.
+    A mailbox has one account, however its address is spelled: connecting it again renews that account's consent.
+    Connecting the same mailbox is serialised, so that two spellings of it are not both taken for new.
     """
     yield sql("lock_connecting")
     found = [each for each in (yield from _with_address(email)) if each.provider == "gmail"]
     before = found[0].state if found else None
     if found:
         if found[0].id != id:
-            problem = f"{found[0].email} was connected meanwhile"
-            raise Conflict("email", problem, "look at `postroom account list`")
+            problem = f"{found[0].email} was connected in the meantime"
+            raise Conflict("email", problem, "see `postroom account list`")
         yield from _move(id, "active", None, now)
     elif not (yield sql("insert_new_account", id, "gmail", gmail_endpoint(email), email, now)):
-        raise Conflict("email", f"{email} is just being connected by someone else", "look at `postroom account list`")
+        raise Conflict("email", f"{email} is being connected by someone else", "see `postroom account list`")
     yield from using_key(sealed.key_id, now)
     scopes = json_text(sorted(consent.scopes))
     yield sql("upsert_consent", id, consent.client_id, consent.level, scopes, consent.granted_at, consent.dies_at)
@@ -98,14 +98,14 @@ def connect_account(
 
 @transaction
 def pause_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
-    """The user wants it left alone for a while: its jobs wait."""
+    """Pause the account at the user's request: its jobs wait."""
     yield from recalling(str(id))
     return (yield from _moved(id, "paused", signed.reason, "account.pause", signed, now))
 
 
 @transaction
 def resume_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
-    """It is used again, and its jobs go on. One that lost its consent may be tried once more like this."""
+    """Use the account again and resume its jobs. An account that lost its consent can be retried this way."""
     view = yield from _moved(id, "active", None, "account.resume", signed, now)
     yield from _goes_on(id, now)
     return view
@@ -113,7 +113,7 @@ def resume_account(id: UUID, signed: Signature, now: datetime) -> Script[Account
 
 @transaction
 def remove_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
-    """Its secrets are gone for good; its mail and its history stay. Jobs that waited end by themselves."""
+    """Delete the account's secrets for good; keep its mail and history. Waiting jobs end by themselves."""
     yield from recalling(str(id))
     view = yield from _moved(id, "removed", signed.reason, "account.remove", signed, now)
     yield sql("delete_credentials", id)
@@ -124,7 +124,7 @@ def remove_account(id: UUID, signed: Signature, now: datetime) -> Script[Account
 
 @transaction
 def lose_consent(id: UUID, granted_at: datetime, reason: str, signed: Signature, now: datetime) -> Script[bool]:
-    """The provider no longer honours the consent of that time. False when the account has moved on since."""
+    """Record that the provider no longer accepts this consent. False if the account has a newer one."""
     state, _ = yield from _lock(id)
     view = yield from _view(id)
     if view.consent is None or view.consent.granted_at != granted_at or state not in ("active", "paused"):
@@ -135,20 +135,20 @@ def lose_consent(id: UUID, granted_at: datetime, reason: str, signed: Signature,
 
 @transaction
 def note_refresh(id: UUID, granted_at: datetime, now: datetime) -> Script[bool]:
-    """The provider has honoured the consent of that time."""
+    """Record that the provider accepted this consent."""
     return bool((yield sql("note_refresh", id, granted_at, now)))
 
 
 @query
 def list_accounts() -> Script[list[AccountView]]:
-    """Every account there ever was, the oldest first."""
+    """Every account ever created, oldest first."""
     rows = yield sql("select_account_views")
     return read_rows(AccountView, rows)
 
 
 @query
 def accounts_with_address(email: str) -> Script[list[AccountView]]:
-    """The accounts of an address, in whatever spelling; there may be one of each provider."""
+    """The accounts of an address in any spelling; there may be one per provider."""
     return (yield from _with_address(email))
 
 
@@ -163,15 +163,15 @@ def account_at(endpoint_identity: str) -> Script[AccountView | None]:
 
 
 @query
-def held_by(id: UUID) -> Script[HeldAccount]:
+def account_with_secret(id: UUID) -> Script[AccountWithSecret]:
     """The account with its sealed refresh token."""
     view = yield from _view(id)
     rows = yield sql("select_credential", id, REFRESH_TOKEN)
-    return HeldAccount(view, read_first(Sealed, rows))
+    return AccountWithSecret(view, read_first(Sealed, rows))
 
 
 def _moved(id: UUID, state: str, reason: str | None, action: str, signed: Signature, now: datetime) -> Script[Any]:
-    """A move with its entry in the audit log. To where it is already, nothing moves."""
+    """Change the state, with an entry in the audit log. Nothing changes if the state is the same."""
     before, why = yield from _lock(id)
     if before != state:
         yield from _move(id, state, reason, now)
@@ -189,21 +189,21 @@ def _move(id: UUID, state: str, reason: str | None, now: datetime) -> Script[Non
 
 
 def _goes_on(id: UUID, now: datetime) -> Script[None]:
-    """What waited for the account goes on, outgoing mail too, and someone looks at what has come meanwhile."""
+    """Resume what waited for the account, outgoing mail too, and enqueue a sync for mail that came meanwhile."""
     yield from unpark.script(parking_key(id), now)
-    yield sql("hasten_deliveries", id, now)
+    yield sql("hasten_mail_of_account", id, now)
     yield from enqueue_many.script([sync_job(id)], now)
 
 
 def _lock(id: UUID) -> Script[Sequence[Any]]:
     rows = yield sql("lock_account", id)
     if not rows:
-        raise NotFound(f"there is no account {id}; `postroom account list` shows those there are")
+        raise NotFound(f"there is no account {id}; see `postroom account list`")
     return rows[0]
 
 
 def _with_address(email: str) -> Script[list[AccountView]]:
-    """All accounts are looked at: they are few, and what is one mailbox is said in one place, not in SQL too."""
+    """Compare with every account: there are few, and spelling rules for addresses stay in one place, not in SQL too."""
     rows = yield sql("select_account_views")
     return [account for account in read_rows(AccountView, rows) if same_mailbox(account.email, email)]
 
@@ -211,7 +211,7 @@ def _with_address(email: str) -> Script[list[AccountView]]:
 def _view(id: UUID) -> Script[AccountView]:
     view = read_first(AccountView, (yield sql("select_account_view", id)))
     if view is None:
-        raise NotFound(f"there is no account {id}; `postroom account list` shows those there are")
+        raise NotFound(f"there is no account {id}; see `postroom account list`")
     return view
 
 

@@ -1,4 +1,4 @@
-"""What somebody has asked for and nobody has ended yet: once each, and only so much of it at a time."""
+"""Requested actions that have not ended: each once, and only a limited number at a time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from postroom.store.protection import HOUR
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """An action that waits for a yes, or for its turn. `safety` says why."""
+    """An action that waits for approval or for its turn. `safety` says why."""
 
     id: UUID
     state: ActionState
@@ -27,15 +27,15 @@ class OpenRequest:
 
 
 class Recorded(NamedTuple):
-    """A decision, its action, and the job that carries it out or tells people that it waits."""
+    """A decision, its action, and the job that carries it out or notifies people that it waits."""
 
-    wish: Decision
+    request: Decision
     action: NewAction
     follow_up: NewJob
 
 
 class AgentCap(NamedTuple):
-    """How much one asker may have done within the hour, and what is recorded beyond that: the same, for approval."""
+    """How many actions one requester may have done within an hour, and the same request for approval beyond that."""
 
     most: int
     beyond: Recorded
@@ -45,23 +45,24 @@ class AgentCap(NamedTuple):
 def ask_once(
     wanted: Recorded, most: int, signed: Signature, now: datetime, cap: AgentCap | None = None
 ) -> Script[OpenRequest | None]:
-    """Asks for the action unless the same asker has it open already: then that one is returned, else None.
+    """Request the action. If the requester already has the same one open, return that; else None.
 
-    The wishes of one asker are recorded one after another, so that of several at once only one is the first, or the
-    last one allowed. Raises BadInput when `most` are open. Beyond the cap it is recorded to be approved, and returned.
+    The requests of one requester are recorded one after another, so that of several at the same time only one is the
+    first, or the last one allowed. Raises BadInput if `most` are open. Beyond the cap the action is recorded for
+    approval, and returned.
     """
-    wish, action, follow_up = wanted
+    request, action, follow_up = wanted
     yield sql("lock_asker", action.asked_by)
     opened = read_rows(OpenRequest, (yield sql("select_open_wishes", action.asked_by, most)))
     for each in opened:
         if each.action_hash == action.action_hash:
             return each
     if len(opened) >= most:
-        problem = f"there are {most} of your proposals that nobody has answered or carried out yet"
-        raise BadInput("mail.propose_action", problem, "wait until some are; actions.list shows them")
+        problem = f"there are {most} of your proposals still open"
+        raise BadInput("mail.propose_action", problem, "wait until some have ended; actions.list shows them")
     if cap is not None and (yield sql("count_done_for", action.asked_by, now - HOUR))[0][0] >= cap.most:
-        wish, action, follow_up = cap.beyond
-        yield from ask_for_action.script(wish, action, follow_up, now, signed)
-        return OpenRequest(action.id, action.state, action.action_hash, wish.safety or {})
-    yield from ask_for_action.script(wish, action, follow_up, now, signed)
+        request, action, follow_up = cap.beyond
+        yield from ask_for_action.script(request, action, follow_up, now, signed)
+        return OpenRequest(action.id, action.state, action.action_hash, request.safety or {})
+    yield from ask_for_action.script(request, action, follow_up, now, signed)
     return None

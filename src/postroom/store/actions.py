@@ -1,9 +1,9 @@
-"""Actions on their way: begun, their pre-image kept, completed with their job, or ended otherwise.
+"""Actions in progress: begun, their pre-image stored, completed with their job, or ended otherwise.
 
 begin_action ──► keep_pre_image ──► (the mailbox is changed) ──► complete_action
      │                                                    └────► hand_over_action, when another job completes it
-     ├── canceled when the message is protected by now: its job has ended
-     └── refused while a pause stands, or when the hour has seen enough that cannot be undone: the job waits
+     ├── canceled if the message is protected by now: its job has ended
+     └── parked during a pause, or when the hourly cap of irreversible actions is reached: the job waits
 """
 
 import contextlib
@@ -39,7 +39,7 @@ Ending = Transaction[None]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action as its executor needs it."""
+    """An action, as the executor needs it."""
 
     id: UUID
     account_id: UUID
@@ -52,7 +52,7 @@ class Action:
     undo_hint: Mapping[str, Any] | None
     actor: Actor
     asked_at: datetime | None = None
-    """The latest word of a person for it: an approval, a wish, or the last change of the rule. None without one."""
+    """When a person last asked for it: an approval, a request, or the last change of the rule. None if nobody did."""
 
 
 @query
@@ -69,7 +69,7 @@ def loading(id: UUID) -> Script[Action]:
 
 
 class LockedAction(NamedTuple):
-    """An action that nobody else changes before the transaction ends."""
+    """An action that nobody else can change before the transaction ends."""
 
     account_id: UUID
     message_id: UUID
@@ -93,11 +93,10 @@ def locking(id: UUID) -> Script[LockedAction | None]:
 
 @transaction
 def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[str | None]:
-    """Executing, owned by this job: a retry of the same job may go on, another job may not.
+    """Mark the action as executing, owned by this job. A retry of the same job may continue; another job may not.
 
-    What was protected since it was decided is not touched: the action is canceled, the job has ended, and the reason is
-    returned. Raises Parked while a pause stands, or when as many irreversible actions as the cap allows were begun in
-    an hour.
+    If the message has been protected since the decision, the action is canceled, the job has ended, and the reason is
+    returned. Raises Parked during a pause, or when the hourly cap of irreversible actions is reached.
     """
     yield from fence(job, may_be_canceled=True)
     action = yield from locking(id)
@@ -116,11 +115,11 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
 
 def _owned(id: UUID, rows: Rows) -> None:
     if not rows:
-        raise Fatal(f"action {id} is not waiting to be carried out, or belongs to another job")
+        raise Fatal(f"action {id} is not waiting to be executed, or belongs to another job")
 
 
 def _protected(account_id: UUID, message_id: UUID) -> Script[str | None]:
-    """Why the message is not touched, by what is stored of it; None when it may be."""
+    """Why the stored message must not be touched; None if it may be."""
     protected = yield from protected_now(account_id)
     if not (protected.senders or protected.domains or protected.labels):
         return None
@@ -129,7 +128,7 @@ def _protected(account_id: UUID, message_id: UUID) -> Script[str | None]:
 
 
 def _refused(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
-    """Not done, and that is no failure: the job has ended, the action is canceled with the reason."""
+    """End the job and cancel the action with the reason. This is not a failure."""
     _owned(id, (yield sql("refuse_action", id, job.id, reason, now)))
     yield from completing_one(job, now)
     yield Notify(CHANNEL, "canceled")
@@ -137,10 +136,10 @@ def _refused(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
 
 @transaction
 def refuse_action(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
-    """The gate did not let its request out, since the mail is protected by now.
+    """Cancel an action whose request the gate refused because the mail is now protected.
 
-    An earlier attempt may have hidden it all the same. So what was to bring it back does so now, if it was; mail that
-    was asleep before is left to its time.
+    An earlier attempt may already have hidden the message. If so, the job that brings it back runs now; a message that
+    was snoozed before stays snoozed.
     """
     yield from fence(job, may_be_canceled=False)
     image = (yield from loading(id)).pre_image or {}
@@ -152,17 +151,17 @@ def refuse_action(job: Job, id: UUID, reason: str, now: datetime) -> Script[None
 
 
 def _within_cap(account_id: UUID, hourly_cap: int, now: datetime) -> Script[None]:
-    """One at a time per account, so that two that begin at once are not both the last one allowed."""
+    """Check the hourly cap. One check at a time per account, so that two actions are not both the last one allowed."""
     yield sql("lock_account", account_id)
     begun = yield sql("count_irreversible", account_id, now - HOUR)
     if begun[0][0] >= hourly_cap:
-        reason = f"{hourly_cap} irreversible actions were begun within the hour; this one waits its turn"
+        reason = f"{hourly_cap} irreversible actions were begun within the hour; this one waits"
         raise Parked(f"{_CAP}{account_id}", reason)
 
 
 @transaction
 def release_capped(hourly_cap: int, now: datetime) -> Script[int]:
-    """Lets those go on that waited for the hour to pass."""
+    """Resume the actions that waited for the hour to pass."""
     released = 0
     for (key,) in (yield sql("select_parking_keys", f"{_CAP}%")):
         begun = yield sql("count_irreversible", UUID(key.removeprefix(_CAP)), now - HOUR)
@@ -175,9 +174,9 @@ def release_capped(hourly_cap: int, now: datetime) -> Script[int]:
 def keep_pre_image(
     job: Job, id: UUID, labels: frozenset[str], now: datetime, follow_ups: Sequence[NewJob] = (), **besides: str
 ) -> Script[Mapping[str, Any]]:
-    """What the message was like before, and what else was settled at the first attempt; kept once. Returns what is.
+    """Store what the message was before the action, and what the first attempt settled; stored once. Return it.
 
-    `follow_ups` must come whatever becomes of the action, and are enqueued with it: what is hidden is brought back.
+    `follow_ups` must run whatever becomes of the action, and are enqueued with it: hidden mail is brought back.
     """
     yield from fence(job, may_be_canceled=True)
     action = yield from loading(id)
@@ -199,9 +198,9 @@ def complete_action(
     now: datetime,
     moved_to: str | None = None,
 ) -> Script[None]:
-    """Done: the action, what we know of the message, and the job. Without labels it is gone for good.
+    """Complete the action and its job, and update the message. Without labels the message is gone for good.
 
-    `moved_to` is its id in the mailbox, where the change gave it a new one.
+    `moved_to` is its id in the mailbox, if the change gave it a new one.
     """
     yield from completing_one(job, now)
     yield from completing_action(id, labels, undo_hint, now, moved_to)
@@ -213,7 +212,7 @@ def completing_action(
     """Part of a transaction."""
     rows = yield sql("complete_action", id, json_text(undo_hint), now)
     if not rows:
-        raise Fatal(f"action {id} was ended while it was carried out; what it changed is in its pre-image")
+        raise Fatal(f"action {id} was ended while it ran; what it changed is in its pre-image")
     message_id, account_id = map(as_uuid, rows[0])
     yield from _now_placed(message_id, labels, moved_to, now)
     if labels is not None:
@@ -222,7 +221,7 @@ def completing_action(
 
 
 def _now_placed(id: UUID, labels: frozenset[str] | None, moved_to: str | None, now: datetime) -> Script[None]:
-    """What the mailbox has told of the message; without labels it is gone."""
+    """Update the message from the mailbox's answer; without labels it is gone."""
     if labels is None:
         yield sql("mark_message_deleted", id, now)
     else:
@@ -232,31 +231,31 @@ def _now_placed(id: UUID, labels: frozenset[str] | None, moved_to: str | None, n
 
 
 @query
-def is_snoozed_anew(id: UUID, now: datetime) -> Script[bool]:
-    """Whether the message of this snooze was snoozed again, until a time that is still to come."""
+def is_snoozed_again(id: UUID, now: datetime) -> Script[bool]:
+    """Return whether the message of this snooze was snoozed again, until a time in the future."""
     rows = yield sql("select_snoozes_after", id)
     return any(datetime.fromisoformat(until) > now for (until,) in rows)
 
 
 @query
-def has_slept_through(id: UUID, now: datetime) -> Script[bool]:
-    """Whether the message was snoozed, and its waking came after this action had begun."""
+def woke_during(id: UUID, now: datetime) -> Script[bool]:
+    """Return whether the message was snoozed, and woke after this action had begun."""
     for image, began in (yield sql("select_snooze_before", id)):
         snooze = from_json(image)
         waking = yield from show_job.script(UUID(snooze["unsnooze_job_id"]))
-        if waking is None:  # ended long ago, and not kept any longer
+        if waking is None:  # ended long ago, and already pruned
             return as_time(began) < datetime.fromisoformat(snooze["snooze_until"]) <= now
         return waking.finished_at is not None and waking.finished_at > as_time(began)
     return False
 
 
 @transaction
-def end_awakened(
+def end_woken(
     job: Job, message_id: UUID | None, labels: frozenset[str] | None, now: datetime, moved_to: str | None = None
 ) -> Script[None]:
-    """A snoozed message is back, or gone: what we know of it, and the end of the job that woke it.
+    """Update a woken message and end the job that woke it. Without labels, the message is gone.
 
-    Without a message, it is one that is not stored.
+    `message_id` is None if the message is not stored.
     """
     yield from completing_one(job, now)
     if message_id is None:
@@ -267,16 +266,16 @@ def end_awakened(
 
 @transaction
 def hand_over_action(job: Job, id: UUID, next_job: NewJob, now: datetime) -> Script[None]:
-    """Another job carries it on: this one ends, that one is enqueued and owns the action."""
+    """End this job and pass the action to `next_job`, which is enqueued and owns it from now on."""
     yield from completing_one(job, now)
     if not (yield sql("hand_action_over", id, job.id, next_job.id, now)):
-        raise Fatal(f"action {id} was ended while it was carried out")
+        raise Fatal(f"action {id} was ended while it ran")
     yield from enqueue_many.script([next_job], now)
 
 
 @transaction
 def fail_action(job: Job, id: UUID, error: str, now: datetime) -> Script[None]:
-    """Failed for good; the job ends by itself with the same reason."""
+    """Mark the action as failed for good; the job ends by itself with the same reason."""
     yield from fence(job, may_be_canceled=False)
     yield sql("fail_action", id, error, now)
     yield Notify(CHANNEL, "failed")
@@ -284,7 +283,7 @@ def fail_action(job: Job, id: UUID, error: str, now: datetime) -> Script[None]:
 
 @transaction
 def end_orphans(now: datetime) -> Script[int]:
-    """Ends the actions whose job has ended without them: canceled in the queue, or given up by the rescuer."""
+    """End the actions whose job ended without them: canceled in the queue, or given up by the rescuer."""
     ended = yield sql("end_orphaned_actions", now)
     if ended:
         yield Notify(CHANNEL, "ended")
@@ -331,7 +330,7 @@ def list_actions(
     before: datetime = FAR_AHEAD,
     before_id: UUID = _NO_ID,
 ) -> Script[list[ActionView]]:
-    """The newest first; with `before_id`, also those of the same moment whose ids are smaller."""
+    """List actions, newest first; with `before_id`, also those of the same time with smaller ids."""
     rows = yield sql("select_actions", _text(account_id), state, _text(message_id), before, before_id, most)
     return read_rows(ActionView, rows)
 

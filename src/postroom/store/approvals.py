@@ -1,6 +1,6 @@
-"""Actions that wait for a person's yes: answered once, for exactly what was shown, and only while it still makes sense.
+"""Actions that wait for approval: answered once, for exactly what was shown, and only while they still make sense.
 
-awaiting_approval ──► queued     approved: the hash is the one that was shown and the one of the row as it stands
+awaiting_approval ──► queued     approved: the hash is the one that was shown, and that of the current row
                  ├─► rejected   by a person
                  ├─► expired    nobody answered in time
                  └─► canceled   approved too late: the message or the account is gone, or is protected by now
@@ -26,10 +26,10 @@ from postroom.store.engine.reading import read_first, read_row, read_rows
 from postroom.store.job_builders import closing_job
 from postroom.store.jobs import enqueue_many
 from postroom.store.mail import load_message
-from postroom.store.protection import HOUR, restraints, surroundings
+from postroom.store.protection import HOUR, restraints, safety_facts
 
 WAITING = "awaiting_approval"
-# Whoever answers is a person. An agent asks, and can never answer itself.
+# Only a person may answer. An agent asks, and can never answer itself.
 APPROVERS = frozenset({"admin", "dashboard", "approver"})
 LONGEST_REASON = 300
 _NOBODY = "nobody approved it in time"
@@ -40,7 +40,7 @@ ChannelName = Literal["discord", "webhook"]
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An action that waits for an answer, or had one, with all that a person needs in order to give it."""
+    """An action that waits for an answer, or had one, with all that a person needs to decide."""
 
     id: UUID
     account_id: UUID
@@ -61,7 +61,7 @@ class Approval:
     sender: str
     subject: str
     answer_to: str
-    """Where an answer to the message would go: not always to its sender."""
+    """Where a reply to the message would go: not always to its sender."""
     rule_name: str | None
     confidence: float | None
     model: str | None
@@ -72,14 +72,14 @@ class Approval:
 
 
 class AnsweredApproval(NamedTuple):
-    """What became of an action by an answer, and why when that is not what was answered."""
+    """What became of an action after an answer, and why, if that is not what was answered."""
 
     state: ActionState
     reason: str | None = None
 
 
 class Notice(NamedTuple):
-    """Where people were asked: by which channel, and what the channel calls it."""
+    """Where people were asked: the channel, and the channel's reference to the notice."""
 
     channel: str
     reference: str
@@ -101,7 +101,7 @@ class _Pending(NamedTuple):
 
 @query
 def list_waiting(most: int) -> Script[list[Approval]]:
-    """What expires first stands first."""
+    """List waiting approvals; those that expire first come first."""
     return _approvals((yield sql("select_waiting", most)))
 
 
@@ -109,7 +109,7 @@ def list_waiting(most: int) -> Script[list[Approval]]:
 def show_approval(id: UUID) -> Script[Approval]:
     rows = yield sql("select_approval", id)
     if not rows:
-        raise NotFound(f"there is no action {id}; `postroom approvals list` shows those that wait")
+        raise NotFound(f"there is no action {id}; see `postroom approvals list`")
     return _approvals(rows)[0]
 
 
@@ -117,9 +117,9 @@ def show_approval(id: UUID) -> Script[Approval]:
 def approve_action(
     id: UUID, expected_hash: str, job: NewJob, signed: Signature, now: datetime
 ) -> Script[AnsweredApproval]:
-    """The action is queued with the job that carries it out, or canceled when it makes no sense any more.
+    """Queue the action with the job that executes it, or cancel it if it no longer makes sense.
 
-    Raises Refused for those who may not answer, IllegalMove when it does not wait, Conflict when it was changed.
+    Raises Refused if the actor may not answer, IllegalMove if the action is not waiting, Conflict if it was changed.
     """
     action = yield from _taken(id, signed)
     if _is_over(action, now):
@@ -139,7 +139,7 @@ def approve_action(
 
 @transaction
 def reject_action(id: UUID, signed: Signature, now: datetime) -> Script[AnsweredApproval]:
-    """Not to be done. Raises Refused for those who may not answer, IllegalMove when it does not wait."""
+    """Reject the action. Raises Refused if the actor may not answer, IllegalMove if the action is not waiting."""
     action = yield from _taken(id, signed)
     if _is_over(action, now):
         return (yield from _ending(id, "expired", _NOBODY, signed, now))
@@ -149,7 +149,7 @@ def reject_action(id: UUID, signed: Signature, now: datetime) -> Script[Answered
 
 @transaction
 def expire_approvals(now: datetime) -> Script[int]:
-    """What nobody answered in time counts as rejected."""
+    """Expire approvals that nobody answered in time; they count as rejected."""
     ended = yield sql("expire_approvals", _NOBODY, now)
     if ended:
         yield Notify(CHANNEL, "expired")
@@ -158,8 +158,9 @@ def expire_approvals(now: datetime) -> Script[int]:
 
 @transaction
 def take_slot(action_id: UUID, most: int, digest: NewJob, now: datetime) -> Script[bool]:
-    """Whether people are asked about this action by a notice of its own. Of these there are at most so many an hour;
-    beyond that the digest is enqueued, which tells how many wait."""
+    """Return whether this action gets a notice of its own. At most `most` notices are sent per hour; beyond that the
+    digest, which says how many wait, is enqueued.
+    """
     yield sql("lock_asker", "approvals")
     yield sql("delete_old_slots", now - HOUR)
     yield sql("insert_slot", action_id, most, now)
@@ -170,15 +171,15 @@ def take_slot(action_id: UUID, most: int, digest: NewJob, now: datetime) -> Scri
 
 
 @query
-def count_unasked() -> Script[dict[str, int]]:
-    """How many actions wait for an answer without a notice, by their kind."""
-    rows = yield sql("count_unasked")
+def count_without_notice() -> Script[dict[str, int]]:
+    """Count the actions that wait for an answer without a notice, by type."""
+    rows = yield sql("count_without_notice")
     return {str(kind): int(count) for kind, count in rows}
 
 
 @transaction
 def keep_notice(action_id: UUID, channel: ChannelName, reference: str, now: datetime) -> Script[bool]:
-    """People were asked there. False when that was known already."""
+    """Record that people were asked in this channel. False if that was recorded already."""
     return bool((yield sql("insert_notice", action_id, channel, reference, now)))
 
 
@@ -190,15 +191,15 @@ def notices_of(action_id: UUID) -> Script[list[Notice]]:
 
 @transaction
 def close_notice(action_id: UUID, channel: str, now: datetime) -> Script[bool]:
-    """It shows the answer, or cannot be reached any more. False when it was closed before."""
+    """Mark the notice as closed: it shows the answer, or can no longer be reached. False if it was closed before."""
     return bool((yield sql("close_notice", action_id, channel, now)))
 
 
 @transaction
 def ask_to_close(seed: UUID, now: datetime) -> Script[int]:
-    """Enqueues a job for each action that has its answer while a notice still asks for it; none has two at once.
+    """Enqueue a job for each answered action with an open notice; no action has two such jobs at once.
 
-    The ids of new jobs follow from `seed`, a new id each time.
+    The ids of new jobs derive from `seed`, a new id each time.
     """
     rows = yield sql("select_answered", _MOST_CLOSINGS)
     if not rows:
@@ -209,16 +210,16 @@ def ask_to_close(seed: UUID, now: datetime) -> Script[int]:
 
 
 def _taken(id: UUID, signed: Signature) -> Script[_Pending]:
-    """Part of a transaction: the action, alone with it, when whoever signs may answer and it waits for that."""
+    """Part of a transaction: lock and return the action, if the signer may answer and the action waits for it."""
     if signed.role not in APPROVERS:
-        raise Refused(f"{signed.actor} is no person, and only people approve or reject actions")
+        raise Refused(f"{signed.actor} is not a person; only people approve or reject actions")
     action = read_first(_Pending, (yield sql("lock_approval", id)))
     if action is None:
-        raise NotFound(f"there is no action {id}; `postroom approvals list` shows those that wait")
+        raise NotFound(f"there is no action {id}; see `postroom approvals list`")
     if action.state != WAITING:
         approver, error = action.approved_by, action.error
         by = f"approved by {approver}" if approver is not None else error or "it needed no approval"
-        raise IllegalMove(f"action {id} does not wait for an answer: it is {action.state} ({by}); nothing was changed")
+        raise IllegalMove(f"action {id} is not waiting for an answer: it is {action.state} ({by}); nothing was changed")
     return action
 
 
@@ -234,7 +235,7 @@ def _check_hash(action: _Pending, expected_hash: str) -> None:
 
 
 def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
-    """Part of a transaction: what has happened to the message meanwhile that forbids the action."""
+    """Part of a transaction: why the action no longer makes sense; None if it does."""
     rows = yield sql("select_account_state", action.account_id)
     if not rows or rows[0][0] == "removed":
         return "the account was removed"
@@ -243,7 +244,7 @@ def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
         return "the message was deleted"
     found = yield from restraints.script(action.account_id, now)
     proposed = Proposed(action.action_type, action.parameters, 1.0, cast("Source", action.actor))
-    ruling = safety_ruling(proposed, surroundings(message, found), Policy())
+    ruling = safety_ruling(proposed, safety_facts(message, found), Policy())
     return "; ".join(ruling.reasons) if ruling.verdict == "refuse" else None
 
 
@@ -257,7 +258,7 @@ def _ending(id: UUID, state: ActionState, reason: str, signed: Signature, now: d
 
 
 def _approvals(rows: Rows) -> list[Approval]:
-    """The reasons are part of what safety said; where an answer goes, the headers tell."""
+    """Read approvals. The reasons come from the safety result, the reply address from the headers."""
     return [
         read_row(
             Approval,

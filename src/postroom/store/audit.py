@@ -19,7 +19,7 @@ LONGEST_TEXT = 512
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One thing that was done, or tried and refused, by one actor."""
+    """One thing that an actor did, or tried and was refused."""
 
     id: UUID
     actor: str
@@ -33,7 +33,7 @@ class AuditEntry:
 
 
 class Signature(NamedTuple):
-    """Who does it, for a verb that writes its own entry: the id of that entry, the actor and the role."""
+    """Who acts, for a verb that writes its own audit entry: the id of the entry, the actor and the role."""
 
     entry_id: UUID
     actor: str
@@ -49,7 +49,7 @@ class Signature(NamedTuple):
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
     ) -> AuditEntry:
-        """The entry for what was done, signed."""
+        """The signed entry for what was done."""
         return AuditEntry(
             self.entry_id, self.actor, self.role, action, object_type, object_id, before, after, self.reason
         )
@@ -57,7 +57,7 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditView:
-    """An entry as it is kept."""
+    """An entry as it is stored."""
 
     seq: int
     id: UUID
@@ -73,7 +73,7 @@ class AuditView:
 
 
 def auditing(entry: AuditEntry, now: datetime) -> Script[None]:
-    """Part of a transaction: the entry is there if, and only if, what it tells of has happened."""
+    """Part of a transaction: add the entry, so that it exists if and only if the change happened."""
     yield sql(
         "insert_audit",
         entry.id,
@@ -91,7 +91,7 @@ def auditing(entry: AuditEntry, now: datetime) -> Script[None]:
 
 @transaction
 def record_audit(entry: AuditEntry, now: datetime) -> Script[None]:
-    """An entry for what changed nothing in this database, such as a call that was refused."""
+    """Add an entry for something that changed nothing in this database, such as a refused call."""
     yield from auditing(entry, now)
 
 
@@ -99,12 +99,12 @@ def record_audit(entry: AuditEntry, now: datetime) -> Script[None]:
 def list_audit(
     limit: int, before_seq: int | None = None, actor: str | None = None, action: str | None = None
 ) -> Script[list[AuditView]]:
-    """The newest entries first; those before `before_seq` when it is given, to page on."""
+    """The newest entries first; with `before_seq`, those before it, for paging."""
     rows = yield sql("select_audit", before_seq, actor, action, limit)
     return read_rows(AuditView, rows)
 
 
 def _kept(text: str) -> str:
-    """As both databases can hold it. An entry must not be lost because its object has a hostile name."""
+    """Make the text storable in both databases. An entry must not be lost because its object has a hostile name."""
     whole = text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
     return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,9 +1,9 @@
-"""The verbs of connector requests: what needs a mailbox at once is asked here, leased by its connector, and answered.
+"""Connector requests: work that needs a mailbox at once is queued here, leased by its connector, and answered.
 
     ask_connector ──► queued ⇄ leased ──► answered | failed     (lease_requests, give_back_requests, end_request)
                          └────────┴─────► expired                when nobody answered in time
 
-A connector that dies with a request in its hands loses the lease, and the next one to look gets it.
+When a connector dies while it holds a request, the lease runs out and the next connector to look gets the request.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ LONGEST_ANSWER = 1_048_576
 
 
 class NewRequest(NamedTuple):
-    """What the connector of an endpoint is asked to do, and until when that makes sense."""
+    """What the connector of an endpoint should do, and until when that makes sense."""
 
     id: UUID
     endpoint_identity: str
@@ -39,7 +39,7 @@ class NewRequest(NamedTuple):
 
 
 class LeasedRequest(NamedTuple):
-    """A request in the hands of a connector."""
+    """A request leased by a connector."""
 
     id: UUID
     lease_token: UUID
@@ -50,7 +50,7 @@ class LeasedRequest(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came of it: a result, or in words why there is none."""
+    """The outcome: a result, or a text that says why there is none."""
 
     result: Mapping[str, Any] | None = None
     error: str | None = None
@@ -58,7 +58,7 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestView:
-    """A request as it stands."""
+    """The current state of a request."""
 
     id: UUID
     endpoint_identity: str
@@ -78,9 +78,9 @@ class RequestView:
 
 @transaction
 def ask_connector(request: NewRequest, now: datetime) -> Script[UUID]:
-    """Queues it, unless the very same waits already and nobody has begun with it; returns the id of the one that waits.
+    """Queue the request, unless the same one is waiting and not yet leased; return the id of the waiting one.
 
-    Those that ended long ago are forgotten here, so that the table stays small.
+    Also prunes requests that ended long ago, so that the table stays small.
     """
     arguments = _limited("arguments", json_text(request.arguments), LONGEST_ARGUMENTS)
     yield sql("prune_requests", now - KEPT)
@@ -102,7 +102,7 @@ def ask_connector(request: NewRequest, now: datetime) -> Script[UUID]:
 def lease_requests(
     endpoint_identity: str, most: int, lease_token: UUID, lease: timedelta, now: datetime
 ) -> Script[list[LeasedRequest]]:
-    """Takes the oldest that wait, and those whose lease ran out; what is too late ends as expired."""
+    """Lease the oldest waiting requests and those whose lease ran out; expire those that are too late."""
     yield from _expire(endpoint_identity, now)
     yield sql("return_requests", endpoint_identity, now)
     rows = yield sql("lease_requests", endpoint_identity, most, lease_token, now + lease)
@@ -112,7 +112,7 @@ def lease_requests(
 
 @transaction
 def give_back_requests(endpoint_identity: str, lease_token: UUID) -> Script[int]:
-    """Returns what was leased for someone who never got it."""
+    """Return requests that were leased for a caller that never received them."""
     rows = yield sql("give_back_requests", endpoint_identity, lease_token)
     if rows:
         yield Notify(ASKED, signal_of(endpoint_identity))
@@ -121,7 +121,7 @@ def give_back_requests(endpoint_identity: str, lease_token: UUID) -> Script[int]
 
 @transaction
 def end_request(id: UUID, endpoint_identity: str, lease_token: UUID, reply: Reply, now: datetime) -> Script[None]:
-    """Keeps the reply of the connector that holds the request, and of no other."""
+    """Store the reply, if it comes from the connector that holds the request."""
     answer = None if reply.result is None else _limited("result", json_text(reply.result), LONGEST_ANSWER)
     state: RequestState = "failed" if reply.error is not None else "answered"
     ended = yield sql("end_request", id, endpoint_identity, lease_token, state, answer, reply.error, now)
@@ -132,7 +132,7 @@ def end_request(id: UUID, endpoint_identity: str, lease_token: UUID, reply: Repl
 
 @query
 def any_request_due(endpoint_identity: str, now: datetime) -> Script[bool]:
-    """Whether a look would find something: those who wait in vain only read."""
+    """Return whether a lease would find something, without writing anything."""
     return bool((yield sql("select_due_request", endpoint_identity, now)))
 
 
@@ -145,7 +145,7 @@ def load_request(id: UUID) -> Script[RequestView]:
 
 
 def signal_of(endpoint_identity: str) -> str:
-    """What is told on the channel ASKED: a plain word for an endpoint, whose own name may hold anything."""
+    """The signal on the channel ASKED: a plain word for an endpoint, whose identity may contain any characters."""
     return sha256(endpoint_identity.encode("utf-8", "replace")).hexdigest()[:16]
 
 

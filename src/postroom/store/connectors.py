@@ -13,7 +13,7 @@ from postroom.store.engine.reading import read_rows
 
 @dataclass(frozen=True, slots=True)
 class ConnectorView:
-    """What one instance of a connector last said of itself, and when we heard it."""
+    """The last report of one connector instance, and when it arrived."""
 
     connector_type: str
     endpoint_identity: str
@@ -30,14 +30,14 @@ class ConnectorView:
 
     @property
     def contacts_generated_at(self) -> datetime | None:
-        """When the contacts that it goes by were made: how fresh they are."""
+        """When the contacts that it uses were exported: how fresh they are."""
         text = (self.checkpoint or {}).get("contacts_generated_at")
         return None if text is None else datetime.fromisoformat(str(text))
 
 
 @transaction
 def record_heartbeat(report: Heartbeat, now: datetime) -> Script[bool]:
-    """Keeps the report. False when a later one of the same instance is here already, and nothing changed."""
+    """Store the report. False, and no change, if a later one of the same instance is stored already."""
     who, status = report.connector, report.status
     taken = yield sql(
         "upsert_connector",
@@ -57,7 +57,7 @@ def record_heartbeat(report: Heartbeat, now: datetime) -> Script[bool]:
 
 
 def _position(checkpoint: Position) -> str:
-    """A connector that knows no contacts says nothing of them."""
+    """The position in a checkpoint. A connector without contacts reports none."""
     silent = {"contacts_generated_at"} if checkpoint.contacts_generated_at is None else None
     return checkpoint.model_dump_json(exclude=silent)
 
@@ -70,7 +70,7 @@ def list_connectors() -> Script[list[ConnectorView]]:
 
 
 def last_reports(found: Iterable[ConnectorView]) -> dict[str, ConnectorView]:
-    """Of each endpoint the instance that was heard last: what ran elsewhere before says nothing any more."""
+    """The latest report of each endpoint; earlier instances no longer matter."""
     return {each.endpoint_identity: each for each in sorted(found, key=lambda view: view.last_heartbeat_at)}
 
 
@@ -83,5 +83,5 @@ def connectors_of(endpoint_identity: str) -> Script[list[ConnectorView]]:
 
 @transaction
 def prune_connectors(before: datetime) -> Script[int]:
-    """Forgets instances that have been silent for long."""
+    """Delete instances that have been silent since before this time."""
     return len((yield sql("prune_connectors", before)))

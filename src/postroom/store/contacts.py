@@ -1,4 +1,4 @@
-"""The verbs of contacts: whom the user knows, from address books, from programs, and from the mail they sent."""
+"""Contact verbs: the people the user knows, from address books, programs, and the mail the user sent."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST_AT_ONCE = 5000
 
 @dataclass(frozen=True, slots=True)
 class ContactView:
-    """A contact as it is kept. `endpoint_identity` names the mailbox it is for; it is empty when it is for all."""
+    """A stored contact. `endpoint_identity` is the mailbox it is for; empty means all."""
 
     address: str
     name: str
@@ -29,7 +29,7 @@ class ContactView:
 
 
 class ContactsKept(NamedTuple):
-    """How many were new, how many got another name or source, and how many were here like that."""
+    """How many contacts were new, changed (another name or source), and unchanged."""
 
     added: int
     updated: int
@@ -40,7 +40,7 @@ class ContactsKept(NamedTuple):
 def keep_contacts(
     contacts: Sequence[Contact], source: ContactSource, endpoint_identity: str, signed: Signature, now: datetime
 ) -> Script[ContactsKept]:
-    """Adds those that are new, and brings the others up to date; a name is never replaced by none."""
+    """Add new contacts and update the others; a name is never replaced by an empty one."""
     kept = yield from _keep(contacts, source, endpoint_identity, now)
     after = {"source": source, **kept._asdict()}
     yield from auditing(signed.under("contacts.add", "contacts", endpoint_identity or "all", after=after), now)
@@ -51,21 +51,21 @@ def keep_contacts(
 def note_correspondents(
     addresses: Iterable[str], now: datetime, endpoint_identity: str = EVERY_MAILBOX
 ) -> Script[ContactsKept]:
-    """The user has written to these addresses, given in any form. What an address book says of them stays as it is."""
+    """Add the addresses the user has written to, in any form. What an address book says about them is kept."""
     known = {address for each in addresses if (address := contact_address(each))}
     return (yield from _keep([Contact(address, "") for address in known], "sent", endpoint_identity, now))
 
 
 @query
 def export_contacts(endpoint_identity: str, after: str, most: int) -> Script[list[str]]:
-    """The addresses for one mailbox, in their order, from behind `after` on."""
+    """The addresses for one mailbox, in order, after `after`."""
     rows = yield sql("select_exported", endpoint_identity, after, most)
     return [row[0] for row in rows]
 
 
 @query
 def list_contacts(most: int, after: tuple[str, str] = ("", "")) -> Script[list[ContactView]]:
-    """Those behind `after`, an address with its mailbox, in the order of the addresses."""
+    """Contacts after `after` (an address with its mailbox), ordered by address."""
     rows = yield sql("select_contacts", *after, most)
     return read_rows(ContactView, rows)
 
@@ -74,7 +74,7 @@ def _keep(
     contacts: Sequence[Contact], source: ContactSource, endpoint_identity: str, now: datetime
 ) -> Script[ContactsKept]:
     if len(contacts) > MOST_AT_ONCE:
-        raise BadInput("contacts", f"are {len(contacts):,}", f"give at most {MOST_AT_ONCE:,} at once")
+        raise BadInput("contacts", f"has {len(contacts):,} entries", f"give at most {MOST_AT_ONCE:,} at once")
     given = {contact.address: contact for contact in contacts}
     if not given:
         return ContactsKept(0, 0, 0)
@@ -89,7 +89,7 @@ def _keep(
 def _row(
     contact: Contact, source: ContactSource, before: tuple[str, ContactSource] | None
 ) -> tuple[str, str, ContactSource]:
-    """A contact as it is now to be. That the user wrote to someone says nothing new about one who is known."""
+    """The row to store for a contact. Having been written to adds nothing to a contact that is already known."""
     name, known = before or ("", source)
     if source == "sent" and before is not None:
         return contact.address, name, known

@@ -1,4 +1,4 @@
-"""What was decided about a message, by whom and why; and the actions that follow, from a decision or from a wish."""
+"""Decisions about messages, with who decided and why; and the actions that follow from a decision or a request."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,13 +18,13 @@ from postroom.store.jobs import completing_one, enqueue_many
 from postroom.store.rollups import Count, adding
 
 CHANNEL = "actions"
-DECIDED_ANEW = "decided anew"
-DONE_BEFORE = "done before, or on its way, and not done again"
+DECIDED_AGAIN = "decided again"
+DONE_BEFORE = "already done or in progress, so not done again"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided, by whom and why. A shadow decision is only remembered."""
+    """What was decided, by whom and why. A shadow decision is only recorded."""
 
     id: UUID
     account_id: UUID
@@ -46,7 +46,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class NewAction:
-    """What follows from a decision, or was asked for. `job_id` is that of the job that carries it out, once it may."""
+    """What follows from a decision or a request. `job_id` is the job that will carry it out, once it may."""
 
     id: UUID
     actor: Actor
@@ -67,13 +67,14 @@ def record_decision(
     now: datetime,
     shadows: Sequence[Decision] = (),
 ) -> Script[None]:
-    """The decision, its action, the job that follows and the end of the deciding job: one transaction.
+    """Record the decision, its action, the next job and the end of the deciding job in one transaction.
 
-    Deciding anew takes back what earlier decisions wait to be allowed, and repeats nothing that cannot be undone.
+    A new decision withdraws what earlier ones have waiting for approval, and never repeats an action that cannot be
+    undone.
     """
     yield from completing_one(job, now)
     if decision.generation > 1:
-        yield sql("cancel_waiting", decision.message_id, DECIDED_ANEW, now)
+        yield sql("cancel_waiting", decision.message_id, DECIDED_AGAIN, now)
         if action is not None and (yield from _is_done(decision, action)):
             decision = replace(decision, rationale=f"{DONE_BEFORE}: {decision.rationale}", needs_approval=False)
             action = follow_up = None
@@ -90,7 +91,7 @@ def record_decision(
 
 
 def _is_done(decision: Decision, action: NewAction) -> Script[bool]:
-    """Whether this very thing was done to the message or is on its way, and nothing takes it back."""
+    """Return whether this action was done to the message or is in progress, and has not been undone."""
     if decision.action_type not in IRREVERSIBLE:
         return False
     return bool((yield sql("select_done_before", decision.message_id, action.action_hash)))
@@ -119,22 +120,22 @@ def _insert_decision(decision: Decision, now: datetime) -> Script[None]:
     )
 
 
-def inserting_action(wish: Decision, action: NewAction, decision_id: UUID | None, now: datetime) -> Script[None]:
-    """Part of a transaction: the action that `wish` describes, be it a recorded decision or not."""
+def inserting_action(request: Decision, action: NewAction, decision_id: UUID | None, now: datetime) -> Script[None]:
+    """Part of a transaction: insert the action that `request` describes, recorded as a decision or not."""
     yield sql(
         "insert_action",
         action.id,
-        wish.account_id,
-        wish.message_id,
+        request.account_id,
+        request.message_id,
         decision_id,
         action.actor,
         action.asked_by,
-        wish.action_type,
-        json_text(wish.parameters),
+        request.action_type,
+        json_text(request.parameters),
         action.state,
         action.action_hash,
-        wish.rationale,
-        json_text(wish.safety or {}),
+        request.rationale,
+        json_text(request.safety or {}),
         action.job_id,
         action.batch_id,
         action.expires_at,
@@ -144,12 +145,12 @@ def inserting_action(wish: Decision, action: NewAction, decision_id: UUID | None
 
 @transaction
 def ask_for_action(
-    wish: Decision, action: NewAction, follow_up: NewJob | None, now: datetime, signed: Signature | None = None
+    request: Decision, action: NewAction, follow_up: NewJob | None, now: datetime, signed: Signature | None = None
 ) -> Script[None]:
-    """An action that a person or an agent asked for; `follow_up` carries it out, or asks for the approval it needs."""
-    yield from inserting_action(wish, action, None, now)
+    """Record an action that a person or an agent requested; `follow_up` executes it, or asks for its approval."""
+    yield from inserting_action(request, action, None, now)
     if signed is not None:
-        after = {"message_id": str(wish.message_id), "action_type": wish.action_type, "state": action.state}
+        after = {"message_id": str(request.message_id), "action_type": request.action_type, "state": action.state}
         yield from auditing(signed.under("action.ask", "action", str(action.id), after=after), now)
     if follow_up is not None:
         yield from enqueue_many.script([follow_up], now)
@@ -158,9 +159,9 @@ def ask_for_action(
 
 @transaction
 def enqueue_decisions(jobs: Sequence[NewJob], now: datetime, entry: AuditEntry | None = None) -> Script[int]:
-    """Has messages decided about anew; returns about how many that was not asked already.
+    """Enqueue new decisions about messages; return how many were not enqueued already.
 
-    `entry` tells of the wish as a whole, and goes with the first of its jobs.
+    `entry` describes the request as a whole, and is written with the first of its jobs.
     """
     if entry is not None:
         yield from auditing(entry, now)
@@ -169,13 +170,13 @@ def enqueue_decisions(jobs: Sequence[NewJob], now: datetime, entry: AuditEntry |
 
 @query
 def latest_generation(message_id: UUID) -> Script[int]:
-    """Of the decisions about a message; 0 when there is none. Deciding again is a new generation."""
+    """The latest generation of decisions about a message; 0 if there is none. Deciding again starts a new one."""
     rows = yield sql("select_generation", message_id)
     return rows[0][0]
 
 
 class Undecided(NamedTuple):
-    """A message about which nobody had anything to say, and the generation of that decision."""
+    """A message on which no rule or model decided, and the generation of that decision."""
 
     account_id: UUID
     message_id: UUID
@@ -184,7 +185,7 @@ class Undecided(NamedTuple):
 
 @query
 def undecided(since: datetime, most: int) -> Script[list[Undecided]]:
-    """The newest first."""
+    """Undecided messages, newest first."""
     rows = yield sql("select_to_decide_again", since, most)
     return read_rows(Undecided, rows)
 
@@ -199,6 +200,6 @@ class DecisionView:
 
 @query
 def decisions_about(message_id: UUID) -> Script[list[DecisionView]]:
-    """The newest generation first, what counted before what was only remembered."""
+    """Decisions about a message: newest generation first, those that counted before shadow decisions."""
     rows = yield sql("select_decisions", message_id)
     return read_rows(DecisionView, rows)

@@ -1,4 +1,4 @@
-"""What the live page reads."""
+"""Queries of the live page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from postroom.store.engine.reading import read_row
 
 @dataclass(frozen=True, slots=True)
 class FeedRow:
-    """One message from its acceptance to its action."""
+    """One message, from acceptance to action."""
 
     inbox_id: UUID
     seq: int
@@ -45,7 +45,7 @@ def recent_messages(limit: int) -> Script[list[FeedRow]]:
 
 
 def _subject(row: Mapping[str, Any]) -> str:
-    """That of a message which is not stored yet is in its envelope. One that cannot be read is shown all the same."""
+    """The subject; of a message not stored yet, from its envelope. A message that cannot be parsed is shown too."""
     if row["subject"] is not None:
         return row["subject"]
     try:
@@ -62,6 +62,6 @@ def count_decisions() -> Script[int]:
 
 @query
 def count_actions() -> Script[dict[str, int]]:
-    """How many actions are in each state."""
+    """The number of actions in each state."""
     rows = yield sql("count_actions")
     return {row[0]: row[1] for row in rows}

@@ -1,5 +1,6 @@
-"""The verbs of guidance, which the model is given in words: directions, the user's wishes in general, and model rules,
-which have a name and come with the messages of their scope."""
+"""Guidance verbs. Guidance tells the model in words what the user wants: directions apply in general; model rules have
+a name and apply to the messages of their scope.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +26,7 @@ ACTIVE = "active"
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One wish, in words; for all mail, or for that of one account."""
+    """One instruction in words, for all mail or for that of one account."""
 
     kind: ClassVar[GuidanceKind] = "direction"
 
@@ -56,7 +57,7 @@ Guidance = Direction | ModelRule
 
 @dataclass(frozen=True, slots=True)
 class GuidanceView:
-    """Guidance as it is kept. `updated_at` tells whether it was changed meanwhile."""
+    """Stored guidance. `updated_at` shows whether it was changed meanwhile."""
 
     id: UUID
     guidance: Guidance
@@ -65,12 +66,12 @@ class GuidanceView:
 
     @property
     def name(self) -> str | None:
-        """Directions have none."""
+        """The name; directions have none."""
         return self.guidance.name if isinstance(self.guidance, ModelRule) else None
 
     @property
     def row(self) -> dict[str, object]:
-        """All of it under one name each, as it is shown."""
+        """All fields under distinct names, for display."""
         times = {"created_at": self.created_at, "updated_at": self.updated_at}
         return {"id": self.id, **asdict(self.guidance), **times}
 
@@ -80,7 +81,7 @@ def add_guidance(id: UUID, guidance: Guidance, signed: Signature, now: datetime)
     guidance, kind = _checked(guidance), guidance.kind
     stored = yield from _all(kind)
     if len(stored) >= MOST[kind]:
-        raise BadInput(f"{_words(kind)}s", f"are {MOST[kind]:,} already", "join some, or remove some")
+        raise BadInput(f"{_words(kind)}s", f"there are already {MOST[kind]:,}", "combine or remove some")
     _check_name(guidance, stored)
     yield sql(f"insert_{kind}", id, *_values(guidance), now)
     yield from auditing(signed.under(f"{kind}s.add", kind, str(id), after=asdict(guidance)), now)
@@ -89,12 +90,12 @@ def add_guidance(id: UUID, guidance: Guidance, signed: Signature, now: datetime)
 
 @transaction
 def edit_guidance(before: GuidanceView, after: Guidance, signed: Signature, now: datetime) -> Script[GuidanceView]:
-    """Puts it in the place of the other, if that is still as it was seen."""
+    """Replace the guidance, if it is still as it was seen."""
     after, kind = _checked(after), after.kind
     _check_name(after, [each for each in (yield from _all(kind)) if each.id != before.id])
     if not (yield sql(f"update_{kind}", before.id, before.updated_at, *_values(after), now)):
         yield from _with_id(kind, before.id)
-        raise Conflict(_words(kind), "it was changed meanwhile", f"look at {_listed(kind)}, and try again")
+        raise Conflict(_words(kind), "it was changed meanwhile", f"see {_listed(kind)}, and try again")
     documents = {"before": asdict(before.guidance), "after": asdict(after)}
     yield from auditing(signed.under(f"{kind}s.edit", kind, str(before.id), **documents), now)
     return (yield from _with_id(kind, before.id))
@@ -109,20 +110,20 @@ def remove_guidance(kind: GuidanceKind, id: UUID, signed: Signature, now: dateti
 
 @query
 def list_guidance(kind: GuidanceKind) -> Script[list[GuidanceView]]:
-    """All of one kind, in its order."""
+    """All guidance of one kind, in order."""
     return (yield from _all(kind))
 
 
 @query
 def directions_for(account_id: UUID) -> Script[list[Direction]]:
-    """The enabled directions for mail of this account, in their order."""
+    """The enabled directions for mail of this account, in order."""
     rows = yield sql("select_enabled_directions", str(account_id))
     return read_rows(Direction, rows)
 
 
 @query
 def model_rules_for(account_id: UUID, sender: str) -> Script[list[ModelRule]]:
-    """The enabled rules of every scope that a message of this sender is in, each once, in their order."""
+    """The enabled rules whose scope includes mail of this sender, each once, in order."""
     sender = sender.lower()
     rows = yield sql("select_enabled_model_rules", str(account_id), sender.rpartition("@")[2], sender)
     return read_rows(ModelRule, rows)
@@ -137,17 +138,17 @@ def _all(kind: GuidanceKind) -> Script[list[GuidanceView]]:
 def _with_id(kind: GuidanceKind, id: UUID) -> Script[GuidanceView]:
     found = next((view for view in (yield from _all(kind)) if view.id == id), None)
     if found is None:
-        raise NotFound(f"there is no {_words(kind)} {id}; {_listed(kind)} shows those there are")
+        raise NotFound(f"there is no {_words(kind)} {id}; see {_listed(kind)}")
     return found
 
 
 def _check_name(guidance: Guidance, others: Sequence[GuidanceView]) -> None:
     if isinstance(guidance, ModelRule) and any(each.name == guidance.name for each in others):
-        raise Conflict("name", f"there is a model rule {guidance.name!r} already", "choose another name")
+        raise Conflict("name", f"there is already a model rule {guidance.name!r}", "choose another name")
 
 
 def _checked(guidance: Guidance) -> Guidance:
-    """With what its scope is about in the form in which that is compared."""
+    """The guidance with its scope value in the form used for comparison."""
     match guidance:
         case Direction():
             _check_text("content", guidance.content)
@@ -169,10 +170,10 @@ def _check_rule(rule: ModelRule) -> None:
 
 
 def _check_text(field: str, text: str) -> None:
-    """Text for the model: some, not too much, and such as both databases hold."""
+    """Check text for the model: not empty, not too long, and storable in both databases."""
     storable = "\0" not in text and text.encode("utf-8", "ignore").decode() == text
     if not text.strip() or len(text) > LONGEST_TEXT or not storable:
-        raise BadInput(field, "is empty, too long, or no plain text", f"give up to {LONGEST_TEXT:,} characters")
+        raise BadInput(field, "is empty, too long, or not plain text", f"give up to {LONGEST_TEXT:,} characters")
 
 
 def _checked_place(guidance: Guidance, scopes: Sequence[str]) -> str | None:
@@ -180,8 +181,8 @@ def _checked_place(guidance: Guidance, scopes: Sequence[str]) -> str | None:
     if scope not in scopes:
         raise BadInput("scope", f"{scope!r} is unknown", f"use one of {', '.join(scopes)}")
     if (ref is None) != (scope == "global"):
-        problem = "is given for what is for all mail" if ref else f"is missing for the scope {scope}"
-        raise BadInput("scope_ref", problem, "give both a scope and what it is about, or neither")
+        problem = "is given although the scope is all mail" if ref else f"is missing for the scope {scope}"
+        raise BadInput("scope_ref", problem, "give both a scope and its value, or neither")
     if guidance.position not in POSITIONS:
         remedy = "give a whole number up to 1,000,000; the lowest goes first"
         raise BadInput("position", f"is {guidance.position:,}", remedy)

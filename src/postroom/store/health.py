@@ -1,4 +1,4 @@
-"""What a database says about its own durability, for `postroom doctor` and for the refusal to start unsafely."""
+"""The durability settings a database reports, for `postroom doctor` and for the refusal to start unsafely."""
 
 from datetime import datetime
 
@@ -8,12 +8,12 @@ from postroom.store.engine.database import Database, Script, query, sql, transac
 
 _SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 
-# A snapshot does not stand for long while much is written, and a check of everything needs a long one.
+# While much is written, a snapshot does not last long, and a full check needs a long one.
 NOT_CHECKED = "not checked"
 
 
 async def facts(database: Database) -> dict[str, object]:
-    """The settings that durability rests on, and the database's own clock."""
+    """The settings that durability depends on, and the database's own clock."""
     if database.dialect == "postgres":
         return await database.run(_postgres_facts())
     return {**await database.run(_sqlite_facts()), "quick_check": await _checked(database)}
@@ -27,21 +27,21 @@ async def _checked(database: Database) -> str:
 
 
 async def refuse_unsafe(database: Database, allow: bool) -> None:
-    """Refuses a PostgreSQL that may lose what it has acknowledged, unless the user said so by name."""
+    """Refuse a PostgreSQL that may lose acknowledged data, unless the user allowed it."""
     if database.dialect == "sqlite" or allow:
         return
     found = await facts(database)
     for setting in ("fsync", "synchronous_commit", "full_page_writes"):
         if found[setting] == "off":
             raise UnsafeDurability(
-                f"PostgreSQL runs with {setting} = off and may lose mail it has acknowledged; turn it on, or set "
+                f"PostgreSQL runs with {setting} = off and may lose acknowledged mail; turn it on, or set "
                 "POSTROOM_ALLOW_UNSAFE_DURABILITY=true to accept that"
             )
 
 
 @transaction
 def _sqlite_facts() -> Script[dict[str, object]]:
-    """Asked on the writing connection: what a reader is set to says nothing."""
+    """Read the settings of the writing connection: those of a reader do not matter."""
     rows = yield sql("select_health")
     journal_mode, synchronous, version, now = rows[0]
     return {
@@ -67,12 +67,12 @@ def _postgres_facts() -> Script[dict[str, object]]:
 
 @transaction
 def write_probe(now: datetime) -> Script[None]:
-    """Writes one row, to find out whether anything can be written."""
+    """Write one row, to find out whether writing works."""
     yield sql("write_probe", now)
 
 
 @query
 def _quick_check() -> Script[str]:
-    """Asked on a reader: it takes long on a large file, and must not keep the writer."""
+    """Run on a reader: it takes long on a large file, and must not block the writer."""
     rows = yield sql("quick_check")
     return "; ".join(row[0] for row in rows)

@@ -1,4 +1,4 @@
-"""Looking at queues: what waits in them, how much, since when; and replaying what was."""
+"""Inspecting queues: what waits in them, how much, since when; and replaying past messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from postroom.store.engine.reading import read_rows
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """A waiting message, looked at without taking it."""
+    """A waiting message, read without leasing it."""
 
     message_id: UUID
     queue: str
@@ -32,7 +32,7 @@ class WaitingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How many messages of one tier are in one state, and since when the oldest was accepted."""
+    """How many messages of one tier are in one state, and when the oldest was accepted."""
 
     queue: str
     tier: str
@@ -43,7 +43,7 @@ class Depth:
 
 @query
 def peek(policy: Policy, most: int) -> Script[list[WaitingMessage]]:
-    """The first that wait, tier by tier."""
+    """The first waiting messages, tier by tier."""
     found: list[WaitingMessage] = []
     for tier in policy.tiers:
         if len(found) < most:
@@ -54,14 +54,14 @@ def peek(policy: Policy, most: int) -> Script[list[WaitingMessage]]:
 
 @query
 def depths() -> Script[list[Depth]]:
-    """All that is waiting or leased, by queue and tier."""
+    """Everything waiting or leased, by queue and tier."""
     rows = yield sql("count_live")
     return read_rows(Depth, rows)
 
 
 @query
 def live_queues() -> Script[list[str]]:
-    """The queues in which anything waits, whatever the settings say of them."""
+    """The queues with waiting messages, whether or not the settings still have them."""
     return [queue for (queue,) in (yield sql("select_live_queues"))]
 
 
@@ -78,7 +78,7 @@ def streaks() -> Script[dict[str, dict[str, int]]]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which past messages: of which time, of which kinds (none is all), with which ids (none is all)."""
+    """A selection of past messages by time, kinds (empty for all) and ids (empty for all)."""
 
     queue: str
     since: datetime
@@ -89,7 +89,7 @@ class Span:
 
 @query
 def find_past(span: Span, most: int) -> Script[list[UUID]]:
-    """The ids of messages that ended, oldest first. Summaries are left out: their members are here themselves."""
+    """The ids of messages that ended, oldest first. Summaries are left out, since their members are included."""
     if span.ids:
         rows = yield sql("select_named", span.queue, span.since, span.until, list(span.kinds), list(span.ids), most)
     else:
@@ -99,7 +99,7 @@ def find_past(span: Span, most: int) -> Script[list[UUID]]:
 
 @transaction
 def replay(pairs: Sequence[tuple[UUID, UUID]], queue: str, entry: AuditEntry, now: datetime) -> Script[None]:
-    """Queues copies of past messages, each given with the id its copy gets; the copies name their originals."""
+    """Queue copies of past messages, each with the id for its copy; the copies refer to their originals."""
     yield sql("replay_inbox", rows_text(pairs), queue, now)
     yield from auditing(entry, now)
     yield Notify(CHANNEL, queue)
@@ -107,6 +107,6 @@ def replay(pairs: Sequence[tuple[UUID, UUID]], queue: str, entry: AuditEntry, no
 
 @query
 def count_states(queue: str) -> Script[dict[tuple[str, str], int]]:
-    """How many of the messages that are kept are in each state, by tier. It counts them all, so it takes its time."""
+    """How many stored messages are in each state, by tier. This counts them all, so it is slow."""
     rows = yield sql("count_states", queue)
     return {(tier, state): count for tier, state, count in rows}

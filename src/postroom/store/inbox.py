@@ -1,9 +1,8 @@
-"""The inbox: what was accepted, leased in tier order, and how each message ended.
+"""The inbox: accepted messages, leased in tier order, and how each ended.
 
-A pick and the streaks it leaves are one transaction, and picks of one queue are made one after another. A message in
-a consumer's hands belongs to the lease it was handed out under; whoever ends or returns it names that lease, and a
-lease that has run out is nobody's. What was given back, or held until its lease ran out, leaves the streaks as if it
-had never been picked.
+A pick and the resulting streaks are one transaction, and picks of one queue run one after another. A leased message
+belongs to its lease; ending or returning it requires that lease, and an expired lease is worth nothing. A message that
+was given back, or held until its lease ran out, leaves the streaks as if it had never been picked.
 """
 
 from collections import defaultdict
@@ -34,7 +33,7 @@ EXPIRED_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class LeasedMessage:
-    """A message in the hands of one consumer. `counted` is the tier it counted for, above its own when it had aged."""
+    """A message leased to one consumer. `counted` is the tier it counted for, above its own if it had aged."""
 
     id: UUID
     token: UUID
@@ -55,12 +54,12 @@ class LeasedMessage:
 
     @property
     def envelope(self) -> Envelope:
-        """Read here and not while leasing, so that one that cannot be read stops nobody but itself."""
+        """Parsed here and not while leasing, so that a malformed envelope affects only itself."""
         return parse_envelope(from_json(self.text))
 
 
 class EndedMessage(NamedTuple):
-    """A message that left the queue or came back to it: where it was, since when it had been accepted, and its end."""
+    """A message that left the queue or came back to it: its place, when it was accepted, and its end."""
 
     queue: str
     tier: str
@@ -77,14 +76,14 @@ class Lease(NamedTuple):
 
 @transaction
 def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUID) -> Script[Lease]:
-    """Picks up to `most` messages, exactly as single picks would. `summary_id` is for a summary, should one be made."""
+    """Pick up to `most` messages, exactly as single picks would. `summary_id` is for a summary, if one is made."""
     ledger = yield from _locked_ledger(policy.queue)
     lines = yield from _lines(policy, most)
     passed: list[EndedMessage] = []
     if any(stale(policy, tier, lines[tier], now) for tier in policy.auto_ack_after):
         passed = yield from _end_stale(policy, now)
         lines = yield from _lines(policy, most)
-        for tier in policy.auto_ack_after:  # a tier with more of it than fits here has its turn when that is gone
+        for tier in policy.auto_ack_after:  # a tier with more stale messages than this continues on the next call
             if stale(policy, tier, lines[tier], now):
                 del lines[tier]
     picks, _, summary = pick_many(policy, lines, ledger.streaks, now, most)
@@ -122,7 +121,7 @@ def _ledger_texts(ledger: Ledger) -> tuple[str, str]:
 
 
 class _Line:
-    """The oldest of one tier. Heads are made as they are looked at: of hundreds fetched, a batch sees a few."""
+    """The oldest messages of one tier. Heads are built on demand: of hundreds fetched, a batch looks at a few."""
 
     def __init__(self) -> None:
         self.rows: list[Sequence[Any]] = []
@@ -132,7 +131,7 @@ class _Line:
 
 
 def _lines(policy: Policy, most: int, tiers: Sequence[str] = ()) -> Script[defaultdict[str, _Line]]:
-    """The oldest that wait in each tier."""
+    """The oldest waiting messages of each tier."""
     rows = yield sql("select_lines", policy.queue, list(tiers or policy.tiers), most)
     lines: defaultdict[str, _Line] = defaultdict(_Line)
     for row in rows:
@@ -141,7 +140,7 @@ def _lines(policy: Policy, most: int, tiers: Sequence[str] = ()) -> Script[defau
 
 
 def _end_stale(policy: Policy, now: datetime) -> Script[list[EndedMessage]]:
-    """Ends what has waited too long to be worth anyone's time, from the head of its tier on, a bounded number."""
+    """End messages that have waited too long to be useful, from the head of each tier, a limited number."""
     passed: list[EndedMessage] = []
     for tier, patience in policy.auto_ack_after.items():
         lines = yield from _lines(policy, STALE_AT_ONCE, [tier])
@@ -155,7 +154,7 @@ def _end_stale(policy: Policy, now: datetime) -> Script[list[EndedMessage]]:
 def _coalesce(
     policy: Policy, picks: list[Pick], summary_id: UUID, now: datetime
 ) -> Script[tuple[list[Pick], list[UUID], list[EndedMessage]]]:
-    """The last pick becomes a summary of all of its tier that is as young, unless it is the only one."""
+    """Turn the last pick into a summary of all equally young messages of its tier, unless it is the only one."""
     last = picks[-1]
     since = now - policy.coalesce_within[last.tier]
     seqs = [seq for (seq,) in (yield sql("select_fresh", policy.queue, last.tier, since, LARGEST_SUMMARY))]
@@ -202,7 +201,7 @@ def _leased(
 
 
 def _with_members(leased: LeasedMessage) -> Script[LeasedMessage]:
-    """A summary that came back, with those it stands for."""
+    """A returned summary, with its members."""
     rows = yield sql("select_members", leased.id, MOST_MEMBERS_NAMED)
     return replace(leased, members=tuple(as_uuid(id) for (id,) in rows))
 
@@ -217,7 +216,7 @@ def _ended(
 
 
 class LeaseRef(NamedTuple):
-    """A message and the lease it is held under."""
+    """A message and the lease that holds it."""
 
     message_id: UUID
     lease_token: UUID
@@ -229,7 +228,7 @@ def _pairs(refs: Sequence[LeaseRef]) -> str:
 
 @transaction
 def ack(refs: Sequence[LeaseRef], now: datetime) -> Script[dict[LeaseRef, EndedMessage]]:
-    """Ends them as done; returns those that were still held."""
+    """End the messages as done; return those that were still held."""
     shard = refs[0].lease_token.int % SHARDS
     rows = yield sql("ack_inbox", _pairs(refs), now, hour_of(now), shard)
     named = {(str(ref.message_id), str(ref.lease_token)): ref for ref in refs}
@@ -243,7 +242,7 @@ def ack(refs: Sequence[LeaseRef], now: datetime) -> Script[dict[LeaseRef, EndedM
 def nack(
     refs: Sequence[LeaseRef], reason: str, most_deliveries: Mapping[str, int], now: datetime
 ) -> Script[dict[LeaseRef, EndedMessage]]:
-    """Returns them to the heads of their tiers, or ends them as failed when they were handed out too often."""
+    """Return the messages to the heads of their tiers, or end them as failed if they were delivered too often."""
     rows = yield sql("lock_leased", _pairs(refs), now)
     found = [(seq, queue, tier, attempts) for seq, _, _, queue, tier, attempts, _ in rows]
     states = yield from _returned(found, reason, most_deliveries, now)
@@ -255,7 +254,7 @@ def nack(
 
 @transaction
 def give_back(refs: Sequence[LeaseRef], now: datetime) -> Script[None]:
-    """Returns what was leased for someone who never got it: it waits as if it had not been touched."""
+    """Return messages that were leased for a caller that never received them, as if they had not been touched."""
     ledgers = yield from _locked_ledgers((yield sql("select_leased_queues", _pairs(refs), now)))
     rows = yield sql("lock_leased", _pairs(refs), now)
     if rows:
@@ -266,7 +265,7 @@ def give_back(refs: Sequence[LeaseRef], now: datetime) -> Script[None]:
 
 
 def _locked_ledgers(rows: Rows) -> Script[dict[str, Ledger]]:
-    """Before any message is locked, as everyone does, so that nobody waits in a circle."""
+    """Lock the ledgers before any message, in the order that everyone uses, so that there are no deadlocks."""
     ledgers: dict[str, Ledger] = {}
     for queue in sorted({queue for (queue,) in rows}):
         ledgers[queue] = yield from _locked_ledger(queue)
@@ -274,7 +273,7 @@ def _locked_ledgers(rows: Rows) -> Script[dict[str, Ledger]]:
 
 
 def _take_back(ledgers: Mapping[str, Ledger], back: Sequence[tuple[int, str]]) -> Script[None]:
-    """The streaks as if these messages, each given with its queue, had never been picked."""
+    """Restore the streaks as if these messages, each given with its queue, had never been picked."""
     for queue, ledger in ledgers.items():
         seqs = {seq for seq, each in back if each == queue}
         if not seqs:
@@ -292,7 +291,7 @@ def _take_back(ledgers: Mapping[str, Ledger], back: Sequence[tuple[int, str]]) -
 
 @transaction
 def return_expired(most_deliveries: Mapping[str, int], now: datetime) -> Script[list[tuple[str, InboxState]]]:
-    """Returns what consumers held for too long; the queue of each, and the state it has now."""
+    """Return messages whose lease ran out; report the queue and the new state of each."""
     ledgers = yield from _locked_ledgers((yield sql("select_expired_queues", now)))
     if not ledgers:
         return []
@@ -310,7 +309,7 @@ def _returned(
     worn_out = _worn_out(found, most_deliveries)
     back = [seq for seq, *_ in found if seq not in worn_out]
     if worn_out:
-        yield from _ended(list(worn_out), "failed", f"handed out too often; the last time: {reason}", None, now)
+        yield from _ended(list(worn_out), "failed", f"delivered too often; the last time: {reason}", None, now)
     if back:
         yield sql("return_inbox", back, reason, 0)
         for queue in sorted({queue for seq, queue, *_ in found if seq in set(back)}):
@@ -319,12 +318,12 @@ def _returned(
 
 
 def _worn_out(found: Sequence[tuple[int, str, str, int]], most_deliveries: Mapping[str, int]) -> dict[int, None]:
-    """Those that were handed out as often as they may be, in order."""
+    """The messages that have been delivered as often as allowed, in order."""
     return {seq: None for seq, queue, _, attempts in found if attempts >= most_deliveries.get(queue, attempts + 1)}
 
 
 def ending(leased: LeasedMessage, state: InboxState, reason: str | None, now: datetime) -> Script[None]:
-    """Part of a transaction: ends a leased message together with what it became."""
+    """Part of a transaction: end a leased message together with what it became."""
     rows = yield sql("lock_leased", _pairs([LeaseRef(leased.id, leased.token)]), now)
     if not rows:
         raise LeaseLost(f"message {leased.id} is no longer held under this lease; change nothing")
@@ -332,7 +331,7 @@ def ending(leased: LeasedMessage, state: InboxState, reason: str | None, now: da
 
 
 def ending_all(leased: Sequence[LeasedMessage], state: InboxState, now: datetime) -> Script[None]:
-    """Part of a transaction: ends leased messages together with what they became."""
+    """Part of a transaction: end leased messages together with what they became."""
     rows = yield sql("lock_leased", _pairs([LeaseRef(each.id, each.token) for each in leased]), now)
     if len(rows) < len(leased):
         held = {as_uuid(id) for _, id, *_ in rows}
@@ -343,13 +342,13 @@ def ending_all(leased: Sequence[LeasedMessage], state: InboxState, now: datetime
 
 @transaction
 def give_up(leased: LeasedMessage, reason: str, now: datetime) -> Script[None]:
-    """Ends a leased message as failed, with the reason."""
+    """End a leased message as failed, with the reason."""
     yield from ending(leased, "failed", reason, now)
 
 
 @transaction
 def adopt_strays(policy: Policy, most: int) -> Script[int]:
-    """What lies in a tier that the settings no longer name goes where anything unknown goes: nothing is stranded."""
+    """Move messages of tiers that the settings no longer have to the fallback tier, so that none is stranded."""
     rows = yield sql("select_strays", policy.queue, 1000)
     moved = 0
     for (tier,) in rows:
@@ -361,20 +360,20 @@ def adopt_strays(policy: Policy, most: int) -> Script[int]:
 
 @transaction
 def sweep(policy: Policy, now: datetime) -> Script[list[EndedMessage]]:
-    """Ends what has waited too long, also while nobody asks for anything; at most STALE_AT_ONCE of each tier."""
+    """End what has waited too long, even if nobody leases anything; at most STALE_AT_ONCE per tier."""
     yield from _locked_ledger(policy.queue)
     return (yield from _end_stale(policy, now))
 
 
 @transaction
 def forget_texts(now: datetime) -> Script[None]:
-    """Texts whose time is over."""
+    """Delete expired content hashes."""
     yield sql("forget_texts", now)
 
 
 @transaction
 def prune_inbox(queue: str, before: datetime, most: int) -> Script[int]:
-    """Deletes ended messages of long ago; their keys stay, so that they are still recognised."""
+    """Delete messages that ended long ago; their keys stay, so that duplicates are still recognised."""
     seqs = [seq for (seq,) in (yield sql("select_prunable", queue, before, most))]
     if seqs:
         yield sql("delete_inbox", seqs)

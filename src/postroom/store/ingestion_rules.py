@@ -1,7 +1,7 @@
-"""The verbs of ingestion rules: the user's own, and which of the shipped pack are switched off.
+"""Ingestion rule verbs: the user's own rules, and which rules of the shipped pack are off.
 
-The pack is in the code (`core/mail/ingestion.py`), so that it grows with new versions; the database holds a row of it
-only to say that the user does not want it.
+The pack is in the code (`core/mail/ingestion.py`), so that it grows with new versions; the database has a row for a
+shipped rule only if the user switched it off.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ Origin = Literal["pack", "user"]
 
 @dataclass(frozen=True, slots=True)
 class IngestionRuleView:
-    """A rule, whose it is, and whether it counts."""
+    """A rule, its origin, and whether it is on."""
 
     rule: IngestionRule
     origin: Origin
@@ -34,20 +34,20 @@ class IngestionRuleView:
 
 @transaction
 def add_ingestion_rule(rule: IngestionRule, signed: Signature, now: datetime) -> Script[None]:
-    """Adds a rule of the user's own. Its name must be new."""
+    """Add a rule of the user's own. Its name must be new."""
     if rule.name in PACK:
         raise Conflict("name", f"{rule.name!r} is the name of a shipped rule", "give yours another name")
     [[own]] = yield sql("lock_ingestion_rules")
     if own >= MOST_RULES:
-        raise BadInput("rules", f"are {own:,} already", "remove some first; a domain suffix often stands for many")
+        raise BadInput("rules", f"there are already {own:,}", "remove some first; one domain suffix often covers many")
     if not (yield from _insert(rule, True, "user", now)):
-        raise Conflict("name", f"there is a rule {rule.name!r} already", "give yours another name, or remove that one")
+        raise Conflict("name", f"there is already a rule {rule.name!r}", "give yours another name, or remove that one")
     yield from auditing(signed.under("filters.add", "ingestion_rule", rule.name, after=as_data(rule)), now)
 
 
 @transaction
 def remove_ingestion_rule(name: str, signed: Signature, now: datetime) -> Script[Origin]:
-    """Removes a rule of the user's own, or switches one of the pack off; says which it was."""
+    """Remove a rule of the user's own, or switch off one of the pack; return which it was."""
     yield sql("lock_ingestion_rules")
     rows = yield sql("delete_ingestion_rule", name)
     stored = next(iter(_stored(rows)), None)
@@ -56,9 +56,9 @@ def remove_ingestion_rule(name: str, signed: Signature, now: datetime) -> Script
             yield from _insert(PACK[name], False, "pack", now)
             before: dict[str, object] = {"enabled": True}
         case None:
-            raise NotFound(f"there is no rule {name!r}; `postroom filters list` shows those there are")
+            raise NotFound(f"there is no rule {name!r}; see `postroom filters list`")
         case IngestionRuleView(origin="pack"):
-            raise NotFound(f"the shipped rule {name!r} is switched off already; `postroom filters list` shows it")
+            raise NotFound(f"the shipped rule {name!r} is already switched off; `postroom filters list` shows it")
         case _:
             before = as_data(stored.rule)
     yield from auditing(signed.under("filters.remove", "ingestion_rule", name, before=before), now)
@@ -67,7 +67,7 @@ def remove_ingestion_rule(name: str, signed: Signature, now: datetime) -> Script
 
 @transaction
 def restore_pack_rule(name: str, signed: Signature, now: datetime) -> Script[bool]:
-    """Switches a rule of the pack on again. False when it was on."""
+    """Switch a rule of the pack on again. False if it was on."""
     if name not in PACK:
         raise NotFound(f"there is no shipped rule {name!r}; they are {', '.join(PACK)}")
     yield sql("lock_ingestion_rules")
@@ -76,7 +76,7 @@ def restore_pack_rule(name: str, signed: Signature, now: datetime) -> Script[boo
         return False
     if _stored(rows)[0].origin == "user":
         raise Conflict(
-            "name", f"there is a rule {name!r} of your own, from before that one was shipped", "remove yours"
+            "name", f"you have a rule {name!r} of your own, which is older than the shipped one", "remove yours"
         )
     yield from auditing(signed.under("filters.restore", "ingestion_rule", name, after={"enabled": True}), now)
     return True
@@ -86,7 +86,7 @@ def restore_pack_rule(name: str, signed: Signature, now: datetime) -> Script[boo
 def list_ingestion_rules() -> Script[list[IngestionRuleView]]:
     """The user's rules and the pack, in the order in which they are tried.
 
-    A rule of the user's own stands in the place of one with its name that a later version ships.
+    A rule of the user's own replaces a shipped one with the same name.
     """
     rows = yield sql("select_ingestion_rules")
     stored = {view.rule.name: view for view in _stored(rows)}
@@ -100,7 +100,7 @@ def list_ingestion_rules() -> Script[list[IngestionRuleView]]:
 
 
 def version_of(rules: Iterable[IngestionRule]) -> str:
-    """Changes whenever the rules do, and is the same wherever it is asked."""
+    """A version of the rules: changes whenever they do, and is the same everywhere."""
     return sha256(json_text([as_data(rule) for rule in rules]).encode()).hexdigest()[:16]
 
 
@@ -117,5 +117,5 @@ def _stored(rows: Rows) -> list[IngestionRuleView]:
 
 
 def _rule(row: Mapping[str, Any]) -> IngestionRule:
-    told = {"name": row["name"], "number": row["position"], "tier": row["tier"]}
-    return parse_rule(told | from_json(row["conditions_json"]))
+    fields = {"name": row["name"], "number": row["position"], "tier": row["tier"]}
+    return parse_rule(fields | from_json(row["conditions_json"]))

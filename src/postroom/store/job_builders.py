@@ -1,7 +1,7 @@
-"""One builder for each type of job: its payload, its key and its priority are said here and nowhere else.
+"""One builder for each job type: its payload, key and priority are defined here and nowhere else.
 
-A key is the name of the type, the account, and what the job is about. Where a builder says that the key holds while the
-job lives, what was canceled or has failed can be asked for again.
+A key consists of the type, the account, and what the job is about. Where a builder says that the key holds while the
+job is live, a job that was canceled or failed can be enqueued again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from postroom.core.jobs.types import (
 from postroom.core.queue.envelope import IngestionTier
 from postroom.store.new_jobs import new_job
 
-# What somebody waits for goes first, then new mail; what is decided about anew has time.
+# What somebody waits for comes first, then new mail; new decisions about old mail can wait.
 CLASSIFY_PRIORITY = 20
 DECIDE_AGAIN_PRIORITY = 10
 ASKED_PRIORITY = 50
@@ -36,9 +36,9 @@ ASKED_PRIORITY = 50
 def classify_job(
     catalogue: Catalogue, account_id: UUID, message_id: UUID, tier: IngestionTier, traceparent: str | None
 ) -> NewJob:
-    """Decides about a new message.
+    """Decide about a new message.
 
-    The metadata has a key of its own: the whole message, coming after it, is looked at whatever became of that job.
+    Metadata has its own key: the whole message, if it comes later, is decided about whatever became of that job.
     """
     key = _key(CLASSIFY, account_id, message_id) + ("" if tier == "full" else f":{tier}")
     payload = {"account_id": str(account_id), "message_id": str(message_id)}
@@ -48,9 +48,9 @@ def classify_job(
 def decide_again(
     catalogue: Catalogue, account_id: UUID, message_id: UUID, generation: int, batch_id: UUID | None = None
 ) -> NewJob:
-    """Decides about a message anew, as generation `generation` of the decisions about it.
+    """Decide about a message again, as generation `generation` of its decisions.
 
-    What follows from it belongs to the batch. Its key holds while it lives.
+    What follows belongs to the batch. The key holds while the job is live.
     """
     payload = {"account_id": str(account_id), "message_id": str(message_id), "again": True}
     if batch_id is not None:
@@ -60,26 +60,26 @@ def decide_again(
 
 
 def action_job(catalogue: Catalogue, account_id: UUID, action_id: UUID, priority: int = ASKED_PRIORITY) -> NewJob:
-    """Carries an action out."""
+    """Carry out an action."""
     return _about_action(catalogue, ACTION_GMAIL, account_id, action_id, priority=priority)
 
 
 def approval_job(catalogue: Catalogue, account_id: UUID, action_id: UUID, priority: int) -> NewJob:
-    """Tells people that an action waits for them."""
+    """Notify people that an action waits for them."""
     return _about_action(catalogue, APPROVAL_NOTIFY, account_id, action_id, priority=priority)
 
 
 def closing_job(seed: UUID, account_id: UUID, action_id: UUID) -> NewJob:
-    """Closes the notices of an action that has its answer; its id follows from the seed.
+    """Close the notices of an answered action; the job's id derives from the seed.
 
-    Its key holds while it lives: a notice may have been posted meanwhile, and is closed by the next one.
+    The key holds while the job is live: a notice posted meanwhile is closed by the next one.
     """
     job = _about_action(CATALOGUE, APPROVAL_NOTIFY, account_id, action_id, "closing", while_live=True)
     return job._replace(id=uuid5(seed, str(action_id)), traceparent=None)
 
 
 def digest_job(not_before: datetime) -> NewJob:
-    """Tells people how many actions wait that they were not asked about one by one."""
+    """Tell people how many actions wait that had no notice of their own."""
     key = f"{APPROVAL_NOTIFY.name}:digest"
     return new_job(CATALOGUE, APPROVAL_NOTIFY.name, {"digest": True}, key=key, not_before=not_before, while_live=True)
 
@@ -87,9 +87,9 @@ def digest_job(not_before: datetime) -> NewJob:
 def undo_job(
     catalogue: Catalogue, account_id: UUID, ids: tuple[UUID, ...], priority: int = 0, again: int = 0
 ) -> NewJob:
-    """Undoes these actions on one message, the first of them first. `again` makes a new key of it.
+    """Undo these actions on one message, in this order. `again` gives the job a new key.
 
-    Without it the key holds while the job lives.
+    Without it the key holds while the job is live.
     """
     first, *then = ids
     payload: dict[str, object] = {"account_id": str(account_id), "original_action_id": str(first)}
@@ -110,7 +110,7 @@ def unsnooze_job(
     until: datetime,
     priority: int,
 ) -> NewJob:
-    """Wakes a message when its time has come."""
+    """Wake a message at its time."""
     payload = {"message_id": str(message_id), "snooze_label_id": label_id}
     return _about_action(
         catalogue, UNSNOOZE_GMAIL, account_id, action_id, payload=payload, priority=priority, not_before=until
@@ -118,7 +118,7 @@ def unsnooze_job(
 
 
 def overdue_unsnooze_job(account_id: UUID, gmail_id: str, label_id: str) -> NewJob:
-    """Wakes a message that no job is going to wake. It may not be in the database, so it is named as Gmail does."""
+    """Wake a message that no job is going to wake. It may not be in the database, so it is named by its Gmail id."""
     payload = {"account_id": str(account_id), "gmail_id": gmail_id, "snooze_label_id": label_id}
     key = _key(UNSNOOZE_GMAIL, account_id, gmail_id)
     return new_job(CATALOGUE, UNSNOOZE_GMAIL.name, payload, key=key, while_live=True)
@@ -127,22 +127,22 @@ def overdue_unsnooze_job(account_id: UUID, gmail_id: str, label_id: str) -> NewJ
 def outbound_job(
     catalogue: Catalogue, account_id: UUID, action_id: UUID, payload: Mapping[str, Any], priority: int
 ) -> NewJob:
-    """Makes the mail that an action sends."""
+    """Build the mail that an action sends."""
     return _about_action(catalogue, OUTBOUND_SEND, account_id, action_id, payload=payload, priority=priority)
 
 
 def sync_job(account_id: UUID) -> NewJob:
-    """Looks at the mailbox; one that is still to come is enough for many who ask."""
+    """Sync the mailbox; one waiting job is enough for many requests."""
     return _about_account(HISTORY_SYNC_GMAIL, account_id)
 
 
 def labels_job(account_id: UUID) -> NewJob:
-    """Looks at the labels of the mailbox."""
+    """Sync the labels of the mailbox."""
     return _about_account(LABELS_SYNC_GMAIL, account_id)
 
 
 def ingest_job(account_id: UUID, message_ids: Sequence[str], key: str) -> NewJob:
-    """Fetches messages, by Gmail's ids. The key is that of `ingest_key`, or one after it."""
+    """Fetch messages by their Gmail ids. The key is that of `ingest_key`, or one after it."""
     ids = list(message_ids)
     named = {"message_id": ids[0]} if len(ids) == 1 else {"message_ids": ids}
     return new_job(CATALOGUE, INGEST_GMAIL.name, {"account_id": str(account_id), **named}, key=key)

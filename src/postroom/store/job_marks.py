@@ -3,10 +3,10 @@
 A finished job leaves a dead row behind, and while some long transaction holds back vacuum, a claim that walks from the
 head of the queue walks over all of them. Each priority therefore has a mark below which nothing can be claimed.
 
-The mark may move up to the first claimable job, but never past a seq that an open transaction could yet commit. Such
-a transaction has held a lock on the table since before it took the seq. So: look at the last seq taken, then at who
-holds that lock; once all of those have gone, every seq up to there has either been committed or never will be.
-Those who make an old job claimable again rewind the mark, with an update that waits for whoever is moving it.
+The mark may move up to the first claimable job, but never past a seq that an open transaction could still commit. Such
+a transaction has held a lock on the table since before it took the seq. So: read the last seq taken, then who holds
+that lock; once all of those have ended, every seq up to there has either been committed or never will be. A transaction
+that makes an old job claimable again rewinds the mark, with an update that waits for anyone moving it.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from postroom.store.engine.database import Script, query, sql, transaction
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Every seq up to `bound` is settled when none of the `open` transactions is left."""
+    """Every seq up to `bound` is settled once none of the `open` transactions is left."""
 
     bound: int
     open: frozenset[str]
@@ -24,7 +24,7 @@ class Watch:
 
 @query
 def watch_inserts() -> Script[Watch]:
-    """The order matters: first the seq, then who might still be using one that low."""
+    """Read the last seq, then the transactions that might still use one that low. The order matters."""
     last = yield sql("select_last_seq")
     holders = yield from _open_inserts()
     return Watch(last[0][0], holders)
@@ -37,7 +37,7 @@ def still_open(watch: Watch) -> Script[bool]:
 
 @transaction
 def advance(bound: int) -> Script[None]:
-    """Moves the marks up, to the bound at most. The lock comes first, so that what follows sees every rewind."""
+    """Move the marks up, at most to the bound. The lock comes first, so that what follows sees every rewind."""
     yield sql("lock_marks")
     yield sql("advance_marks", bound)
 

@@ -1,7 +1,7 @@
 """Named steps of a job with their results, so that a retry resumes after the last one that finished.
 
-A step is written down before it begins and again when it has ended: what began and never ended is what a crash
-interrupted. Both writes are fenced by the claim.
+A step is recorded before it begins and again when it has ended: a step that began and never ended was interrupted by a
+crash. Both writes are fenced by the claim.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,23 +18,23 @@ from postroom.store.engine.reading import read_rows
 
 @transaction
 def begin_step(job: Job, step_id: UUID, name: str, now: datetime) -> Script[None]:
-    """Writes down that a step begins; here a running job learns that it is to be canceled."""
+    """Record that a step begins; here a running job learns that it should be canceled."""
     yield from fence(job, may_be_canceled=True)
     yield sql("insert_step", step_id, job.id, job.attempts, "step", name, now)
 
 
 @transaction
 def finish_step(job: Job, step_id: UUID, result: object, now: datetime) -> Script[None]:
-    """Writes down what a step gave. A cancel request does not undo what has been done."""
+    """Record the result of a step. A cancel request does not undo what has been done."""
     yield from fence(job, may_be_canceled=False)
     yield sql("finish_step", step_id, json_text(result), now)
 
 
 def fence(job: Job, may_be_canceled: bool) -> Script[None]:
-    """Part of a transaction: goes on only while the job is ours."""
+    """Part of a transaction: go on only while the job is ours."""
     rows = yield sql("select_claim", *job.claim)
     if not rows:
-        raise LeaseLost(f"job {job.id} was taken over by another worker; its attempt {job.attempts} changes nothing")
+        raise LeaseLost(f"job {job.id} was taken over by another worker; attempt {job.attempts} changes nothing")
     if may_be_canceled and rows[0][0]:
         raise Canceled(f"job {job.id} was canceled on request")
 
@@ -49,7 +49,7 @@ def select_step_views(job_id: UUID) -> Script[list[StepView]]:
 
 
 def record_events(name: str, events: Sequence[tuple[UUID, int, Mapping[str, object]]], now: datetime) -> Script[None]:
-    """Part of a transaction: something that happened to these jobs, told among the steps of each."""
+    """Part of a transaction: record an event of these jobs among the steps of each."""
     if events:
         rows = [(new_id(), job_id, attempt, json_text(what)) for job_id, attempt, what in events]
         yield sql("insert_events", name, rows_text(rows), now)

@@ -1,12 +1,12 @@
-"""The verbs of the job engine.
+"""Job engine verbs.
 
     enqueue_many ──► queued ──claim──► running ──finish──► completed
                        ▲  ▲               │ │
         wake_due ──────┘  └── retry_later ┘ ├──fail────────► failed      park: back to queued, asleep until unpark
         rescue, release                     └──cancel_claimed► canceled
 
-Every verb that changes claimed work names the claim (`seq`, `attempts`, lease token) and says whether it was still
-ours: a worker that was taken for dead changes nothing.
+Every verb that changes claimed work takes the claim (`seq`, `attempts`, lease token) and returns whether it was still
+ours: a worker presumed dead changes nothing.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.job_steps import record_events, select_step_views
 
 CHANNEL = "jobs"
-# Jobs that wait for the end of a pause wait under this, and its scope.
+# Jobs that wait for the end of a pause are parked under this prefix and its scope.
 PAUSE = "pause:"
 _KEY_ROUNDS = 10
 
@@ -34,7 +34,7 @@ def _wake(*priorities: int) -> Notify:
 
 @transaction
 def enqueue_many(jobs: Sequence[NewJob], now: datetime) -> Script[list[Enqueued]]:
-    """Accepts the jobs whose keys are free and answers for all of them, in their order."""
+    """Accept the jobs whose keys are free; answer for all of them, in order."""
     owners = yield from _take_keys({job.key: job.id for job in reversed(jobs) if job.key is not None})
     fresh = [job for job in jobs if job.key is None or owners[job.key] == job.id]
     ready = [job.not_before is None or job.not_before <= now for job in fresh]
@@ -59,10 +59,10 @@ def _rows(jobs: Sequence[NewJob], ready: Sequence[bool]) -> str:
 
 
 def _take_keys(wanted: dict[str, UUID]) -> Script[dict[str | None, UUID]]:
-    """Who owns each key from now on: the wanted job, or the one that had it first.
+    """Take the keys; return the owner of each: the wanted job, or the one that had it first.
 
-    Taken in the order of the keys, so that two callers cannot wait for each other. A key that is refused and then
-    found free has just been released: ask again.
+    Keys are taken in order, so that two callers cannot deadlock. A key that is refused and then found free has just
+    been released: ask again.
     """
     owners: dict[str | None, UUID] = {}
     for _ in range(_KEY_ROUNDS):
@@ -80,12 +80,12 @@ def _take_keys(wanted: dict[str, UUID]) -> Script[dict[str | None, UUID]]:
 
 @transaction
 def open_lease(token: UUID, holder: str, now: datetime, until: datetime) -> Script[None]:
-    """A worker process announces itself; without a lease it can claim nothing."""
+    """Register a worker process; without a lease it can claim nothing."""
     yield sql("insert_lease", token, holder, until, now)
 
 
 class HeartbeatReply(NamedTuple):
-    """The answer to a heartbeat: whether the lease still holds, and which running jobs are to be canceled."""
+    """The answer to a heartbeat: whether the lease still holds, and which running jobs to cancel."""
 
     alive: bool
     canceled: frozenset[int]
@@ -93,7 +93,7 @@ class HeartbeatReply(NamedTuple):
 
 @transaction
 def heartbeat(token: UUID, now: datetime, until: datetime, running: Sequence[int]) -> Script[HeartbeatReply]:
-    """Renews the lease of everything the worker has claimed."""
+    """Renew the lease of everything the worker has claimed."""
     alive = yield sql("renew_lease", token, until, now)
     canceled = Rows()
     if alive and running:
@@ -103,13 +103,13 @@ def heartbeat(token: UUID, now: datetime, until: datetime, running: Sequence[int
 
 @transaction
 def close_lease(token: UUID, now: datetime) -> Script[None]:
-    """A worker leaves: what it still holds goes back to the queue as if it had died."""
+    """Close a worker's lease: what it still holds goes back to the queue as if it had died."""
     yield from _take_over(token, "the worker that had claimed it", now)
 
 
 @transaction
 def claim(token: UUID, most: int, now: datetime) -> Script[list[Job]]:
-    """The next jobs, the most urgent first, owned by this lease from now on. Nothing when the lease is lost."""
+    """Claim the next jobs for this lease, the most urgent first. Empty if the lease is lost."""
     rows = yield sql("claim_jobs", token, now, most)
     return [
         Job(seq, as_uuid(id), type, from_json(payload), priority, attempts, most_attempts, bool(releases), trace, token)
@@ -119,12 +119,12 @@ def claim(token: UUID, most: int, now: datetime) -> Script[list[Job]]:
 
 @transaction
 def finish(claims: Sequence[Claim], releasing: Sequence[int], now: datetime) -> Script[set[int]]:
-    """Completes the claimed jobs; returns the seqs that were still ours. `releasing` are those whose keys end too."""
+    """Complete the claimed jobs; return the seqs that were still ours. `releasing` are those whose keys end too."""
     return (yield from completing(claims, releasing, now))
 
 
 def completing(claims: Sequence[Claim], releasing: Sequence[int], now: datetime) -> Script[set[int]]:
-    """Part of a transaction: completes jobs together with whatever else it writes."""
+    """Part of a transaction: complete jobs together with whatever else it writes."""
     done: set[int] = set()
     for (token, attempts), seqs in _alike(claims).items():
         rows = yield sql("complete_jobs", seqs, attempts, token, now)
@@ -135,21 +135,21 @@ def completing(claims: Sequence[Claim], releasing: Sequence[int], now: datetime)
 
 
 def completing_one(job: Job, now: datetime) -> Script[None]:
-    """Part of a handler's last transaction: its effects and the end of its job are one. Raises when not ours."""
+    """Part of a handler's last transaction: commit its effects and the end of its job together. Raises if not ours."""
     done = yield from completing([job.claim], [job.seq] if job.releases_key else [], now)
     if not done:
-        raise LeaseLost(f"job {job.id} was taken over by another worker; its attempt {job.attempts} changes nothing")
+        raise LeaseLost(f"job {job.id} was taken over by another worker; attempt {job.attempts} changes nothing")
 
 
 @transaction
 def fail(job: Job, error: str, now: datetime) -> Script[bool]:
-    """Ends the job as failed, with the reason."""
+    """End the job as failed, with the reason."""
     return (yield from _end(job, "failed", error, now))
 
 
 @transaction
 def cancel_claimed(job: Job, now: datetime) -> Script[bool]:
-    """Ends a running job as canceled, when its handler has seen the request."""
+    """End a running job as canceled, once its handler has seen the request."""
     return (yield from _end(job, "canceled", None, now))
 
 
@@ -162,7 +162,7 @@ def _end(job: Job, state: str, error: str | None, now: datetime) -> Script[bool]
 
 @transaction
 def retry_later(claim: Claim, not_before: datetime, error: str, now: datetime) -> Script[bool]:
-    """Back to the queue after a failed attempt, asleep until then. Refused when that was the last one."""
+    """Return the job to the queue after a failed attempt, asleep until `not_before`. Refused after the last attempt."""
     rows = yield sql("retry_job_later", *claim, not_before, error, now)
     yield from _cancel_if_asked(rows, now)
     yield Notify("scheduler", "sleeping")
@@ -170,7 +170,7 @@ def retry_later(claim: Claim, not_before: datetime, error: str, now: datetime) -
 
 
 def _cancel_if_asked(rows: Sequence[Sequence[Any]], now: datetime) -> Script[None]:
-    """A job that was to be canceled while it ran, and is queued again, ends here. Rows end with that wish."""
+    """Cancel a job that was to be canceled while it ran and is queued again. Rows end with the request."""
     for seq, *_, cancel_requested in rows:
         if cancel_requested:
             yield sql("cancel_queued_job", seq, now)
@@ -179,10 +179,10 @@ def _cancel_if_asked(rows: Sequence[Sequence[Any]], now: datetime) -> Script[Non
 
 @transaction
 def park(claim: Claim, key: str, reason: str, now: datetime) -> Script[bool]:
-    """Back to the queue without having used an attempt, asleep until `unpark(key)`.
+    """Return the job to the queue without using an attempt, asleep until `unpark(key)`.
 
-    An account that was made usable again after the handler looked, or a pause that has ended since, has released its
-    jobs before this one could wait.
+    If the account became usable or the pause ended after the handler looked, the jobs were released before this one
+    could be parked, so it is not.
     """
     released = yield from _has_been_released(key)
     rows = yield sql("park_job", *claim, key, reason, now)
@@ -193,7 +193,7 @@ def park(claim: Claim, key: str, reason: str, now: datetime) -> Script[bool]:
 
 
 def _has_been_released(key: str) -> Script[bool]:
-    """Whether what the job is to wait for is over. Who makes it so from here on finds the job under the key."""
+    """Return whether the awaited condition is already met. If it is met later, the job is found under the key."""
     if key.startswith(PAUSE):
         return not (yield sql("lock_pause", key.removeprefix(PAUSE)))
     return any(state == "active" for (state,) in (yield sql("lock_parking", key)))
@@ -201,14 +201,14 @@ def _has_been_released(key: str) -> Script[bool]:
 
 @transaction
 def unpark(key: str, now: datetime) -> Script[int]:
-    """Makes everything claimable that was parked under the key."""
+    """Make everything parked under the key claimable."""
     rows = yield sql("unpark_jobs", key, now)
     return (yield from _made_claimable(rows))
 
 
 @transaction
 def release(claims: Sequence[Claim], now: datetime) -> Script[int]:
-    """Gives back claimed jobs that were never started; the attempt does not count."""
+    """Give back claimed jobs that were never started; the attempt does not count."""
     released: list[Sequence[Any]] = []
     for (token, attempts), seqs in _alike(claims).items():
         released += yield sql("release_jobs", seqs, attempts, token, now)
@@ -219,14 +219,14 @@ def release(claims: Sequence[Claim], now: datetime) -> Script[int]:
 
 @transaction
 def disown(token: UUID, known: Sequence[int], now: datetime) -> Script[int]:
-    """Gives back what stands under the lease without its owner knowing of it; no attempt was made."""
+    """Give back jobs that are under the lease but unknown to its owner; no attempt was made."""
     rows = yield sql("disown_jobs", token, list(known), now)
     yield from _cancel_if_asked(rows, now)
     return (yield from _made_claimable([row[:2] for row in rows if not row[2]]))
 
 
 def _alike(claims: Sequence[Claim]) -> dict[tuple[UUID, int], list[int]]:
-    """Claims of one lease and attempt together, so that one statement serves them all."""
+    """Group claims by lease and attempt, so that one statement serves each group."""
     groups: dict[tuple[UUID, int], list[int]] = {}
     for seq, attempts, token in claims:
         groups.setdefault((token, attempts), []).append(seq)
@@ -234,7 +234,7 @@ def _alike(claims: Sequence[Claim]) -> dict[tuple[UUID, int], list[int]]:
 
 
 def _made_claimable(rows: Sequence[Sequence[Any]]) -> Script[int]:
-    """Old jobs can be claimed again: claims must look that far back, and someone should claim them."""
+    """Note that old jobs can be claimed again: rewind the marks, and wake a claimer."""
     if rows:
         yield sql("rewind_marks", rows_text([(seq, priority) for seq, priority in rows]))
         yield _wake(*(priority for _, priority in rows))
@@ -243,7 +243,7 @@ def _made_claimable(rows: Sequence[Sequence[Any]]) -> Script[int]:
 
 @transaction
 def cancel_job(id: UUID, now: datetime) -> Script[str]:
-    """A queued job is canceled at once (`canceled`), a running one at its next step (`requested`)."""
+    """Cancel a queued job at once (`canceled`), a running one at its next step (`requested`)."""
     seq, state, _, _, releases_key, _ = yield from _lock(id)
     if (yield sql("cancel_queued_job", seq, now)):
         if releases_key:
@@ -257,7 +257,7 @@ def cancel_job(id: UUID, now: datetime) -> Script[str]:
 
 @transaction
 def retry_job(id: UUID, now: datetime) -> Script[None]:
-    """A failed or canceled job is queued again with all its attempts; a sleeping one is made due at once."""
+    """Queue a failed or canceled job again with all its attempts; make a sleeping one due at once."""
     seq, state, _, key, releases_key, _ = yield from _lock(id)
     if state == "queued":
         woken = yield sql("hasten_job", seq, now)
@@ -276,13 +276,13 @@ def retry_job(id: UUID, now: datetime) -> Script[None]:
 def _lock(id: UUID) -> Script[Sequence[Any]]:
     rows = yield sql("lock_job", id)
     if not rows:
-        raise NotFound(f"there is no job {id}; `postroom jobs list` shows those that are kept")
+        raise NotFound(f"there is no job {id}; see `postroom jobs list`")
     return rows[0]
 
 
 @transaction
 def wake_due(now: datetime, most: int) -> Script[int]:
-    """Makes sleeping jobs claimable whose time has come, the longest due first."""
+    """Make due sleeping jobs claimable, the longest due first."""
     rows = yield sql("wake_due_jobs", now, most)
     return (yield from _made_claimable(rows))
 
@@ -295,7 +295,7 @@ def next_due() -> Script[datetime | None]:
 
 
 class Rescue(NamedTuple):
-    """What one round of the rescuer did."""
+    """The result of one round of the rescuer."""
 
     workers: int
     requeued: int
@@ -304,7 +304,7 @@ class Rescue(NamedTuple):
 
 @transaction
 def rescue(now: datetime) -> Script[Rescue]:
-    """Takes over what one worker held whose lease has run out; says with zero workers that there is none."""
+    """Take over the jobs of one worker whose lease has run out; zero workers means there was none."""
     dead = yield sql("lock_dead_lease", now)
     if not dead:
         return Rescue(0, 0, 0)
@@ -314,7 +314,7 @@ def rescue(now: datetime) -> Script[Rescue]:
 
 
 def _take_over(token: UUID, holder: str, now: datetime) -> Script[tuple[int, int]]:
-    """The lease first: from here on its owner can neither claim nor renew."""
+    """Take over a worker's jobs. The lease first: from then on its owner can neither claim nor renew."""
     yield sql("delete_lease", token)
     ended = yield sql("end_dead_jobs", token, now)
     if ended:
@@ -331,7 +331,7 @@ def _take_over(token: UUID, holder: str, now: datetime) -> Script[tuple[int, int
 
 @transaction
 def prune(state: str, before: datetime, most: int) -> Script[int]:
-    """Forgets jobs that ended before then. Their keys stay taken, where they are for good."""
+    """Delete jobs that ended before then. Keys that are permanent stay taken."""
     rows = yield sql("prune_jobs", state, before, most)
     if rows:
         yield sql("delete_pruned", [seq for seq, _ in rows], [as_uuid(id) for _, id in rows])
@@ -340,7 +340,7 @@ def prune(state: str, before: datetime, most: int) -> Script[int]:
 
 @transaction
 def prune_receipts(before: datetime) -> Script[None]:
-    """Forgets by which token a write was known, when nobody can doubt its outcome any more."""
+    """Delete receipts of writes whose outcome can no longer be in doubt."""
     yield sql("prune_receipts", before)
 
 
@@ -362,13 +362,13 @@ def show_job(id: UUID) -> Script[JobView | None]:
 
 @query
 def active_among(ids: Sequence[UUID]) -> Script[set[UUID]]:
-    """Which of these jobs run or could be run now: not those that have ended, sleep or are parked."""
+    """The jobs among these that run or could run now, not those that ended, sleep or are parked."""
     rows = yield sql("select_active_jobs", list(ids))
     return {as_uuid(id) for (id,) in rows}
 
 
 @query
 def count_jobs() -> Script[dict[str, int]]:
-    """How many jobs are in each state."""
+    """The number of jobs in each state."""
     rows = yield sql("count_jobs")
     return {row[0]: row[1] for row in rows}

@@ -1,4 +1,4 @@
-"""The labels of a mailbox as they were last seen there. What the user wrote about one survives every sync."""
+"""The labels of a mailbox as they were last seen there. A description by the user survives every sync."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LONGEST_DESCRIPTION = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """A label, with what the user says of it."""
+    """A label, with the user's description."""
 
     provider_label_id: str
     name: str
@@ -31,7 +31,7 @@ class LabelView:
 
 @dataclass(frozen=True, slots=True)
 class AccountLabel:
-    """A label, with the account whose it is."""
+    """A label with its account."""
 
     account_id: UUID
     account: str
@@ -51,12 +51,12 @@ class SeenLabel(NamedTuple):
 
 
 def seen(labels: Iterable[MailboxLabel]) -> list[SeenLabel]:
-    """The labels of a mailbox as they are kept."""
+    """The labels of a mailbox in stored form."""
     return [SeenLabel(each.id, each.name, "system" if each.is_system else "user") for each in labels]
 
 
 class LabelsSynced(NamedTuple):
-    """What a sync found: how many there are, which names are gone, and the rules that were disabled for it."""
+    """The result of a sync: how many labels there are, which names are gone, and which rules were disabled."""
 
     seen: int
     gone: tuple[str, ...]
@@ -79,7 +79,7 @@ def list_all_labels() -> Script[list[AccountLabel]]:
 def edit_labels(
     labels: Sequence[AccountLabel], description: str | None, available: bool | None, signed: Signature, now: datetime
 ) -> Script[list[AccountLabel]]:
-    """Says what labels are for, and whether the classifier may use them; None leaves that as it is."""
+    """Set what labels are for, and whether the classifier may use them; None changes nothing."""
     if description is not None and (len(description) > LONGEST_DESCRIPTION or "\0" in description):
         raise BadInput("description", "is too long", f"give up to {LONGEST_DESCRIPTION:,} characters")
     stored = {(each.account_id, each.provider_label_id): each for each in (yield from _all())}
@@ -87,7 +87,7 @@ def edit_labels(
     for label in labels:
         found = stored.get((label.account_id, label.provider_label_id))
         if found is None:
-            raise NotFound(f"the label {label.name!r} is gone; `postroom labels list` shows those there are")
+            raise NotFound(f"the label {label.name!r} is gone; see `postroom labels list`")
         before.append(found)
         text = found.description if description is None else description
         usable = found.available_to_classifier if available is None else available
@@ -97,7 +97,7 @@ def edit_labels(
         "labels.edit",
         "label",
         before[0].name if before else "",
-        before={"labels": [_said(each) for each in before]},
+        before={"labels": [_description_of(each) for each in before]},
         after={name: value for name, value in after.items() if value is not None},
     )
     yield from auditing(entry, now)
@@ -109,7 +109,7 @@ def _all() -> Script[list[AccountLabel]]:
     return read_rows(AccountLabel, (yield sql("select_all_labels")))
 
 
-def _said(label: AccountLabel) -> dict[str, object]:
+def _description_of(label: AccountLabel) -> dict[str, object]:
     return {
         "account": str(label.account_id),
         "description": label.description,
@@ -121,11 +121,11 @@ def _said(label: AccountLabel) -> dict[str, object]:
 def sync_labels(
     account_id: UUID, seen: Sequence[SeenLabel], now: datetime, asked_at: datetime | None = None
 ) -> Script[LabelsSynced]:
-    """Takes over what the mailbox has. A label that is gone disables the rules that use it, with the reason; one that
-    was renamed is gone under its old name, and rules that use its id go on.
+    """Store the labels of the mailbox. A label that is gone disables the rules that use it, with the reason; a renamed
+    one is gone under its old name, and rules that use its id go on.
 
-    `asked_at` is when the mailbox was asked: what somebody else has seen there since is not gone. Every mailbox has
-    labels, so an answer without any is a fault of whoever gave it and changes nothing.
+    `asked_at` is when the mailbox was asked: labels seen since then are not gone. Every mailbox has labels, so an empty
+    answer is a fault and changes nothing.
     """
     if not seen:
         return LabelsSynced(0, (), ())
@@ -150,15 +150,16 @@ def sync_labels(
 
 @transaction
 def keep_label(account_id: UUID, label: SeenLabel, now: datetime) -> Script[None]:
-    """A label that we have just created."""
+    """Store a label that we have just created."""
     yield sql("upsert_labels", account_id, rows_text([tuple(label)]), now)
     yield sql("delete_lost_labels", account_id, sorted(_words([label[:2]])))
 
 
 @query
 def why_not_created(account_id: UUID, name: str, asked_at: datetime | None) -> Script[str | None]:
-    """Why a label of this name is not created: the user had one, and it was deleted or renamed after somebody asked
-    for it. None when it may be created. `asked_at` is the latest word of a person for it."""
+    """Why not to create a label of this name: the user had one, and it was deleted or renamed after somebody asked for
+    it. None if it may be created. `asked_at` is when a person last asked for it.
+    """
     for reason, lost_at in (yield sql("select_lost_label", account_id, sorted({name, name.casefold()}))):
         if asked_at is None or as_time(lost_at) >= asked_at:
             return reason
@@ -166,7 +167,7 @@ def why_not_created(account_id: UUID, name: str, asked_at: datetime | None) -> S
 
 
 def _lost(known: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
-    """The words that named a label of the account and name none any more, each with what became of the label."""
+    """The ids and names that no longer stand for a label of the account, each with what became of the label."""
     here = _words(present.items())
     lost: dict[str, str] = {}
     for id, name in known.items():
@@ -176,14 +177,14 @@ def _lost(known: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str
 
 
 def _words(labels: Iterable[Sequence[Any]]) -> set[str]:
-    """What rules may call these labels: the id as it is, the name whatever its case."""
+    """How rules may refer to these labels: by exact id, or by name in any case."""
     return {word for id, name in labels for word in (id, name.casefold())}
 
 
 def _disable_rules(
     account_id: UUID, lost_here: Mapping[str, str], lost_everywhere: Mapping[str, str], now: datetime
 ) -> Script[list[UUID]]:
-    """Rules of this account need a label of this account; those for more than one account, a label of any."""
+    """Disable rules. Rules of this account need a label of this account; those for several accounts, a label of any."""
     disabled: list[UUID] = []
     for rule in (yield sql("select_enabled_rules")).by_name():
         id, is_for_one = as_uuid(rule["id"]), rule["scope"] == "account"

@@ -36,7 +36,7 @@ class Account:
 
 @transaction
 def keep_account(id: UUID, provider: str, endpoint_identity: str, email: str, now: datetime) -> Script[Account]:
-    """The account of this endpoint, made when it is new."""
+    """The account of this endpoint, created if new."""
     yield sql("insert_account", id, provider, endpoint_identity, email, now)
     return (yield from _account(endpoint_identity))
 
@@ -54,8 +54,8 @@ def _account(endpoint_identity: str) -> Script[Account]:
 
 
 class HandOver(NamedTuple):
-    """A leased message on its way to its row. `ids` are those of a new thread and of a new message; `classify` makes
-    the job for the message it becomes.
+    """A leased message about to be stored. `ids` are those of a new thread and a new message; `classify` makes the job
+    for the message.
     """
 
     leased: inbox.LeasedMessage
@@ -67,10 +67,10 @@ class HandOver(NamedTuple):
 
 @transaction
 def store_messages(handed_over: Sequence[HandOver], now: datetime) -> Script[None]:
-    """Leased messages become rows with their threads, jobs to classify them in this order, and are done in the inbox:
-    all of them at once, or none. Raises LeaseLost when one of them is no longer held.
+    """Store leased messages with their threads, enqueue jobs to classify them in this order, and end them in the inbox:
+    all or none. Raises LeaseLost if one of them is no longer held.
 
-    One that is here already only ends in the inbox, unless it was known by its metadata and this is all of it.
+    A message already stored only ends in the inbox, unless only its metadata was stored and this one is full.
     """
     jobs: list[NewJob] = []
     for each in handed_over:
@@ -81,21 +81,8 @@ def store_messages(handed_over: Sequence[HandOver], now: datetime) -> Script[Non
     yield from inbox.ending_all([each.leased for each in handed_over], "done", now)
 
 
-@transaction
-def store_message(
-    leased: inbox.LeasedMessage,
-    account: Account,
-    ids: tuple[UUID, UUID],
-    mail: MailContent,
-    classify: Callable[[UUID], NewJob],
-    now: datetime,
-) -> Script[None]:
-    """The same for one message."""
-    yield from store_messages.script([HandOver(leased, account, ids, mail, classify)], now)
-
-
 def _insert_message(handed_over: HandOver, now: datetime) -> Script[list[UUID]]:
-    """The id of the row it has become; none when it is here already."""
+    """Insert the row and return its id; None if the message is stored already."""
     leased, account, (thread_id, message_id), mail, _ = handed_over
     threads = yield sql(
         "upsert_thread", thread_id, account.id, mail.provider_thread_id, mail.subject, mail.sent_at, now
@@ -127,18 +114,18 @@ def _insert_message(handed_over: HandOver, now: datetime) -> Script[list[UUID]]:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as the engine of decisions needs it."""
+    """A message, as needed for decisions."""
 
     id: UUID
     account_id: UUID
     provider_message_id: str
     facts: MessageFacts
     ingestion_tier: IngestionTier
-    """`metadata` is without its text: only rules decide about it, and no model is asked."""
+    """`metadata` has no text: only rules decide about it, and no model is asked."""
     account_email: str = ""
     provider_thread_id: str = ""
     is_gone: bool = False
-    """Whether the mailbox is known to have lost it."""
+    """Whether the message is known to be gone from the mailbox."""
 
     @property
     def own_addresses(self) -> frozenset[str]:
@@ -146,7 +133,7 @@ class StoredMessage:
 
 
 class LastDecision(NamedTuple):
-    """The decision that stands: which one it is of those about the message, and who made it."""
+    """The current decision: its generation, and who made it."""
 
     generation: int
     source: DecisionSource
@@ -161,13 +148,13 @@ def load_message(id: UUID) -> Script[StoredMessage]:
 
 @query
 def find_message_id(account_id: UUID, gmail_id: str) -> Script[UUID | None]:
-    """The message of the account that Gmail calls so; None while it is not stored."""
+    """The message of the account with this Gmail id; None if it is not stored."""
     rows = yield sql("select_message_id", account_id, gmail_id)
     return as_uuid(rows[0][0]) if rows else None
 
 
 def sender_and_labels(id: UUID) -> Script[tuple[str, frozenset[str]]]:
-    """Part of a transaction: what protection looks at, of a stored message; labels by their ids and their names."""
+    """Part of a transaction: the sender and labels of a stored message, for protection; labels by id and by name."""
     rows = yield sql("select_sender_and_labels", id)
     if not rows:
         raise NotFound(f"there is no message {id}")

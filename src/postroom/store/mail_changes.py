@@ -1,4 +1,4 @@
-"""What the user did in the mailbox itself: labels put on or taken off, messages deleted. Decisions are judged by it."""
+"""Changes the user made in the mailbox: labels added or removed, messages deleted. Decisions are judged by them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from postroom.store.unknown_labels import noticing_labels
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One message as the mailbox's history tells of it; the changes of a message come in their order."""
+    """A change of one message in the mailbox's history; the changes of a message come in order."""
 
     message_id: str
     labels_added: frozenset[str] = frozenset()
@@ -25,9 +25,9 @@ class Change:
 
 @transaction
 def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: datetime) -> Script[int]:
-    """Brings stored messages up to date; returns how many changed. Messages we do not have are none of ours.
+    """Update stored messages; return how many changed. Unknown messages are skipped.
 
-    To be told twice does no harm: what is on already is not put on again.
+    Safe to repeat: a label that is on is not added again.
     """
     rows = yield sql("select_messages_of", endpoint_identity, sorted({each.message_id for each in changes}))
     moves: dict[UUID, OwnerLabelChange] = {}

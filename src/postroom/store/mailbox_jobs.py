@@ -1,4 +1,4 @@
-"""Messages of a mailbox that are asked for by their names."""
+"""Fetching messages of a mailbox by their ids."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,10 +18,10 @@ MOST_GENERATIONS = 1_000
 
 @transaction
 def ask_for_messages(account_id: UUID, message_ids: Sequence[str], now: datetime) -> Script[list[Enqueued]]:
-    """A job for every hundred messages, by Gmail's ids; returns the job of each message.
+    """Enqueue a job for every hundred messages, by Gmail's ids; return the job of each message.
 
-    A job holds a place of its worker until the connector has answered, so many messages must not be as many jobs. One
-    that is under way for the very same messages is enough; one that has ended is asked for anew.
+    A job occupies its worker until the connector has answered, so many messages must not become as many jobs. A running
+    job for the same messages is reused; one that has ended is enqueued again.
     """
     jobs: list[NewJob] = []
     for at in range(0, len(message_ids), MOST_INGESTED):
@@ -47,4 +47,4 @@ def _next_key(first: str) -> Script[str]:
         found = yield sql("show_job", as_uuid(held[0][1]))
         if found and found[0][2] in ("queued", "running"):
             return key
-    raise StoreError(f"{first} was asked for {MOST_GENERATIONS:,} times; look at `postroom jobs list` for why it fails")
+    raise StoreError(f"{first} was requested {MOST_GENERATIONS:,} times; `postroom jobs list` shows why it fails")

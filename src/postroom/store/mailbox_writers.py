@@ -1,6 +1,6 @@
-"""Which requests that change a mailbox may leave, and which processes may let any out at all.
+"""Decides which requests that change a mailbox may be sent, and which processes may send any.
 
-A process lets requests out under a grant, which it renews in a transaction that registers the process and reads the
+A process sends requests under a grant, which it renews in a transaction that registers the process and reads the
 generation of pauses. Pausing raises the generation first, so either it finds the process registered, or the process
 finds the new generation. `MailboxGate` keeps the grant short; `pausing` waits for the processes that had one.
 """
@@ -27,7 +27,7 @@ CHANNEL = "departures"
 
 
 class MailboxWriter(NamedTuple):
-    """A process that may let requests out: the generation it has read, and what it had on the wire, by account."""
+    """A process that may send requests: the generation it has read, and its requests in flight, by account."""
 
     process_id: UUID
     generation: int
@@ -38,10 +38,10 @@ class MailboxWriter(NamedTuple):
 def register_writer(
     process_id: UUID, holder: str, on_wire: Mapping[str, int], held: int | None, now: datetime
 ) -> Script[int]:
-    """From here on this process is waited for by whoever pauses. Returns the generation of pauses.
+    """Register this process, so that pausing waits for it. Return the generation of pauses.
 
-    A process that still lets requests out under a generation names it (`held`). If that is over, nothing is written:
-    it first has to stop, and then to say so by registering without one.
+    A process that still sends requests under a generation passes it as `held`. If that generation is over, nothing is
+    written: the process first has to stop, and to confirm that by registering without one.
     """
     yield sql("await_no_pause")
     generation = yield from _generation()
@@ -53,7 +53,7 @@ def register_writer(
 
 @transaction
 def retire_writer(process_id: UUID) -> Script[None]:
-    """This process lets nothing out until it registers again."""
+    """Unregister this process: it sends nothing until it registers again."""
     yield sql("delete_departures", process_id)
     yield Notify(CHANNEL, "retired")
 
@@ -77,16 +77,16 @@ def registered_writers() -> Script[list[MailboxWriter]]:
 
 @transaction
 def forget_silent_writers(generation: int) -> Script[int]:
-    """Processes that did not answer in the time their grants lasted have none any more. Returns how many there were."""
+    """Remove processes that did not answer while their grants lasted, and so have none any more. Return how many."""
     return len((yield sql("delete_silent_departures", generation)))
 
 
 @dataclass(frozen=True, slots=True)
 class PermitCheck:
-    """What came of the check of several permits, by their places.
+    """The result of checking several permits, by index.
 
-    `wants_labels` are permits whose message's labels have to be read first, with the message's id in its mailbox;
-    `unknown_labels` are accounts whose list of labels has to be read first.
+    `wants_labels` are permits whose message's labels must be read first, with the message's id in its mailbox;
+    `unknown_labels` are accounts whose list of labels must be read first.
     """
 
     generation: int
@@ -100,8 +100,9 @@ class PermitCheck:
 def check_permits(
     permits: Sequence[Permit], labels: Mapping[str, frozenset[str] | None], listed: frozenset[UUID]
 ) -> Script[PermitCheck]:
-    """Whether each may leave now. `labels` are those just read, by the ids of messages, None for one that is gone;
-    `listed` are accounts whose list of labels was just read, so that an id it lacks names no label."""
+    """Check whether each request may be sent now. `labels` are those just read, by message id, None for a message that
+    is gone; `listed` are accounts whose labels were just listed, so that a missing id names no label.
+    """
     generation = yield from _generation()
     pauses = {scope: reason for scope, reason, *_ in (yield sql("select_pauses"))}
     rows = yield sql("select_departing", rows_text([_named(permit) for permit in permits]))
@@ -137,7 +138,7 @@ class _Message(NamedTuple):
 
 
 class _Protection(NamedTuple):
-    """What is protected in one mailbox, and the names of its labels, by their ids."""
+    """What is protected in one mailbox, and the names of its labels, by id."""
 
     protected: Protected
     names: Mapping[str, str]
@@ -145,17 +146,17 @@ class _Protection(NamedTuple):
     def judge(
         self, message: _Message, read: Mapping[str, frozenset[str] | None], is_listed: bool
     ) -> ProtectedMail | Literal["labels", "names"] | None:
-        """Why it is not touched, or what has to be read first: its labels, or the names of all."""
+        """Why the message must not be touched, or what must be read first: its labels, or the names of all labels."""
         labels = self.protected.names_labels
         if labels and message.provider_id not in read:
             return "labels"
-        # A message that is gone has no labels; what it had last is what is known of it.
+        # A message that is gone has no labels; its last known ones are used.
         fresh = read.get(message.provider_id)
         held = message.stored_labels if fresh is None else fresh
         names = {self.names[id].casefold() for id in held & self.names.keys()}
         if (reason := self.protected.reason(message.sender, held | names)) is not None:
             return ProtectedMail(reason)
-        # Gmail's own have ids in capitals and keep their names; others may have been renamed a moment ago.
+        # Gmail's own labels have ids in capitals and keep their names; others may have been renamed just now.
         return "names" if labels and not is_listed and any(not id.isupper() for id in held) else None
 
 
@@ -172,10 +173,10 @@ def _named(permit: Permit) -> tuple[object, ...]:
 
 
 def _refusal(permit: Permit, row: Mapping[str, Any], pauses: Mapping[str, str]) -> PostroomError | None:
-    """Why the request does not leave, apart from what is protected; None when it may."""
+    """Why the request must not be sent, apart from protection; None if it may be."""
     for scope in ("all", str(permit.account_id)):
         if scope in pauses:
-            return Parked(f"{PAUSE}{scope}", f"Postroom is paused: {pauses[scope]}; `postroom resume` lets it go on")
+            return Parked(f"{PAUSE}{scope}", f"Postroom is paused: {pauses[scope]}; `postroom resume` continues")
     state, email = row["account_state"], row["email"]
     if state in ("paused", "needs_consent"):
         why = row["state_reason"] or f"run `{reactivate_command(state, email, None)}`"
@@ -189,7 +190,7 @@ def _refusal(permit: Permit, row: Mapping[str, Any], pauses: Mapping[str, str]) 
     if permit.action_id is None:
         return None
     if row["action_state"] != "executing":
-        return Canceled(f"action {permit.action_id} was ended before the request left; it is {row['action_state']}")
+        return Canceled(f"action {permit.action_id} was ended before the request was sent; it is {row['action_state']}")
     if row["approved_by"] is not None:
         stands = action_hash(as_uuid(row["message_id"]), row["action_type"], from_json(row["parameters_json"]))
         if row["action_hash"] != stands:

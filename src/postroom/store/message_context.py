@@ -1,4 +1,4 @@
-"""What a decision about a message begins with, read at once: all of it is of the same moment."""
+"""The context of a decision about a message, read in one snapshot."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from postroom.store.rules import rules_mark
 
 @dataclass(frozen=True, slots=True)
 class MessageContext:
-    """A message, the decision about it that stands, what safety judges by, and the mark of the rules in use."""
+    """A message, its current decision, the restraints that safety checks, and the mark of the rules in use."""
 
     message: StoredMessage
     last: LastDecision | None
@@ -23,7 +23,7 @@ class MessageContext:
 
 @query
 def message_context(message_id: UUID, now: datetime) -> Script[MessageContext]:
-    """Raises NotFound when there is no such message."""
+    """Read the context. Raises NotFound if there is no such message."""
     message = yield from mail.load_message.script(message_id)
     last = yield from mail.last_decision.script(message_id)
     found = yield from restraints.script(message.account_id, now)

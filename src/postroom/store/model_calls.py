@@ -1,13 +1,13 @@
-"""The calls of language models: what was reserved for each before it was made, what it cost, and what a day has cost.
+"""Calls of language models: what was reserved for each, what it cost, and what each day has cost.
 
-**Caps without races.** A call is made only after `reserve_call` has put its highest possible cost on the day's account,
-in one transaction with a row that says that it was started. The statement that adds to the day refuses to exceed the
-cap, and holds the day's row until the commit; so however many workers reserve at once, on whichever database, their sum
-stays under the cap. `end_call` puts the real cost in the place of the reservation. When a process dies between the two,
-the reservation stands as the cost, since nobody knows better; `fail_left_calls` marks such a call as failed later.
+**Caps without races.** A call is made only after `reserve_call` has added its highest possible cost to the day, in one
+transaction with a row that records its start. The statement that adds to the day refuses to exceed the cap, and holds
+the day's row until the commit; so however many workers reserve at once, on either database, their sum stays under the
+cap. `end_call` replaces the reservation with the real cost. If a process dies between the two, the reservation counts
+as the cost, since the real one is unknown; `fail_left_calls` later marks such a call as failed.
 
-The state `answered` is a call whose answer was a decision, `refused` one whose answer was none (it was paid for all the
-same), `failed` one without an answer. Costs are in millionths of a dollar, and days are those of UTC.
+In state `answered` the answer was a decision; in `refused` it was not (but was paid for); in `failed` there was none.
+Costs are in millionths of a dollar, and days are those of UTC.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ LEFT_BEHIND = "the process ended during the call; what was reserved counts as it
 
 @dataclass(frozen=True, slots=True)
 class NewCall:
-    """A call that is about to be made. `reserve_micros` is the most it can cost."""
+    """A call about to be made. `reserve_micros` is the most it can cost."""
 
     id: UUID
     account_id: UUID
@@ -40,7 +40,7 @@ class NewCall:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that a day, and that all calls about one message, may cost."""
+    """The most that a day, and all calls about one message, may cost."""
 
     day_micros: int
     message_micros: int
@@ -48,7 +48,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """How a call ended. Without a cost, what was reserved for it counts: nobody knows what the provider charged."""
+    """How a call ended. Without a cost the reservation counts, since the provider's charge is unknown."""
 
     state: ModelCallState
     input_tokens: int = 0
@@ -81,7 +81,7 @@ class CallView:
 
 @dataclass(frozen=True, slots=True)
 class DaySpend:
-    """What a day has cost so far, reservations included, and how many calls were begun on it."""
+    """The cost of a day so far, including reservations, and the number of calls started."""
 
     day: str
     micros: int
@@ -93,24 +93,24 @@ def day_of(now: datetime) -> str:
 
 
 def next_day(now: datetime) -> datetime:
-    """When a new day's budget begins."""
+    """When the next day's budget begins."""
     return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
 
 
 @transaction
 def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[None]:
-    """Puts the most the call can cost on the day's account, and writes down that it was started. Raises BudgetSpent."""
+    """Add the most the call can cost to the day, and record its start. Raises BudgetSpent."""
     day = day_of(now)
     yield sql("open_model_day", day)
     added = yield sql("reserve_model_spend", day, call.reserve_micros, caps.day_micros)
     if not added:
         cents = caps.day_micros / MICROS_PER_CENT
         raise BudgetSpent(
-            f"the language model's budget of {cents:g} cents for {day} is spent; it goes on at midnight UTC, or when "
-            "model.max_cents_per_day is raised",
+            f"the language model's budget of {cents:g} cents for {day} is spent; calls continue at midnight UTC, or "
+            "when model.max_cents_per_day is raised",
             next_day(now),
         )
-    # The day's row is held by now, so that no other call about this message can be reserved beside this one.
+    # The day's row is locked by now, so that no other call about this message can be reserved at the same time.
     [[spent]] = yield sql("sum_message_cost", call.message_id)
     if int(spent) + call.reserve_micros > caps.message_micros:
         cents = caps.message_micros / MICROS_PER_CENT
@@ -134,7 +134,7 @@ def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[None]:
 
 @transaction
 def end_call(id: UUID, end: CallEnd, now: datetime) -> Script[bool]:
-    """Ends a started call, with its real cost in the place of the reservation. False when it had ended before."""
+    """End a started call, and replace the reservation with its real cost. False if it had ended before."""
     MODEL_CALL.check("started", end.state)
     rows = yield sql(
         "end_model_call",
@@ -156,7 +156,7 @@ def end_call(id: UUID, end: CallEnd, now: datetime) -> Script[bool]:
 
 @transaction
 def fail_left_calls(now: datetime) -> Script[int]:
-    """Marks as failed what was started long ago and never ended. What was reserved for it stays spent."""
+    """Mark calls as failed that were started long ago and never ended. Their reservations stay spent."""
     return len((yield sql("fail_left_model_calls", now - LEFT_AFTER, LEFT_BEHIND, now)))
 
 
@@ -168,12 +168,12 @@ def calls_of(message_id: UUID) -> Script[list[CallView]]:
 
 @query
 def last_calls(most: int) -> Script[list[CallView]]:
-    """The calls that were begun last, newest first."""
+    """The most recent calls, newest first."""
     return read_rows(CallView, (yield sql("select_last_model_calls", most)))
 
 
 @query
 def spend_of(day: str) -> Script[DaySpend]:
-    """What the day, such as `2026-11-15`, has cost. A day without calls has cost nothing."""
+    """The cost of a day, such as `2026-11-15`; zero without calls."""
     rows = yield sql("select_model_spend", day)
     return read_first(DaySpend, rows, day=day) or DaySpend(day, 0, 0)

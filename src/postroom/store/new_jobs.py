@@ -1,4 +1,4 @@
-"""Checks what a caller asks for and makes a job of it. Everything that enqueues goes through here."""
+"""Checks a requested job and builds it. Everything that enqueues goes through here."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -26,10 +26,10 @@ def new_job(
     traceparent: str | None = None,
     while_live: bool = False,
 ) -> NewJob:
-    """A checked job with a new id, of the trace that is current unless another is given.
+    """Build a checked job with a new id, in the current trace unless another is given.
 
-    With `while_live` its key is free again when it has ended, also where those of its type hold for good.
-    Raises BadInput that names the field and the remedy.
+    With `while_live` its key is free again when it has ended, even where keys of its type are permanent. Raises
+    BadInput that names the field and the remedy.
     """
     kind = catalogue[type]
     check_priority(priority)
@@ -68,6 +68,6 @@ def _payload_text(payload: object) -> str:
         raise BadInput("payload", f"is a {type(payload).__name__}, not a JSON object", "use an object with text keys")
     text = json_text(cast("dict[str, Any]", payload))
     if len(text) > LARGEST_PAYLOAD:
-        remedy = f"keep it under {LARGEST_PAYLOAD:,} and store what is large elsewhere"
+        remedy = f"keep it under {LARGEST_PAYLOAD:,} and store large data elsewhere"
         raise BadInput("payload", f"has {len(text):,} characters", remedy)
     return text

@@ -1,7 +1,7 @@
-"""How the user answered decisions, by what he then did in the mailbox: judged, kept, and learned from.
+"""Outcomes: how the user reacted to decisions, judged by what they then did in the mailbox.
 
-All of it happens in the transaction that takes over what the user did, in a number of statements that does not depend
-on how much there is. What we did ourselves is told apart first: it is never taken for the user's doing.
+Outcomes are judged, stored and learned from in the transaction that stores the user's changes, in a fixed number of
+statements. Our own changes are filtered out first: they are never taken for the user's.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ from postroom.store.engine.database import Rows, Script, query, sql
 from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.proposals import proposing
 
-# Of each kind of origin, the newest are looked at.
+# Of each origin, only the newest messages are considered.
 MOST_RECENT = 1_000
 
 
@@ -57,7 +57,7 @@ class _Decided:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeView:
-    """How the user answered a decision."""
+    """How the user reacted to a decision."""
 
     decision_id: UUID
     agreed: bool
@@ -66,7 +66,7 @@ class OutcomeView:
 
 
 def learning_from(moves: Mapping[UUID, OwnerLabelChange], now: datetime) -> Script[None]:
-    """Part of a transaction: messages of one account, and what changed about each in its mailbox."""
+    """Part of a transaction: learn from the changes of messages of one account in its mailbox."""
     theirs = yield from _not_ours(moves, now)
     if not theirs:
         return
@@ -102,7 +102,7 @@ def _judging(
     own_labels: Mapping[str, str],
     now: datetime,
 ) -> Script[list[ReversedDecision]]:
-    """Keeps what the user's moves say about decisions; returns those that he took back."""
+    """Store what the user's changes say about decisions; return the decisions they reversed."""
     rows: list[tuple[object, ...]] = []
     reversals: list[ReversedDecision] = []
     for each in decided:
@@ -121,7 +121,7 @@ def _judging(
 
 
 def _answer(decided: _Decided, moved: OwnerLabelChange, now: datetime) -> Judgement | None:
-    """To what was really done there is one answer that can be told: to take it back."""
+    """Only one reaction to a completed action can be recognised: reversing it."""
     what = None if decided.done is None else how_reversed(decided.done, moved, now)
     return None if what is None else Judgement(False, what)
 
@@ -133,19 +133,19 @@ def _repetitions(
     own_labels: Mapping[str, str],
     now: datetime,
 ) -> Script[list[RuleSuggestion | None]]:
-    deeds = {id: done for id, moved in moves.items() if (done := owner_changes(moved, own_labels))}
-    if not deeds:
+    changes = {id: done for id, moved in moves.items() if (done := owner_changes(moved, own_labels))}
+    if not changes:
         return []
-    wanted = [origins[id] for id in deeds]
+    wanted = [origins[id] for id in changes]
     keys = [sorted({key for each in wanted if (key := each.of(kind))}) for kind in ("sender", "domain", "list")]
     rows = yield sql("select_same_origin", account_id, *keys, now - WITHIN, MOST_RECENT)
     recent = read_rows(HandledMessage, rows)
     found: dict[Origin, RuleSuggestion | None] = {}
-    # Once for each: of a thousand messages that are archived together, most have the origin of another.
-    for origin, deed in dict.fromkeys((origins[id], deed) for id, done in deeds.items() for deed in done):
-        # One rule at a time for mail of one origin: of two, the second would never be reached.
+    # Once per origin: of a thousand messages archived together, most share an origin.
+    for origin, change in dict.fromkeys((origins[id], change) for id, done in changes.items() for change in done):
+        # One proposed rule at a time for mail of one origin: a second would never be reached.
         if found.get(origin) is None:
-            found[origin] = repeated(account_id, deed, origin, recent, own_labels)
+            found[origin] = repeated(account_id, change, origin, recent, own_labels)
     return list(found.values())
 
 
@@ -174,6 +174,6 @@ def _done(row: Mapping[str, Any]) -> PastAction | None:
 
 @query
 def outcomes_of(message_id: UUID) -> Script[list[OutcomeView]]:
-    """Of the decisions about a message, the oldest first."""
+    """The outcomes of the decisions about a message, oldest first."""
     rows = yield sql("select_outcomes", message_id)
     return read_rows(OutcomeView, rows)

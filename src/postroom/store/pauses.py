@@ -1,8 +1,8 @@
-"""The kill switch: while a pause stands, nothing is changed in any mailbox, or in that of one account.
+"""The kill switch: during a pause nothing is changed in any mailbox, or in that of one account.
 
-It is read where work begins, and once more when a request is about to leave (`departures`). Jobs that meet it wait
-under its key without using up attempts, and go on by themselves when it ends. To pause and know that nothing can leave
-any more, use `pausing.stop`.
+It is checked where work begins, and again when a request is about to be sent (`mailbox_writers`). Jobs that meet it
+wait under its key without using up attempts, and resume when it ends. To pause and be sure that nothing more is sent,
+use `pausing.stop`.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """What stands still, why, by whose wish and since when. The scope is `all` or an account's id."""
+    """What is paused, why, by whom and since when. The scope is `all` or an account's id."""
 
     scope: str
     reason: str
@@ -32,7 +32,7 @@ class Pause:
 
 @transaction
 def pause(scope: str, reason: str, signed: Signature, now: datetime) -> Script[Pause]:
-    """From here on nothing begins."""
+    """Start a pause: no new work begins."""
     yield from recalling(scope)
     rows = yield sql("insert_pause", scope, reason, signed.actor, now)
     yield from auditing(signed.under("mutations.pause", "pause", scope, after={"reason": reason}), now)
@@ -40,9 +40,9 @@ def pause(scope: str, reason: str, signed: Signature, now: datetime) -> Script[P
 
 
 def recalling(scope: str) -> Script[None]:
-    """Part of a transaction that forbids something: every process has to ask anew before another request leaves.
+    """Part of a transaction that forbids something: every process must ask again before it sends another request.
 
-    It comes first, see `departures`. `pausing.recalled` waits until all have.
+    It must run first, see `mailbox_writers`. `pausing.recalled` waits until all processes have.
     """
     yield sql("await_no_departure")
     yield sql("raise_pause_generation")
@@ -51,7 +51,7 @@ def recalling(scope: str) -> Script[None]:
 
 @transaction
 def resume(scope: str, signed: Signature, now: datetime) -> Script[int | None]:
-    """Ends the pause; returns how many jobs go on, None when there was no pause."""
+    """End the pause; return how many jobs resume, None if there was no pause."""
     if not (yield sql("delete_pause", scope)):
         return None
     yield sql("raise_pause_generation")
@@ -67,12 +67,12 @@ def standing_pauses() -> Script[list[Pause]]:
 
 
 def unless_paused(account_id: UUID) -> Script[None]:
-    """Part of a transaction that begins a change: raises Parked while a pause stands."""
+    """Part of a transaction that begins a change: raise Parked during a pause."""
     for scope, reason in (yield sql("select_pauses_of", str(account_id))):
-        raise Parked(f"{PAUSE}{scope}", f"Postroom is paused: {reason}; `postroom resume` lets it go on")
+        raise Parked(f"{PAUSE}{scope}", f"Postroom is paused: {reason}; `postroom resume` continues")
 
 
 @query
 def check_paused(account_id: UUID) -> Script[None]:
-    """Raises Parked while a pause stands: for a change that has no record of its own to begin."""
+    """Raise Parked during a pause: for a change that has no record of its own to begin."""
     yield from unless_paused(account_id)

@@ -1,9 +1,10 @@
-"""The owner's prohibitions, carried from a database that is replaced into the one that is restored in its place.
+"""The owner's prohibitions, carried over from a replaced database into the one restored in its place.
 
-A backup knows nothing of what was forbidden after it was made. What stands in either of the two databases stands in the
-restored one: pauses, protected senders and labels, what runs in shadow, revoked tokens, accounts that were paused or
-removed, rules that were disabled, put in shadow, made to ask first, or removed. Since even that may not be all, and the
-replaced database may be gone or unreadable, a restored one begins paused, until a person has looked at it.
+A backup does not contain what was forbidden after it was made. So what either of the two databases forbids, the
+restored one forbids: pauses, protected senders and labels, what runs in shadow, revoked tokens, accounts that were
+paused or removed, rules that were disabled, put in shadow, made to ask for approval, or removed. Even that may be
+incomplete, and the replaced database may be gone or unreadable, so a restored one starts paused, until a person resumes
+it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +41,7 @@ class Prohibitions:
 
 @dataclass(slots=True)
 class Carried:
-    """How much was forbidden in the replaced database only."""
+    """How many prohibitions only the replaced database had."""
 
     pauses: int = 0
     protected: int = 0
@@ -79,7 +80,7 @@ def _load() -> Script[Prohibitions]:
 def begin_paused(
     replaced: Prohibitions | None, backup_at: datetime, signed: Signature, now: datetime
 ) -> Script[Carried]:
-    """The restored database forbids what the replaced one forbade as well, and is paused until a person resumes it."""
+    """Add the prohibitions of the replaced database to the restored one, and pause it until a person resumes it."""
     here = yield from _load()
     carried = Carried()
     if replaced is not None:
@@ -98,7 +99,7 @@ def begin_paused(
 
 
 def _carry_pauses(replaced: Prohibitions, here: Prohibitions, carried: Carried) -> Script[None]:
-    """Those of accounts that are here. The one of everything is put in any case."""
+    """Carry over pauses of accounts that exist here. The pause of everything is set in any case."""
     known = {each.scope for each in here.pauses}
     for each in replaced.pauses:
         if each.scope not in known and (each.scope == ALL or UUID(each.scope) in here.accounts):
@@ -156,7 +157,7 @@ def _carry_rules(
 
 
 def _why_disabled(rule: RuleView, then: RuleView | None, is_same_installation: bool) -> str | None:
-    """Why a rule of the backup may do less than it could then. Another installation says nothing of rules it lacks."""
+    """Why a rule of the backup must not act as it did. Another installation says nothing about rules it lacks."""
     if then is None:
         return "it was removed after the backup" if is_same_installation else None
     if not then.enabled:
@@ -169,5 +170,5 @@ def _why_disabled(rule: RuleView, then: RuleView | None, is_same_installation: b
 
 
 def _signed(signed: Signature, reason: str | None = None) -> Signature:
-    """The same hand under another entry of the audit log."""
+    """The same signature under another audit entry."""
     return Signature(new_id(), signed.actor, signed.role, reason)

@@ -1,4 +1,4 @@
-"""Rules that Postroom proposes, and what the user answered. Only an answer makes a rule of one."""
+"""Rules that Postroom proposes, and the user's answers. Only an answer turns a proposal into a rule."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.rules import keep_rules
 
-# More open questions than this help nobody: until some are answered, no new ones are asked.
+# More open proposals than this are of no use: until some are answered, no new ones are made.
 MOST_OPEN = 100
 MOST_AT_ONCE = 10
 
@@ -42,7 +42,7 @@ class ProposalView:
 
 
 def proposing(suggested: Sequence[RuleSuggestion], now: datetime) -> Script[None]:
-    """Part of a transaction: asks once for each rule; what is still open gets the new evidence."""
+    """Part of a transaction: propose each rule once; an open proposal gets the new evidence."""
     wanted = {each.fingerprint: each for each in suggested[:MOST_AT_ONCE]}
     if not wanted:
         return
@@ -61,7 +61,7 @@ def proposing(suggested: Sequence[RuleSuggestion], now: datetime) -> Script[None
 
 @query
 def list_proposals(state: ProposalState | None, most: int) -> Script[list[ProposalView]]:
-    """The newest first."""
+    """List proposals, newest first."""
     rows = yield sql("select_proposals", state, most)
     return read_rows(ProposalView, rows)
 
@@ -75,7 +75,7 @@ def load_proposal(id: UUID) -> Script[ProposalView]:
 def accept_proposal(
     id: UUID, rule_id: UUID, shadow: bool, signed: Signature, now: datetime
 ) -> Script[tuple[ProposalView, str]]:
-    """Makes the rule, in shadow or in use; returns the proposal and the rule's name. `rule_id` is that of the rule."""
+    """Create the rule, in shadow or in use, with the id `rule_id`; return the proposal and the rule's name."""
     view = yield from _ending(id, "accepted", rule_id, now)
     draft = replace(view.draft, shadow=shadow)
     if (yield sql("select_rule_named", draft.name)):
@@ -86,14 +86,14 @@ def accept_proposal(
 
 @transaction
 def dismiss_proposal(id: UUID, signed: Signature, now: datetime) -> Script[ProposalView]:
-    """It is not made again."""
+    """Dismiss the proposal; it is not made again."""
     view = yield from _ending(id, "dismissed", None, now)
     yield from auditing(signed.under("proposals.dismiss", "proposal", str(id)), now)
     return view
 
 
 def _ending(id: UUID, state: ProposalState, rule_id: UUID | None, now: datetime) -> Script[ProposalView]:
-    """First of all, so that of two who answer at once one finds it answered before he has done anything."""
+    """End the proposal first, so that of two simultaneous answers one finds it already answered."""
     ended = yield sql("end_proposal", id, state, rule_id, now)
     view = yield from _loading(id)
     if not ended:
@@ -104,5 +104,5 @@ def _ending(id: UUID, state: ProposalState, rule_id: UUID | None, now: datetime)
 def _loading(id: UUID) -> Script[ProposalView]:
     view = read_first(ProposalView, (yield sql("select_proposal", id)))
     if view is None:
-        raise NotFound(f"there is no proposal {id}; `postroom proposals list` shows those there are")
+        raise NotFound(f"there is no proposal {id}; see `postroom proposals list`")
     return view

@@ -1,4 +1,4 @@
-"""What automation has to respect: protected senders and labels, what runs in shadow, and what the hour has seen."""
+"""Limits on automation: protected senders and labels, what runs in shadow, and the actions of the last hour."""
 
 import re
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from postroom.store.pauses import ALL, recalling
 
 HOUR = timedelta(hours=1)
 LONGEST_VALUE = 320
-# What Gmail itself has in every mailbox.
+# Gmail's labels that exist in every mailbox.
 _CATEGORIES = {f"category_{each}" for each in ("personal", "social", "promotions", "updates", "forums")}
 _SYSTEM_LABELS = _CATEGORIES | {
     "inbox", "sent", "draft", "spam", "trash", "unread", "starred", "important", "chat",
@@ -40,7 +40,7 @@ class ProtectedView:
 
 @dataclass(frozen=True, slots=True)
 class Restraints:
-    """What the safety of one account's mail is judged by."""
+    """What safety checks for mail of one account."""
 
     protected: Protected
     shadowed_categories: frozenset[str]
@@ -50,8 +50,9 @@ class Restraints:
 
 @transaction
 def protect(kind: ProtectedKind, value: str, reason: str, signed: Signature, now: datetime) -> Script[str]:
-    """Returns the value as it is kept and compared. Raises BadInput for a label that no mailbox is known to have: it
-    would protect nothing, without a word."""
+    """Protect a value; return it in the stored form. Raises BadInput for a label that no known mailbox has, since it
+    would silently protect nothing.
+    """
     value = _compared(kind, value)
     yield from recalling(ALL)
     if kind == "label":
@@ -63,7 +64,7 @@ def protect(kind: ProtectedKind, value: str, reason: str, signed: Signature, now
 
 @transaction
 def unprotect(kind: ProtectedKind, value: str, signed: Signature, now: datetime) -> Script[bool]:
-    """False when it was not protected."""
+    """Remove a protection. False if there was none."""
     value = _compared(kind, value)
     removed = yield sql("delete_protected", kind, value)
     if kind == "label":
@@ -74,7 +75,7 @@ def unprotect(kind: ProtectedKind, value: str, signed: Signature, now: datetime)
 
 
 def _resolve_label(value: str) -> Script[None]:
-    """Keeps the ids that the name stands for, so that a label which is renamed stays protected."""
+    """Store the ids that the name stands for, so that a label stays protected when it is renamed."""
     rows = yield sql("select_all_labels")
     found = [
         (as_uuid(row["account_id"]), row["provider_label_id"])
@@ -82,15 +83,16 @@ def _resolve_label(value: str) -> Script[None]:
         if value in (row["provider_label_id"].casefold(), row["name"].casefold())
     ]
     if not found and value not in _SYSTEM_LABELS:
-        remedy = "look with `postroom labels list`; make the label in Gmail, run `postroom labels sync`, and try again"
+        remedy = "see `postroom labels list`; create the label in Gmail, run `postroom labels sync`, and try again"
         raise BadInput("label", f"no mailbox has a label {value!r}, so it would protect nothing", remedy)
     for account_id, label_id in found:
         yield sql("insert_protected_label", value, account_id, label_id)
 
 
 def resolve_protected(account_id: UUID, labels: Iterable[tuple[str, str]]) -> Script[None]:
-    """Part of a transaction that has seen these labels, ids and names: those of protected names are kept by their ids,
-    as a label that was deleted and made again has a new one."""
+    """Part of a transaction that has seen these label ids and names: store the ids of protected names, since a label
+    that was deleted and created again has a new id.
+    """
     protected = {value for kind, value, *_ in (yield sql("select_protected")) if kind == "label"}
     for id, name in labels:
         if name.casefold() in protected:
@@ -106,7 +108,7 @@ class LostProtection(NamedTuple):
 
 @query
 def lost_protection() -> Script[list[LostProtection]]:
-    """Protected labels that were deleted, or renamed, since they were protected."""
+    """Protected labels that were deleted or renamed since they were protected."""
     rows = yield sql("select_all_labels")
     names = {(row["account_id"], row["provider_label_id"]): row["name"] for row in rows.by_name()}
     known = {name.casefold() for name in names.values()} | {id.casefold() for _, id in names} | _SYSTEM_LABELS
@@ -127,7 +129,7 @@ def list_protected() -> Script[list[ProtectedView]]:
 
 @transaction
 def begin_shadow(kind: ShadowKind, name: str, signed: Signature, now: datetime) -> Script[bool]:
-    """From here on it decides and touches nothing. False when it was in shadow already."""
+    """Put it in shadow: it decides but changes nothing. False if it was in shadow already."""
     begun = yield sql("insert_shadow", kind, name, now)
     if begun:
         yield from auditing(signed.under("shadow.begin", kind, name), now)
@@ -136,7 +138,7 @@ def begin_shadow(kind: ShadowKind, name: str, signed: Signature, now: datetime) 
 
 @transaction
 def end_shadow(kind: ShadowKind, name: str, signed: Signature, now: datetime) -> Script[bool]:
-    """From here on its decisions count. False when it was not in shadow."""
+    """End its shadow: its decisions count. False if it was not in shadow."""
     ended = yield sql("delete_shadow", kind, name)
     if ended:
         yield from auditing(signed.under("shadow.end", kind, name), now)
@@ -145,7 +147,7 @@ def end_shadow(kind: ShadowKind, name: str, signed: Signature, now: datetime) ->
 
 @query
 def restraints(account_id: UUID, now: datetime) -> Script[Restraints]:
-    """Read before a decision; the hourly cap is enforced again where an action begins."""
+    """Read the restraints before a decision; the hourly cap is enforced again when an action begins."""
     protected = yield from protected_now(account_id)
     shadows = [(kind, name) for kind, name, _ in (yield sql("select_shadows"))]
     begun = yield sql("count_irreversible", account_id, now - HOUR)
@@ -170,8 +172,8 @@ def protected_now(account_id: UUID) -> Script[Protected]:
     return Protected(frozenset(found["sender"]), frozenset(found["domain"]), frozenset(found["label"]), ids)
 
 
-def surroundings(message: StoredMessage, found: Restraints) -> SafetyFacts:
-    """What safety looks at, of a stored message."""
+def safety_facts(message: StoredMessage, found: Restraints) -> SafetyFacts:
+    """What safety checks about a stored message."""
     return SafetyFacts(
         message.facts.sender,
         message.facts.labels,
@@ -183,7 +185,7 @@ def surroundings(message: StoredMessage, found: Restraints) -> SafetyFacts:
 
 
 def _compared(kind: ProtectedKind, value: str) -> str:
-    """The form in which senders, their domains and labels of stored mail are compared: any other would never match."""
+    """The form in which senders, domains and labels of stored mail are compared; any other would never match."""
     given = value.strip()
     if not given or len(given) > LONGEST_VALUE or not given.isprintable():
         raise BadInput(kind, "is empty, too long or unprintable", f"use up to {LONGEST_VALUE} characters")
@@ -196,12 +198,12 @@ def _compared(kind: ProtectedKind, value: str) -> str:
             found = _domain(given)
     if found is None:
         remedy = "write a sender as ada@example.com, and a domain, which covers all below it, as example.com"
-        raise BadInput(kind, f"{given!r} is none", remedy)
+        raise BadInput(kind, f"{given!r} is not valid", remedy)
     return found
 
 
 def _sender(given: str) -> str | None:
-    """One whole address, without a name beside it. A star is no wildcard, and would protect nobody."""
+    """One plain address without a name. A star is not a wildcard, and would protect nobody."""
     found = canonical(given)
     if found is None or addresses(given) != [found] or "*" in given:
         return None

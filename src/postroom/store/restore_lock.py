@@ -1,9 +1,9 @@
-"""A restore is alone in its data folder: whoever uses the folder shares a lock there, and a restore holds it alone.
+"""The lock of a data folder: every process that uses the folder shares it, and a restore holds it exclusively.
 
-Every process that opens the SQLite file, and every connector that keeps its state in the folder, shares it. So of a
-restore and a process that starts meanwhile one is refused, and nothing is acknowledged by a database that is about to
-be replaced. The system drops the lock when the process ends. PostgreSQL has an advisory lock of the same meaning
-(`RESTORE_LOCK`), which every connection shares.
+Every process that opens the SQLite file, and every connector that keeps its state in the folder, shares the lock. So if
+a process starts during a restore, one of them is refused, and a database that is about to be replaced acknowledges
+nothing. The system drops the lock when the process ends. PostgreSQL has an equivalent advisory lock (`RESTORE_LOCK`),
+which every connection shares.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ RESTORE_LOCK = 7305418627337
 
 
 def share_folder(folder: Path) -> int | None:
-    """The descriptor that holds the shared lock until it is closed. Raises DatabaseInUse while a restore is under way.
+    """Take the shared lock and return its descriptor; closing that releases it. Raises DatabaseInUse during a restore.
 
-    None where no file can be made: whoever opens the database next says better what is wrong there.
+    Returns None if no file can be created: opening the database gives a better error.
     """
     try:
         descriptor = open_private(folder / FILE, os.O_RDWR | os.O_CREAT)
@@ -34,14 +34,14 @@ def share_folder(folder: Path) -> int | None:
         holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
         os.close(descriptor)
         raise DatabaseInUse(
-            f"a restore is under way in {folder}, by process {holder or '?'}; start again when it has ended"
+            f"{folder} is being restored by process {holder or '?'}; start again when that has ended"
         ) from None
     return descriptor
 
 
 @contextlib.contextmanager
 def sharing_folder(folder: Path) -> Generator[None]:
-    """The folder is in use while the block runs, and nothing is restored into it."""
+    """Use the folder while the block runs, so that nothing is restored into it."""
     descriptor = share_folder(folder)
     try:
         yield
@@ -51,8 +51,8 @@ def sharing_folder(folder: Path) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def alone_in_folder(folder: Path) -> Generator[None]:
-    """No other process uses the folder while the block runs. Raises DatabaseInUse when one does."""
+def exclusive_folder(folder: Path) -> Generator[None]:
+    """Keep other processes out of the folder while the block runs. Raises DatabaseInUse if one uses it."""
     descriptor = open_private(private_folder(folder) / FILE, os.O_RDWR | os.O_CREAT)
     try:
         try:

@@ -1,4 +1,4 @@
-"""Counts by hour, written in the transaction that makes what is counted: they survive restarts and agree with it."""
+"""Counts by hour, written in the transaction of what they count, so that they survive restarts and are exact."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ NO_BUCKET = -1
 
 
 class Count(NamedTuple):
-    """One thing that happened. Waits carry their milliseconds, and the power of two they lie under as bucket."""
+    """One event. Waits have their milliseconds, and the next higher power of two as bucket."""
 
     measure: str
     queue: str
@@ -44,7 +44,7 @@ def waited(queue: str, tier: str, wait: timedelta) -> Count:
 
 
 def adding(counts: Iterable[Count], now: datetime, writer: int) -> Script[None]:
-    """Part of a transaction: adds them to the hour. Any number will do as writer; different ones seldom collide."""
+    """Part of a transaction: add the counts to the hour. `writer` can be any number; different ones seldom collide."""
     rows = summed(counts)
     if rows:
         yield sql("add_rollups", rows_text(rows), hour_of(now), writer % SHARDS)
@@ -55,7 +55,7 @@ def hour_of(now: datetime) -> datetime:
 
 
 def summed(counts: Iterable[Count]) -> list[tuple[object, ...]]:
-    """One row for each that is the same, in an order in which two writers never wait for each other in a circle."""
+    """One row per distinct count, sorted so that two writers cannot deadlock."""
     sums: defaultdict[tuple[str, str, str, str, int], list[int]] = defaultdict(lambda: [0, 0])
     for measure, queue, name, endpoint_identity, bucket, total_ms in counts:
         both = sums[measure, queue, name, endpoint_identity, bucket]
@@ -66,7 +66,7 @@ def summed(counts: Iterable[Count]) -> list[tuple[object, ...]]:
 
 @query
 def hourly(measure: str, since: datetime, until: datetime) -> Script[list[HourCount]]:
-    """All hours that begin in the window, oldest first."""
+    """The hours that begin in the window, oldest first."""
     return read_rows(HourCount, (yield sql("sum_rollups", measure, since, until)))
 
 

@@ -1,9 +1,9 @@
-"""The verbs of rules: a change names the version it was made from, and is signed in the audit log."""
+"""Rule verbs: a change names the version it is based on, and is signed in the audit log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import DecidedType
@@ -19,7 +19,7 @@ MOST_RULES = 10_000
 MOST_NAMES_AUDITED = 100
 
 Known = Literal["refuse", "skip", "replace"]
-"""What becomes of a rule whose name is there already."""
+"""What to do with a rule whose name exists already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +63,12 @@ class RuleView:
 
     @property
     def rule(self) -> Rule:
-        """As the engine needs it."""
+        """The rule, as the engine needs it."""
         return self.draft.as_rule(self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class NewRule:
-    """A rule as it is asked for."""
-
-    id: UUID
-    name: str
-    description: str
-    conditions: Mapping[str, Any]
-    action_type: str
-    parameters: Mapping[str, Any]
-    scope: str = "global"
-    scope_ref: str | None = None
-    priority: int = 100
-    origin: str = "user"
-    shadow: bool = False
-    needs_approval: bool = False
-    enabled: bool = True
-    disabled_reason: str | None = None
-
-
 class KeptRules(NamedTuple):
-    """The names of the rules that are new, that took the place of one, and that were left out."""
+    """The names of the rules that were added, replaced, and left out."""
 
     added: tuple[str, ...]
     replaced: tuple[str, ...]
@@ -103,11 +83,11 @@ class _Keeping:
 
 
 @transaction
-def add_rules(rules: Sequence[NewRule], now: datetime) -> Script[int]:
-    """Adds the rules whose names are new; returns how many. For rules that Postroom brings along."""
+def add_rules(drafts: Sequence[tuple[UUID, RuleDraft]], now: datetime, origin: str = "user") -> Script[int]:
+    """Add the rules whose names are new; return how many. For the rules that ship with Postroom."""
     added = 0
-    for rule in rules:
-        added += len((yield from _insert(rule.id, _draft_of(rule), rule.origin, now)))
+    for id, draft in drafts:
+        added += len((yield from _insert(id, draft, origin, now)))
     return added
 
 
@@ -115,12 +95,12 @@ def add_rules(rules: Sequence[NewRule], now: datetime) -> Script[int]:
 def keep_rules(
     drafts: Sequence[tuple[UUID, RuleDraft]], known: Known, origin: str, signed: Signature, now: datetime
 ) -> Script[KeptRules]:
-    """Takes rules in, all or none. Each comes with the id it gets when it is new."""
+    """Store rules, all or none. Each comes with the id to use if it is new."""
     [[stored]] = yield sql("count_rules")
     if stored + len(drafts) > MOST_RULES:
-        raise BadInput("rules", f"would be {stored + len(drafts):,}", f"remove some; {MOST_RULES:,} are allowed")
+        raise BadInput("rules", f"there would be {stored + len(drafts):,}", f"remove some; {MOST_RULES:,} are allowed")
     kept = _Keeping()
-    # Rules of equal priority are tried in the order of their ids: that in which they were given.
+    # Rules of equal priority are tried in the order of their ids, which is the given order.
     ids = sorted(id for id, _ in drafts)
     for id, (_, draft) in zip(ids, drafts, strict=True):
         yield from _keep(id, draft, known, origin, kept, now)
@@ -139,7 +119,7 @@ def _keep(id: UUID, draft: RuleDraft, known: Known, origin: str, kept: _Keeping,
         return
     if known == "refuse":
         raise Conflict(
-            "name", f"there is a rule {draft.name!r} already", "change it with `postroom rules edit`, or choose another"
+            "name", f"there is already a rule {draft.name!r}", "change it with `postroom rules edit`, or choose another"
         )
     view = yield from _named(draft.name)
     if known == "skip" or view.draft == draft:
@@ -151,14 +131,14 @@ def _keep(id: UUID, draft: RuleDraft, known: Known, origin: str, kept: _Keeping,
 
 @transaction
 def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: datetime) -> Script[RuleView]:
-    """Puts the draft in the place of the rule, if that is still the version it was made from."""
+    """Replace the rule with the draft, if it is still the version the draft is based on."""
     before = read_first(RuleView, (yield sql("select_rule", id)))
     if before is None:
-        raise NotFound("the rule was removed meanwhile; `postroom rules list` shows those there are")
+        raise NotFound("the rule was removed meanwhile; see `postroom rules list`")
     if before.version != version:
         raise _changed_meanwhile(before)
     if draft.name != before.name and (yield sql("select_rule_named", draft.name)):
-        raise Conflict("name", f"there is a rule {draft.name!r} already", "choose another name")
+        raise Conflict("name", f"there is already a rule {draft.name!r}", "choose another name")
     yield from _update(before, draft, now)
     documents = {"before": as_document(before.draft), "after": as_document(draft)}
     yield from auditing(signed.under("rules.edit", "rule", before.name, **documents), now)
@@ -167,7 +147,7 @@ def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: 
 
 @transaction
 def switch_rule(name: str, enabled: bool, signed: Signature, now: datetime) -> Script[RuleView]:
-    """Enables a rule that makes sense, or disables one for the reason of the signature. Safe to repeat."""
+    """Enable a valid rule, or disable one with the reason of the signature. Safe to repeat."""
     view = yield from _named(name)
     if enabled:
         check_rule(view.conditions, view.action, view.parameters)
@@ -183,7 +163,7 @@ def switch_rule(name: str, enabled: bool, signed: Signature, now: datetime) -> S
 
 @transaction
 def remove_rule(name: str, signed: Signature, now: datetime) -> Script[None]:
-    """What it decided stays recorded under its name."""
+    """Remove the rule. Its decisions stay recorded under its name."""
     view = yield from _named(name)
     yield sql("delete_rule", view.id)
     yield from auditing(signed.under("rules.remove", "rule", name, before=as_document(view.draft)), now)
@@ -191,7 +171,7 @@ def remove_rule(name: str, signed: Signature, now: datetime) -> Script[None]:
 
 @transaction
 def disable_rule(id: UUID, reason: str, now: datetime, signed: Signature | None = None) -> Script[None]:
-    """A broken rule disables itself, says why, and is kept."""
+    """Disable a broken rule with the reason; it is kept."""
     disabled = yield sql("disable_rule", id, reason, False, now)
     if disabled and signed is not None:
         after = {"enabled": False, "disabled_reason": reason}
@@ -200,14 +180,14 @@ def disable_rule(id: UUID, reason: str, now: datetime, signed: Signature | None 
 
 @query
 def rules_mark() -> Script[tuple[object, ...]]:
-    """Differs whenever the rules in use do."""
+    """A mark that changes whenever the rules in use do."""
     rows = yield sql("select_rules_mark")
     return tuple(rows[0])
 
 
 @query
 def enabled_rules() -> Script[list[Rule]]:
-    """What the engine evaluates, in its order."""
+    """The rules to evaluate, in order."""
     rows = yield sql("select_rules")
     return [view.rule for view in read_rows(RuleView, rows) if view.enabled]
 
@@ -227,7 +207,7 @@ def load_rule(name: str) -> Script[RuleView]:
 def _named(name: str) -> Script[RuleView]:
     view = read_first(RuleView, (yield sql("select_rule_named", name)))
     if view is None:
-        raise NotFound(f"there is no rule {name!r}; `postroom rules list` shows those there are")
+        raise NotFound(f"there is no rule {name!r}; see `postroom rules list`")
     return view
 
 
@@ -242,7 +222,9 @@ def _update(before: RuleView, draft: RuleDraft, now: datetime) -> Script[None]:
 
 def _changed_meanwhile(view: RuleView) -> Conflict:
     return Conflict(
-        "version", f"the rule {view.name!r} was changed meanwhile; it is version {view.version}", "look, and try again"
+        "version",
+        f"the rule {view.name!r} was changed meanwhile; it is version {view.version}",
+        "look at it, and try again",
     )
 
 
@@ -260,21 +242,4 @@ def _columns(draft: RuleDraft) -> tuple[Any, ...]:
         draft.needs_approval,
         draft.enabled,
         draft.disabled_reason,
-    )
-
-
-def _draft_of(rule: NewRule) -> RuleDraft:
-    return RuleDraft(
-        rule.name,
-        rule.conditions,
-        cast("DecidedType", rule.action_type),
-        rule.parameters,
-        rule.description,
-        rule.scope,
-        rule.scope_ref,
-        rule.priority,
-        rule.shadow,
-        rule.needs_approval,
-        rule.enabled,
-        rule.disabled_reason,
     )

@@ -13,7 +13,7 @@ from postroom.store.jobs import enqueue_many
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A recurring job as it is kept."""
+    """A stored recurring job."""
 
     name: str
     cron: str
@@ -25,7 +25,7 @@ class Schedule:
 
 @transaction
 def keep_schedules(schedules: Sequence[Schedule]) -> Script[None]:
-    """Makes these the schedules there are. One whose cron expression is unchanged keeps its next time."""
+    """Replace all schedules with these. One whose cron expression is unchanged keeps its next time."""
     names = {schedule.name for schedule in schedules}
     kept = yield sql("select_schedule_names")
     for (name,) in kept:
@@ -49,7 +49,7 @@ def next_schedule() -> Script[datetime | None]:
 
 @transaction
 def fire(schedule: Schedule, job: NewJob, next_at: datetime, now: datetime) -> Script[Enqueued | None]:
-    """Fires one tick. None when someone else has fired it."""
+    """Fire one tick. None if another process has fired it."""
     moved = yield sql("move_schedule", schedule.name, schedule.next_at, next_at)
     if not moved:
         return None

@@ -1,8 +1,8 @@
-"""Stored mail as it is searched and read by those who did not receive it. What the mailbox has lost is not found.
+"""Searching and reading stored mail. Mail that is gone from the mailbox is not found.
 
-Each database has an index of the words of subject, sender and text. A query comes as words only
-(`core/mail/search.py`), and is written here in the language of the index, in which words of letters and
-digits can mean nothing else.
+Each database has an index of the words of subject, sender and text. A query consists of words only
+(`core/mail/search.py`), and is translated here into the language of the index, in which words of letters and digits
+have no other meaning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ _WEIGHTS = {"subject": "A", "sender": "B", None: ""}
 
 @dataclass(frozen=True, slots=True)
 class FoundMail:
-    """A message that fits a query."""
+    """A message that matches a query."""
 
     id: UUID
     account: str
@@ -48,7 +48,7 @@ class FoundMail:
 class FoundPage:
     """The newest first; `following` is where the next page begins, None on the last.
 
-    While mail that is older than the index `is_indexing`, it may be missing.
+    While `is_indexing`, mail that is older than the index may be missing.
     """
 
     found: list[FoundMail]
@@ -58,7 +58,7 @@ class FoundPage:
 
 @dataclass(frozen=True, slots=True)
 class ReadMail:
-    """A message with its text, which is cut when it is long. `metadata` is known without its text."""
+    """A message with its text, truncated if long. `metadata` means it was stored without text."""
 
     id: UUID
     account: str
@@ -77,7 +77,7 @@ class ReadMail:
 def search_mail(
     asked: SearchQuery, dialect: Dialect, most: int, before: Cursor = NEWEST, account_id: UUID | None = None
 ) -> Script[FoundPage]:
-    """A page of what fits, in one account's mail or in all. Raises TookTooLong for what costs too much to find."""
+    """One page of matches, in one account's mail or in all. Raises TookTooLong if the search costs too much."""
     accounts = yield from list_accounts.script()
     ids = _accounts_meant(accounts, asked.account, account_id)
     labels = yield from list_all_labels.script()
@@ -104,7 +104,7 @@ def search_mail(
 
 @query
 def read_mail(id: UUID, account_id: UUID | None = None) -> Script[ReadMail]:
-    """Raises NotFound, also for a message of another account than this one."""
+    """Read a message. Raises NotFound, also for a message of another account."""
     for row in (yield sql("select_mail", id)).by_name():
         if account_id in (None, as_uuid(row["account_id"])):
             names = _names((yield from list_all_labels.script()))
@@ -114,7 +114,7 @@ def read_mail(id: UUID, account_id: UUID | None = None) -> Script[ReadMail]:
 
 @query
 def check_message(id: UUID, account_id: UUID | None = None) -> Script[None]:
-    """Raises NotFound, also for a message of another account than this one."""
+    """Check that a message exists. Raises NotFound, also for a message of another account."""
     rows = yield sql("select_account_of", id)
     if not rows or account_id not in (None, as_uuid(rows[0][0])):
         raise no_such_message(id)
@@ -125,7 +125,7 @@ def no_such_message(id: UUID) -> NotFound:
 
 
 def written_for(dialect: Dialect, terms: Sequence[Term]) -> str:
-    """The terms in the language of the database's index."""
+    """The terms in the query language of the database's index."""
     return " AND ".join(map(_for_fts5, terms)) if dialect == "sqlite" else " & ".join(map(_for_tsquery, terms))
 
 
@@ -135,7 +135,7 @@ def _for_fts5(term: Term) -> str:
 
 
 def _for_tsquery(term: Term) -> str:
-    """A server whose locale is C knows upper and lower case in ASCII only: other words are looked for as both."""
+    """With locale C the server folds case in ASCII only, so other words are searched in both cases."""
     weight, last = _WEIGHTS[term.place], len(term.words) - 1
     parts: list[str] = []
     for index, word in enumerate(term.words):
@@ -151,12 +151,12 @@ def _accounts_meant(accounts: Sequence[AccountView], named: str | None, only: UU
         return [each.id for each in seen]
     meant = [each.id for each in seen if named == str(each.id) or same_mailbox(each.email, named)]
     if not meant:
-        raise BadInput(FIELD, "account: names no account here", "leave it out, or name the account by its address")
+        raise BadInput(FIELD, "account: is not an account here", "leave it out, or name the account by its address")
     return meant
 
 
 def _keys(label: str, known: Sequence[AccountLabel]) -> list[str]:
-    """How a message may hold this label: by an id that stands for it everywhere, or in one account."""
+    """How a message may store this label: by an id that means it in every account, or in one."""
     plain = label.casefold()
     return [plain, *(f"{each.account_id}/{each.provider_label_id}" for each in known if each.name.casefold() == plain)]
 
@@ -169,6 +169,6 @@ def _names(labels: Sequence[AccountLabel]) -> Names:
 
 
 def _named(row: Mapping[str, Any], names: Names) -> tuple[str, ...]:
-    """The labels of a message by their names."""
+    """The labels of a message by name."""
     account_id = as_uuid(row["account_id"])
     return tuple(sorted(names.get((account_id, str(id)), str(id)) for id in from_json(row["labels_json"])))

@@ -1,7 +1,7 @@
-"""Mail that was stored before there was a search, made searchable in small steps that can be taken up again.
+"""Indexes mail that was stored before search existed, in small resumable steps.
 
-New mail is indexed as it is stored. What is older is worked through from the newest id to the oldest: where that has
-got to is a row, which is gone when nothing is left to do.
+New mail is indexed as it is stored. Older mail is indexed from the newest id to the oldest; a row stores the position,
+and is deleted when all is done.
 """
 
 from uuid import UUID
@@ -11,13 +11,13 @@ from postroom.store.engine.codecs import as_uuid, rows_text
 from postroom.store.engine.database import Rows, Script, sql, transaction
 
 MOST_AT_ONCE = 500
-# Others wait for the step to end, on SQLite all who write: its cost is in its text.
+# Other writers wait for a step to end, on SQLite all of them; its cost depends on the size of the texts.
 MOST_BYTES_AT_ONCE = 1_000_000
 
 
 @transaction
 def index_older_mail(most: int = MOST_AT_ONCE, most_bytes: int = MOST_BYTES_AT_ONCE) -> Script[int]:
-    """The next step; says how many messages it was. Any number of processes may do this at once."""
+    """Index the next step; return the number of messages. Any number of processes may do this at once."""
     standing = yield sql("select_search_backlog")
     if not standing:
         return 0
@@ -35,7 +35,7 @@ def index_older_mail(most: int = MOST_AT_ONCE, most_bytes: int = MOST_BYTES_AT_O
 
 
 def _step(sizes: Rows, most_bytes: int) -> list[UUID]:
-    """As many as fit, at least one."""
+    """As many messages as fit, at least one."""
     step: list[UUID] = []
     for id, size in sizes:
         most_bytes -= size

@@ -1,7 +1,7 @@
-"""The verbs of secret keys: which keys have sealed what, and the passing on from one to the next.
+"""Secret key verbs: which keys have sealed which secrets, and the rotation from one key to the next.
 
-A key is known here by its id only. Once it is dropped nothing can be stored under it: whoever seals with a key says so
-in the transaction that stores the seal, and whoever drops one looks, alone with it, whether anything stands under it.
+Only the id of a key is known here. Nothing can be stored under a dropped key: the transaction that stores a seal locks
+its key, and the one that drops a key checks, under the same lock, that no secret uses it.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ NOBODY = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """A key by its id, since when it has been used, and how many secrets stand under it."""
+    """A key by its id, since when it has been in use, and how many secrets it seals."""
 
     id: str
     first_used_at: datetime
@@ -30,7 +30,7 @@ class KeyUse:
 
 
 class StoredSecret(NamedTuple):
-    """A sealed secret, and where it stands."""
+    """A sealed secret, and where it is stored."""
 
     account_id: UUID
     field: str
@@ -38,14 +38,14 @@ class StoredSecret(NamedTuple):
 
 
 class Resealed(NamedTuple):
-    """What is to stand in the place of a stored secret."""
+    """The replacement of a stored secret."""
 
     stored: StoredSecret
     sealed: Sealed
 
 
 def using_key(id: str, now: datetime) -> Script[None]:
-    """Part of a transaction that stores a seal: the key is known, and cannot be dropped before this is done."""
+    """Part of a transaction that stores a seal: register the key, so that it cannot be dropped before the commit."""
     yield sql("insert_secret_key", id, now)
     ((dropped_at,),) = yield sql("share_secret_key", id)
     if dropped_at is not None:
@@ -54,7 +54,7 @@ def using_key(id: str, now: datetime) -> Script[None]:
 
 @transaction
 def reseal(changes: Sequence[Resealed], now: datetime) -> Script[int]:
-    """Puts new seals in the place of old ones; a secret that was replaced meanwhile is left as it is."""
+    """Replace old seals with new ones; a secret that was replaced meanwhile is left alone."""
     for key_id in sorted({each.sealed.key_id for each in changes}):
         yield from using_key(key_id, now)
     replaced = 0
@@ -66,7 +66,7 @@ def reseal(changes: Sequence[Resealed], now: datetime) -> Script[int]:
 
 @transaction
 def drop_key(id: str, signed: Signature, now: datetime) -> Script[bool]:
-    """The key seals nothing any more. Refused while anything stands under it; False when it was dropped before."""
+    """Retire the key. Refused while it seals any secret; False if it was dropped before."""
     yield sql("insert_secret_key", id, now)
     yield sql("lock_secret_key", id)
     ((secrets,),) = yield sql("count_credentials_under", id)
@@ -80,14 +80,14 @@ def drop_key(id: str, signed: Signature, now: datetime) -> Script[bool]:
 
 @query
 def list_key_uses() -> Script[list[KeyUse]]:
-    """Every key that ever sealed something, the newest first."""
+    """Every key that ever sealed something, newest first."""
     rows = yield sql("select_secret_keys")
     return read_rows(KeyUse, rows)
 
 
 @query
 def sealed_by_others(key_id: str, after: StoredSecret | None, most: int) -> Script[list[StoredSecret]]:
-    """Secrets that another key sealed, in the order of accounts, from behind `after`."""
+    """Secrets sealed by other keys, in the order of accounts, after `after`."""
     account_id, field = (NOBODY, "") if after is None else after[:2]
     rows = yield sql("select_credentials_after", key_id, account_id, field, most)
     return read_rows(StoredSecret, rows)

@@ -1,4 +1,4 @@
-"""What was decided in shadow, and what the user did instead or as well."""
+"""Decisions made in shadow, and what the user did about the same messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from postroom.store.engine.reading import read_first, read_row, read_rows
 
 
 class Tally(NamedTuple):
-    """How many decisions, with how many of them the user agreed, and with how many he did not."""
+    """The number of decisions, and how many the user agreed and disagreed with."""
 
     decisions: int = 0
     agreed: int = 0
@@ -29,13 +29,13 @@ class Tally(NamedTuple):
 
     @property
     def precision(self) -> float | None:
-        """The share that was right, of what could be judged."""
+        """The share of correct decisions among those that could be judged."""
         return self.agreed / self.judged if self.judged else None
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowSample:
-    """One decision in shadow, and what the user did."""
+    """One shadow decision, and what the user did."""
 
     message_id: UUID
     sender: str
@@ -48,8 +48,8 @@ class ShadowSample:
     what: str
 
 
-class Whose(NamedTuple):
-    """Which decisions: why they are in shadow (`rule`, `category:finance`, `model`), and which rule made them."""
+class ShadowSelection(NamedTuple):
+    """A selection of decisions: why they are in shadow (`rule`, `category:finance`, `model`), and by which rule."""
 
     why: str
     rule_id: UUID | None = None
@@ -61,7 +61,7 @@ class Whose(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShadowReport:
-    """The numbers, and samples of either kind, newest first."""
+    """The numbers, and samples of each kind, newest first."""
 
     tally: Tally
     disagreed: tuple[ShadowSample, ...]
@@ -69,7 +69,7 @@ class ShadowReport:
 
 
 class InShadow(NamedTuple):
-    """A category or the model (whose name is empty), and since when it is in shadow."""
+    """A category or the model (with an empty name), and since when it is in shadow."""
 
     kind: ShadowKind
     name: str
@@ -83,8 +83,9 @@ def standing_shadows() -> Script[list[InShadow]]:
 
 @query
 def shadow_tallies() -> Script[tuple[Mapping[UUID, Tally], Mapping[tuple[str, str], Tally]]]:
-    """Of each rule in shadow by its id, since it was last changed; of categories and the model by kind and name, since
-    they are in shadow. Who has decided nothing since then is not among them."""
+    """Tallies of each shadow rule by its id, since it was last changed; of categories and the model by kind and name,
+    since they are in shadow. Those without decisions since then are missing.
+    """
     rules = yield sql("select_shadow_counts_of_rules")
     others = yield sql("select_shadow_counts")
     return (
@@ -94,7 +95,7 @@ def shadow_tallies() -> Script[tuple[Mapping[UUID, Tally], Mapping[tuple[str, st
 
 
 @query
-def shadow_report(whose: Whose, since: datetime, samples: int) -> Script[ShadowReport]:
+def shadow_report(whose: ShadowSelection, since: datetime, samples: int) -> Script[ShadowReport]:
     tally = read_first(Tally, (yield sql("count_shadow", *whose.arguments, since)))
     found: dict[bool, tuple[ShadowSample, ...]] = {}
     for agreed in (False, True):

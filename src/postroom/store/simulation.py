@@ -1,4 +1,4 @@
-"""Stored mail read again, in the order in which it was accepted and as it was on arrival: what a replay needs."""
+"""Reads stored mail for a simulation: in the order of acceptance, and as it was on arrival."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ CALLS_AVERAGED = 1_000
 
 
 class MessagePlace(NamedTuple):
-    """Of a message, in the order of acceptance."""
+    """The place of a message in the order of acceptance."""
 
     seq: int
     id: UUID
@@ -27,8 +27,8 @@ END = MessagePlace(2**63 - 1, UUID(int=2**128 - 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which messages are replayed: all, or those of one account; from a time on; and the newest of these."""
+class MessageSelection:
+    """A selection of messages to simulate: all accounts or one, since a time, and only the newest."""
 
     since: datetime
     newest: int
@@ -40,8 +40,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
-    """What of messages somebody looks at; the rest is not read."""
+class NeededFields:
+    """The fields of messages that are needed; the others are not read."""
 
     text: bool = True
     recipients: bool = True
@@ -49,7 +49,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class PastMessage:
-    """A message as it was on arrival. Its labels are ids: names are those of the account."""
+    """A message as it was on arrival. Its labels are ids; the account has their names."""
 
     place: MessagePlace
     at: datetime
@@ -57,15 +57,15 @@ class PastMessage:
 
 
 class CallCost(NamedTuple):
-    """What a call of the model has cost of late, in millionths of a dollar."""
+    """The recent cost of a model call, in millionths of a dollar."""
 
     calls: int
     micros: float | None
 
 
 @query
-def back_from(place: MessagePlace, wanted: Wanted, most: int) -> Script[tuple[int, MessagePlace]]:
-    """How many wanted messages lie right before the place, up to `most`, and the place of the oldest of these."""
+def back_from(place: MessagePlace, wanted: MessageSelection, most: int) -> Script[tuple[int, MessagePlace]]:
+    """How many wanted messages lie directly before the place, up to `most`, and the place of the oldest of them."""
     rows = yield sql("select_back", wanted.account, wanted.since, place.seq, place.id, most)
     for row in rows.by_name():
         return row["count"], read_row(MessagePlace, row)
@@ -74,17 +74,18 @@ def back_from(place: MessagePlace, wanted: Wanted, most: int) -> Script[tuple[in
 
 @query
 def past_after(
-    place: MessagePlace, wanted: Wanted, needed: Needed, most: int, most_text: int
+    place: MessagePlace, wanted: MessageSelection, needed: NeededFields, most: int, most_text: int
 ) -> Script[list[PastMessage]]:
-    """The next messages in the order of acceptance: as many as there are before their texts have `most_text`
-    characters, and the one with which they do."""
+    """The next messages in the order of acceptance, until their texts have `most_text` characters, including the
+    message that reaches it.
+    """
     rows = yield sql("select_past", wanted.account, wanted.since, place.seq, place.id, needed.text, most, most_text)
     return [_past(row, needed) for row in rows.by_name()]
 
 
 @query
 def label_names() -> Script[Mapping[UUID, Mapping[str, str]]]:
-    """Of each account, the names of its labels by their ids."""
+    """The names of labels by id, for each account."""
     found: dict[UUID, dict[str, str]] = {}
     for row in (yield sql("select_all_labels")).by_name():
         found.setdefault(as_uuid(row["account_id"]), {})[row["provider_label_id"]] = row["name"]
@@ -93,11 +94,11 @@ def label_names() -> Script[Mapping[UUID, Mapping[str, str]]]:
 
 @query
 def call_cost() -> Script[CallCost]:
-    """The mean of the last calls that were answered."""
+    """The mean cost of the last answered calls."""
     return read_first(CallCost, (yield sql("select_call_cost", CALLS_AVERAGED))) or CallCost(0, None)
 
 
-def _past(row: Mapping[str, Any], needed: Needed) -> PastMessage:
+def _past(row: Mapping[str, Any], needed: NeededFields) -> PastMessage:
     looked_at = read_row(MessageFacts, row)
     if needed.recipients:
         looked_at = replace(looked_at, to=recipients(looked_at.headers))

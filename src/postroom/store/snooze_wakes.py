@@ -1,4 +1,4 @@
-"""The wakings of snoozed mail that the database does not know: those of mail that was snoozed after its backup."""
+"""Wakes snoozed mail that the database does not know about, because it was snoozed after the backup."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,9 +12,9 @@ from postroom.store.jobs import enqueue_many, show_job
 
 @transaction
 def wake_overdue_snoozes(account_id: UUID, gmail_ids: Sequence[str], label_id: str, now: datetime) -> Script[int]:
-    """Wakes those of these snoozed messages, by Gmail's ids, that no job is going to wake. Returns how many there were.
+    """Enqueue jobs for those of these snoozed messages, by Gmail id, that no job is going to wake. Return how many.
 
-    Safe to repeat: the key of such a job holds while it lives.
+    Safe to repeat: the key of such a job holds while it is live.
     """
     forgotten: list[NewJob] = []
     for gmail_id in gmail_ids:
@@ -25,7 +25,7 @@ def wake_overdue_snoozes(account_id: UUID, gmail_ids: Sequence[str], label_id: s
 
 
 def _is_awaited(account_id: UUID, gmail_id: str) -> Script[bool]:
-    """Whether a job is going to wake the message, at whatever time."""
+    """Return whether a job is going to wake the message, at any time."""
     for (job_id,) in (yield sql("select_waking_jobs", account_id, gmail_id)):
         waking = yield from show_job.script(UUID(job_id))
         if waking is not None and waking.state in ("queued", "running"):

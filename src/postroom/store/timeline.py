@@ -1,12 +1,12 @@
 """Which installation a database belongs to, and whether it has gone back in time: restored, copied, or rolled back.
 
-`observe_timeline` runs when a process starts and every half minute after that. It compares three things:
+`observe_timeline` runs when a process starts and every half minute. It compares three things:
 
-    place    the file or the server that the database says it lives in, with the one it is found in: another one means
+    place    the file or server recorded in the database, with the one it is found in: a different one means
              that it was copied there (`cp`, `pg_restore` into a new database, a server restored to a point in time)
     ticks    a count that grows with every observation, with its copy in the data folder: a database that is behind
              was overwritten by an older one
-    epoch    the same, for restores that were noticed before
+    epoch    the same, for restores that were detected before
 
 When the database has gone back, the epoch is raised, and every mailbox has to be compared with it (see `restores`).
 """
@@ -29,7 +29,7 @@ NoticedBy = Literal["command", "place", "ticks", "sent_mail"]
 
 
 class Seen(NamedTuple):
-    """What the data folder remembers of the database."""
+    """What the data folder records about the database."""
 
     instance_id: UUID
     epoch: int
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The database's own account of itself. `noticed_by` says how a restore was noticed just now."""
+    """What the database records about itself. `noticed_by` says how a restore was just detected."""
 
     instance_id: UUID
     epoch: int
@@ -53,7 +53,7 @@ class Timeline:
 
 
 async def place_of(database: Database) -> str:
-    """Where the database is, in words that change when it is copied to another place."""
+    """Where the database is, as a text that changes when it is copied to another place."""
     if isinstance(database, SqliteDatabase):
         return f"file {os.stat(database.path).st_ino}"
     return await database.run(_postgres_place())
@@ -75,7 +75,7 @@ def load_timeline() -> Script[Timeline | None]:
 def observe_timeline(
     fresh_id: UUID, place: str, seen: Seen | None, signed: Signature, now: datetime
 ) -> Script[Timeline]:
-    """Notes that the database is in use, here and now. A new database gets its identity: `fresh_id`."""
+    """Record that the database is in use, here and now. A new database gets `fresh_id` as its identity."""
     known = read_first(Timeline, (yield sql("lock_timeline")))
     if known is None:
         return (yield from _first(fresh_id, place, seen, signed, now))
@@ -90,7 +90,7 @@ def observe_timeline(
 
 
 def _first(fresh_id: UUID, place: str, seen: Seen | None, signed: Signature, now: datetime) -> Script[Timeline]:
-    """A database without an identity in a folder that knows one is a copy from before there were identities."""
+    """Identify the database. Without an identity, in a folder that has one, it is a copy from before identities."""
     if seen is None:
         yield sql("insert_timeline", fresh_id, 1, 1, place, now)
         return Timeline(fresh_id, 1, 1, place, now)
@@ -114,7 +114,7 @@ def _gone_back(known: Timeline, place: str, seen: Seen | None) -> NoticedBy | No
 def mark_restored(
     fresh_id: UUID, place: str, seen: Seen | None, backup_at: datetime, signed: Signature, now: datetime
 ) -> Script[Timeline]:
-    """`postroom restore` has put a backup in place: everything after `backup_at` is unknown to this database."""
+    """Record that `postroom restore` installed a backup: everything after `backup_at` is unknown to this database."""
     known = read_first(Timeline, (yield sql("lock_timeline")))
     instance_id, epoch, ticks = known.seen if known is not None else Seen(fresh_id, 0, 0)
     if seen is not None:
@@ -130,7 +130,7 @@ def mark_restored(
 
 @transaction
 def suspect_restore(signed: Signature, now: datetime) -> Script[Timeline | None]:
-    """The mailbox holds mail of ours that the database knows nothing of: it has gone back, unnoticed otherwise."""
+    """Record a restore that was not detected otherwise: the mailbox has mail of ours unknown to the database."""
     known = read_first(Timeline, (yield sql("lock_timeline")))
     if known is None:
         return None
@@ -141,7 +141,7 @@ def suspect_restore(signed: Signature, now: datetime) -> Script[Timeline | None]
 
 
 def _last_delivered(now: datetime) -> Script[datetime]:
-    """The last thing that this copy of the database is sure to have seen."""
+    """The last event that this copy of the database is sure to have seen."""
     ((delivered, created),) = yield sql("select_last_sign")
     return min(as_time(delivered or created or now), now)
 
@@ -149,7 +149,7 @@ def _last_delivered(now: datetime) -> Script[datetime]:
 def _requiring_checks(
     epoch: int, noticed_by: NoticedBy, backup_at: datetime, signed: Signature, now: datetime
 ) -> Script[None]:
-    """Part of a transaction: nothing leaves a mailbox from here on before it was compared with the database."""
+    """Part of a transaction: nothing is sent from a mailbox until it has been compared with the database."""
     since = min(backup_at, now)
     yield sql("insert_restore", epoch, noticed_by, since, now)
     yield sql("require_restore_checks", epoch, since, now)

@@ -1,7 +1,7 @@
-"""Tokens: who may ask, as a role, and a secret of which only the hash is kept.
+"""Tokens: a role, and a secret of which only the hash is stored.
 
-A token reads `postroom_<id>_<secret>`. The id finds the row, the secret proves it. Whoever reads the database learns
-no secret; 256 random bits cannot be guessed from their SHA-256, which is why no slow hash is needed.
+A token reads `postroom_<id>_<secret>`. The id finds the row, the secret proves it. Reading the database reveals no
+secret: 256 random bits cannot be guessed from their SHA-256, so no slow hash is needed.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _TEXT = re.compile(r"postroom_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token as it is asked for. The secret itself is nowhere in it."""
+    """A requested token, without the secret."""
 
     id: UUID
     role: Role
@@ -43,7 +43,7 @@ class NewToken:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is shown: neither its secret nor the hash of it."""
+    """A token as it is shown, without its secret or hash."""
 
     id: UUID
     role: Role
@@ -59,21 +59,21 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class KeptToken:
-    """A token with what proves it."""
+    """A token with the hash that proves it."""
 
     token: Token
     secret_sha256: str = field(repr=False)
 
 
 class NewTokenText(NamedTuple):
-    """A new token, and its text, which is to be shown once and kept nowhere."""
+    """A new token, and its text, which is shown once and stored nowhere."""
 
     token: NewToken
     text: str
 
 
 class ClaimedToken(NamedTuple):
-    """Which token a text claims to be, and the hash of the secret that is to prove it."""
+    """The token that a text claims to be, and the hash of its secret."""
 
     id: UUID
     secret_sha256: str
@@ -87,8 +87,8 @@ def mint(
     account_id: UUID | None = None,
     channels: Sequence[str] = (),
 ) -> NewTokenText:
-    """A new token with a secret of its own. A connector is bound to an endpoint identity and to channels, those of the
-    identity when none are given; an agent may be bound to an account, and then sees the mail of that one only.
+    """Make a new token with a new secret. A connector is bound to an endpoint identity and to channels, by default
+    those of the identity. An agent may be bound to an account, and then sees only its mail.
     """
     if role is Role.CONNECTOR and identity is None:
         remedy = "give the endpoint it serves with --identity, such as gmail:user:me@example.com"
@@ -110,14 +110,14 @@ def mint(
 
 
 def read_token(text: str) -> ClaimedToken | None:
-    """What the text claims, or None when it is no token at all."""
+    """Parse a token; None if the text is not one."""
     match = _TEXT.fullmatch(text)
     return ClaimedToken(UUID(match[1]), _hash(match[2])) if match else None
 
 
 @transaction
 def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[Token]:
-    """Keeps the token, with an entry in the audit log."""
+    """Store the token, with an entry in the audit log."""
     yield sql(
         "insert_token",
         token.id,
@@ -153,11 +153,11 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
 
 @transaction
 def revoke_token(id: UUID, signed: Signature, now: datetime) -> Script[bool]:
-    """Ends the token for good, with an entry in the audit log. False when it was revoked before: nothing changes."""
+    """Revoke the token for good, with an entry in the audit log. False, and no change, if it was revoked before."""
     revoked = yield sql("revoke_token", id, now)
     if not revoked:
         if not (yield sql("select_token", id)):
-            raise NotFound(f"there is no token {id}; `postroom token list` shows those there are")
+            raise NotFound(f"there is no token {id}; see `postroom token list`")
         return False
     before, after = {"revoked_at": None}, {"revoked_at": now.isoformat()}
     yield from auditing(signed.under("token.revoke", "token", str(id), before=before, after=after), now)
@@ -166,13 +166,13 @@ def revoke_token(id: UUID, signed: Signature, now: datetime) -> Script[bool]:
 
 @transaction
 def note_token_use(id: UUID, now: datetime) -> Script[bool]:
-    """Remembers that it was used, unless that was noted within the last minute."""
+    """Record that the token was used, unless that was recorded within the last minute."""
     return bool((yield sql("note_token_use", id, now, now - NOTE_EVERY)))
 
 
 @query
 def list_tokens() -> Script[list[Token]]:
-    """Every token there ever was, the newest first."""
+    """Every token ever created, newest first."""
     rows = yield sql("select_tokens")
     return [read_row(Token, row, channels=_channels(row)) for row in rows.by_name()]
 
@@ -185,7 +185,7 @@ def find_token(id: UUID) -> Script[KeptToken | None]:
 
 
 def _channels(row: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """A connector's token from before channels were kept has those of its identity."""
+    """The channels; a connector's token from before channels were stored has those of its identity."""
     identity, kept = row["identity"], row["channels"]
     if identity is None:
         return None
@@ -197,10 +197,10 @@ def _hash(secret: str) -> str:
 
 
 def _check_text(field: str, text: str | None, longest: int) -> None:
-    """Names are shown and compared: one line, something in it, and nothing that only looks like nothing."""
+    """Check a name, which is shown and compared: one line, not empty, and nothing invisible."""
     if text is None:
         return
     if not text.strip() or not text.isprintable():
-        raise BadInput(field, "is empty, or holds a character that cannot be shown", "write it as one line of text")
+        raise BadInput(field, "is empty, or contains a character that cannot be shown", "write it as one line of text")
     if len(text) > longest:
         raise BadInput(field, f"has {len(text)} characters", f"use at most {longest}")

@@ -1,5 +1,6 @@
-"""Undoing: one action, or all that a rule, a batch or a time did. An action is undone once; a failed undo may be tried
-again, under the same link."""
+"""Undo verbs: for one action, or all of a rule, a batch or a period. An action is undone once; a failed undo may be
+tried again under the same link.
+"""
 
 import contextlib
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from postroom.store.jobs import cancel_job, completing_one, enqueue_many
 from postroom.store.pauses import unless_paused
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-# The undo of a snooze puts the message back; as an action that is the putting on of its labels.
+# The undo of a snooze puts the message back; as an action, that is adding its labels.
 _KINDS = {**INVERSES, "snooze": "apply_label"}
 
 
@@ -39,7 +40,7 @@ class Undoable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """An undo under way: its own record, and the action that it reverses."""
+    """An undo in progress: its own record, and the action that it reverses."""
 
     id: UUID
     original: Action
@@ -55,7 +56,7 @@ def undoable(
     since: datetime = LONG_AGO,
     until: datetime = FAR_AHEAD,
 ) -> Script[list[Undoable]]:
-    """What fits all that is given, newest first. A rule is named as it was when it decided."""
+    """Actions that match all criteria, newest first. A rule has the name it had when it decided."""
     texts = [None if id is None else str(id) for id in (account_id, batch_id)]
     rows = yield sql("select_undoable", rule_name, *texts, since, until, most)
     return read_rows(Undoable, rows)
@@ -63,15 +64,15 @@ def undoable(
 
 @query
 def has_decided(rule_name: str) -> Script[bool]:
-    """Whether a rule of this name has decided about anything, be it still there or not."""
+    """Return whether a rule of this name has ever decided anything, even if it is gone."""
     return bool((yield sql("select_rule_decided", rule_name)))
 
 
 @transaction
 def begin_undo(job: Job, original_id: UUID, account_id: UUID, undo_id: UUID, now: datetime) -> Script[Undo]:
-    """The record of the undo and its link to the original, before anything is changed; a retry finds both.
+    """Create the record of the undo and its link to the original, before anything is changed; a retry finds both.
 
-    `undo_id` is that of a new record. Raises Fatal, with the reason, when the action cannot be undone.
+    `undo_id` is the id for a new record. Raises Fatal, with the reason, if the action cannot be undone.
     """
     yield from fence(job, may_be_canceled=True)
     if not (yield sql("lock_action", original_id)):
@@ -91,7 +92,7 @@ def begin_undo(job: Job, original_id: UUID, account_id: UUID, undo_id: UUID, now
 
 
 def _new_undo(job: Job, original: Action, undo_id: UUID, now: datetime) -> Script[None]:
-    wish = Decision(
+    request = Decision(
         original.id,
         original.account_id,
         original.message_id,
@@ -102,12 +103,12 @@ def _new_undo(job: Job, original: Action, undo_id: UUID, now: datetime) -> Scrip
         f"undo of {original.action_type}",
     )
     action = NewAction(undo_id, "undo", "executing", f"undo:{original.id}", job.id)
-    yield from inserting_action(wish, action, None, now)
+    yield from inserting_action(request, action, None, now)
     yield sql("insert_action_link", new_id(), undo_id, original.id, "undo_of", now)
 
 
 def _cancel_wake(job_id: UUID, now: datetime) -> Script[None]:
-    """The message is not woken any more. One that was woken, or whose job is gone, needs no canceling."""
+    """Cancel the waking of the message. One that was woken, or whose job is gone, needs no canceling."""
     with contextlib.suppress(IllegalMove, NotFound):
         yield from cancel_job.script(job_id, now)
 
@@ -123,10 +124,10 @@ def complete_undo(
     wake: UUID | None = None,
     moved_to: str | None = None,
 ) -> Script[None]:
-    """The undo, what we know of the message and the job end together; an older action of the message comes next.
+    """End the undo and the job and update the message together; then an older action of the message follows.
 
-    `wake` is the job that was to wake the message. It is taken before the message is, as that job itself does: so
-    neither waits for the other. `moved_to` is as for `complete_action`.
+    `wake` is the job that was to wake the message. It is locked before the message, as that job itself does, so that
+    there is no deadlock. `moved_to` is as for `complete_action`.
     """
     yield from completing_one(job, now)
     if wake is not None:
@@ -137,9 +138,9 @@ def complete_undo(
 
 
 class UndoCandidate(NamedTuple):
-    """An action that somebody would like to undo. `undone` is the state of its undo, if there was one.
+    """An action that somebody wants to undo. `undone` is the state of its undo, if there was one.
 
-    `asked_by` and `approved_by` name who proposed it and who said yes, where anybody did.
+    `asked_by` and `approved_by` name who requested and who approved it, if anybody did.
     """
 
     account_id: UUID
@@ -162,9 +163,9 @@ def undo_candidate(id: UUID) -> Script[UndoCandidate | None]:
 def enqueue_undo(
     job: NewJob, action_id: UUID, signed: Signature, now: datetime, hourly_cap: int | None = None
 ) -> Script[bool]:
-    """Begins the undo of one action, with an entry in the audit log. False when the same job was there before.
+    """Begin the undo of one action, with an entry in the audit log. False if the same job existed before.
 
-    Raises SafetyRefused when whoever signs has undone as many within the hour as the cap allows.
+    Raises SafetyRefused if the signer has already undone as many actions within the hour as the cap allows.
     """
     if hourly_cap is not None:
         yield sql("lock_asker", signed.actor)
@@ -177,7 +178,7 @@ def enqueue_undo(
 
 @transaction
 def enqueue_undos(jobs: list[NewJob], now: datetime, entry: AuditEntry | None = None) -> Script[int]:
-    """Returns how many were new. `entry` tells of the wish as a whole, and goes with the first of its jobs."""
+    """Enqueue undos; return how many were new. `entry` describes the whole request, and is written with the first."""
     if entry is not None:
         yield from auditing(entry, now)
     return sum(not each.duplicate for each in (yield from enqueue_many.script(jobs, now)))

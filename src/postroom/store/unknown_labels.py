@@ -1,4 +1,4 @@
-"""Labels that are seen on messages before they are known: the mailbox is asked for its labels at once."""
+"""Labels seen on messages before they are known: the mailbox's labels are synced at once."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,7 +10,7 @@ from postroom.store.jobs import enqueue_many
 
 
 def noticing_labels(account_id: UUID, label_ids: Iterable[str], now: datetime) -> Script[None]:
-    """Part of a transaction: enqueues a sync of the labels when one of these ids is unknown. One at a time is enough.
+    """Part of a transaction: enqueue a label sync if one of these ids is unknown. One at a time is enough.
 
     Only for labels of the user: Gmail's own have ids in capitals, and not all of them are listed.
     """

@@ -54,13 +54,13 @@ def not_its_channel(principal: Principal) -> AccessRefused:
     return AccessRefused(
         "source.channel",
         f"is not a channel that this token is bound to ({channels})",
-        "use one of these, or a token made with --channel",
+        "use one of these, or a token created with --channel",
         "channel",
     )
 
 
 def may_ingest(principal: Principal, envelope: object) -> bool:
-    """Whether the caller may use the envelope's channel. The intake refuses what is no channel at all."""
+    """Whether the caller may use the envelope's channel. The intake refuses unknown channels."""
     if not isinstance(envelope, dict):
         return True
     source = cast("dict[str, object]", envelope).get("source")

@@ -97,7 +97,7 @@ class Buffer:
     async def _look(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
         """Lease what waits. Callers waiting for the same queue take turns; while it is empty they only read."""
         async with self._looking[policy.queue]:
-            await self.return_expired_now_and_then()
+            await self.return_expired_periodically()
             if policy.queue in self._found_empty and not await self._database.run(history.any_waiting(policy.queue)):
                 return []
             leased = await self.lease(policy, most)
@@ -158,7 +158,7 @@ class Buffer:
                 with span("queue.sweep", queue=name):
                     self._count_passed(passed, now)
 
-    async def return_expired_now_and_then(self) -> None:
+    async def return_expired_periodically(self) -> None:
         if time.monotonic() - self._swept_at >= SWEEP_EVERY_S:
             self._swept_at = time.monotonic()
             await self.sweep()
@@ -215,7 +215,7 @@ def _delivery(leased: inbox.LeasedMessage) -> Delivery:
 
 def _check_refs(refs: Sequence[LeaseRef]) -> None:
     if not 1 <= len(refs) <= MOST_AT_ONCE:
-        raise BadInput("items", f"holds {len(refs)}", f"name 1 to {MOST_AT_ONCE} messages")
+        raise BadInput("items", f"has {len(refs)} entries", f"name 1 to {MOST_AT_ONCE} messages")
 
 
 def _lost(ref: LeaseRef) -> LeaseLost:

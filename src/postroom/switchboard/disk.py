@@ -70,6 +70,6 @@ class DiskReserve:
         if size is not None and size >= INTAKE_LIMIT_BYTES:
             raise IntakeRefused(
                 f"the write-ahead log of {self._database} has grown to {size // MIB} MiB, because some process holds "
-                "an old snapshot of the database; find it with `postroom doctor` and end it, and intake goes on",
+                "an old snapshot of the database; find it with `postroom doctor` and end it; intake then continues",
                 LOG_RETRY_AFTER,
             )

@@ -2,7 +2,7 @@
 
 The picker decides the order, and nothing after it may change that. So all these jobs have the same priority, and are
 claimed in the order in which they were dispatched. With priorities by tier the picker's guard would have no effect: as
-soon as jobs have to wait, urgent ones would overtake the others for ever.
+soon as jobs have to wait, urgent ones would overtake the others forever.
 
 It dispatches only while few jobs are outstanding, so that urgent mail has few ahead of it. Jobs waiting for a retry do
 not count.
@@ -97,7 +97,7 @@ class Dispatcher:
         room = self._most - len(self._outstanding)
         if room <= 0:
             return 0
-        await self._buffer.return_expired_now_and_then()
+        await self._buffer.return_expired_periodically()
         leased = await self._buffer.lease(self._policy, room)
         await self._dispatch(leased)
         return len(leased)
@@ -177,7 +177,7 @@ class Dispatcher:
         self._outstanding.add(ready.job_id)
 
     def _classify(self, account_id: UUID, job_id: UUID, message: inbox.LeasedMessage) -> Callable[[UUID], NewJob]:
-        """Makes the job for whichever row the message becomes; the same job each time it is asked."""
+        """Returns a function that makes the job for the row the message becomes; the same job each time."""
         traceparent = current_traceparent()
 
         def make(message_id: UUID) -> NewJob:
@@ -210,7 +210,7 @@ class _Ready(NamedTuple):
 def _reason(error: Exception) -> str:
     match error:
         case ConstraintBroken():
-            return f"the database cannot keep it: {type(error).__name__}"
+            return f"the database cannot store it: {type(error).__name__}"
         case PostroomError():
             return str(error)
         case _:

@@ -81,7 +81,7 @@ class Intake:
     ) -> list[Accepted | PostroomError]:
         """Accept up to a hundred envelopes; for each, in order, its receipt or its error."""
         if not 1 <= len(items) <= LARGEST_BATCH:
-            raise BadInput("items", f"holds {len(items)}", f"hand in 1 to {LARGEST_BATCH} at a time")
+            raise BadInput("items", f"has {len(items)} entries", f"send 1 to {LARGEST_BATCH} at a time")
         started = time.perf_counter()
         try:
             self._check_room()
@@ -130,7 +130,7 @@ class Intake:
         envelope = parse_envelope(data)
         if bound_to is not None and envelope.source.endpoint_identity != bound_to:
             raise Refused(
-                f"source.endpoint_identity: this token is for {bound_to!r}; hand in for that endpoint, or use its token"
+                f"source.endpoint_identity: this token is for {bound_to!r}; ingest for that endpoint, or use its token"
             )
         policy, text = self._queues.of(envelope), envelope_text(envelope)
         content = None if policy.same_text_within is None else content_hash(envelope, policy.same_text_ignores)
@@ -152,7 +152,9 @@ class Intake:
             raise IntakeRefused(f"nothing can be accepted: {error}", RETRY_AFTER) from error
         except ConstraintBroken:
             if len(items) == 1:
-                return [BadInput("envelope", "holds what the database cannot keep", "see docs/reference/ingest.md")]
+                return [
+                    BadInput("envelope", "contains data that the database cannot store", "see docs/reference/ingest.md")
+                ]
         # One of them violates a constraint: it must not affect the others in its batch.
         return [outcome for item in items for outcome in await self._flush([item])]
 

@@ -55,7 +55,7 @@ class Keeper:
         """Run until canceled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(timedelta(seconds=1), self._buffer.sweep))
-            group.create_task(self._every(timedelta(seconds=5), self._measure_within_reason))
+            group.create_task(self._every(timedelta(seconds=5), self._measure_with_backoff))
             group.create_task(self._every(timedelta(seconds=5), self.measure_log))
             group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
             group.create_task(self._every(timedelta(hours=1), self.prune))
@@ -90,7 +90,7 @@ class Keeper:
         if size is not None:
             self._gauges.show(LOG_SIZE, {(): float(size)})
 
-    async def _measure_within_reason(self) -> None:
+    async def _measure_with_backoff(self) -> None:
         """Measure the queues, less often the longer it takes: counting takes time in proportion to the depth."""
         if time.monotonic() >= self._measure_at:
             started = time.monotonic()

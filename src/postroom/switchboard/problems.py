@@ -89,7 +89,7 @@ class AccessRefused(Refused):
 
 
 INTERNAL = Problem(
-    "internal", "server", "something went wrong inside", "try again; if it stays, look into the server's log"
+    "internal", "server", "something went wrong internally", "try again; if it persists, check the server's log"
 )
 UNAVAILABLE = Problem(
     "unavailable", "server", "the database cannot do this now", f"try again in {RETRY_AFTER_S} s", RETRY_AFTER_S
@@ -105,13 +105,13 @@ def problem_of(error: Exception) -> Problem:
             code = "conflict" if isinstance(error, Conflict) else "bad_input"
             return Problem(code, error.field, error.problem, error.remedy)
         case SafetyRefused():
-            return Problem("refused", "action", str(error), "leave it, or ask the user; nothing was recorded")
+            return Problem("refused", "action", str(error), "do not repeat it, or ask the user; nothing was recorded")
         case Refused():
             return Problem("refused", "token", str(error), "use a token that may do this")
         case NotFound():
             return Problem("not_found", "id", str(error), "look it up again")
         case LeaseLost():
-            remedy = "if your own first call got through, all is well; else drop it and ask queue.next for work"
+            remedy = "if your own first call succeeded, all is well; else drop it and call queue.next"
             problem = "it is not held under this lease: it has ended, the lease ran out, or it is someone else's"
             return Problem("lease_lost", "lease_token", problem, remedy)
         case IntakeRefused():

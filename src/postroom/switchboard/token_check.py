@@ -130,15 +130,13 @@ def _retrieve_exception(task: asyncio.Task[T]) -> None:
 def _no_token() -> TokenRefused:
     return TokenRefused(
         "no_token",
-        "a token is needed; make one with `postroom token create --role ROLE` "
+        "a token is needed; create one with `postroom token create --role ROLE` "
         "and send it in the header Authorization, after the word Bearer",
     )
 
 
 def _bad_token() -> TokenRefused:
-    return TokenRefused(
-        "bad_token", "this token is not known here; make a new one with `postroom token create --role ROLE`"
-    )
+    return TokenRefused("bad_token", "this token is unknown; create a new one with `postroom token create --role ROLE`")
 
 
 def _ended(reason: Literal["expired", "revoked"], token: Token) -> TokenRefused:
@@ -148,5 +146,5 @@ def _ended(reason: Literal["expired", "revoked"], token: Token) -> TokenRefused:
     return TokenRefused(
         reason,
         f"the token {token.id} {'was revoked' if reason == 'revoked' else 'expired'} at {ended_at:%Y-%m-%d %H:%M} UTC; "
-        f"make a new one with `postroom token create --role {token.role}{bound}`",
+        f"create a new one with `postroom token create --role {token.role}{bound}`",
     )

@@ -6,7 +6,7 @@
 
 Nothing here slows down a message: counts are read on demand, and spans that do not fit into the queue are dropped.
 
-This takes 0.3 s to import, hence only `compose` imports it.
+This takes 0.3 s to import, so only `compose` imports it.
 """
 
 import asyncio

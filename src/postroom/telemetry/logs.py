@@ -9,7 +9,7 @@ context, clean every value, render. Cleaning is the last step before rendering, 
 - an object of an unknown type is shown as its type, since its repr may contain mail;
 - control characters are escaped, so that no value can forge a second line or move the cursor of a terminal.
 
-structlog takes 0.2 s to import, hence only where logging is set up.
+structlog takes 0.2 s to import, so it is imported only where logging is set up.
 """
 
 import json
@@ -108,7 +108,7 @@ class Cleaner:
     """The processor that removes secrets and mail content."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # Very short texts are no real secrets, and masking them would turn every line into stars.
+        # Very short texts are not real secrets, and masking them would turn every line into stars.
         self._secrets = sorted({text for text in secrets if len(text) >= 6}, key=len, reverse=True)
 
     def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

@@ -45,7 +45,7 @@ def read_key(text: str) -> bytes:
     except ValueError:
         secret = b""
     if len(secret) != KEY_BYTES:
-        raise ValueError("32 random bytes in base64, as `openssl rand -base64 32` makes them")
+        raise ValueError("32 random bytes in base64, as from `openssl rand -base64 32`")
     return secret
 
 
@@ -100,7 +100,7 @@ class KeyFile:
     def _check_mode(self, mode: int) -> None:
         if mode & 0o077:
             raise VaultError(
-                f"{self.path}: others than its owner may read it (mode {mode & 0o777:03o}); "
+                f"{self.path}: it is readable by others than its owner (mode {mode & 0o777:03o}); "
                 f"run `chmod 600 {self.path}`, and if others could have read it, `postroom key rotate`"
             )
 
@@ -131,7 +131,7 @@ def _keys(content: bytes, whose: str) -> list[SecretKey]:
     try:
         return [_key(entry) for entry in json.loads(content)["keys"]]
     except (ValueError, KeyError, TypeError):
-        raise VaultError(f"{whose}: this is no file of keys; restore it from a backup") from None
+        raise VaultError(f"{whose}: this is not a key file; restore it from a backup") from None
 
 
 def _key(entry: dict[str, Any]) -> SecretKey:

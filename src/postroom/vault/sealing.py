@@ -43,7 +43,7 @@ def configured_keys(text: str) -> list[SecretKey]:
     except ValueError as error:
         raise SettingsError(f"secret_key: a key is refused; use {error}, several with commas between") from None
     if not keys:
-        raise SettingsError("secret_key: holds no key; use 32 random bytes in base64, or leave it out")
+        raise SettingsError("secret_key: contains no key; use 32 random bytes in base64, or leave it out")
     return keys
 
 
@@ -135,7 +135,7 @@ class Vault:
 
 def _missing(ids: list[str], file: Path) -> str:
     return (
-        f"the key {', '.join(ids)} that sealed the accounts' secrets is not here; copy {file} from the machine "
+        f"the key {', '.join(ids)} that sealed the accounts' secrets is missing; copy {file} from the machine "
         "that has it, restore it from a backup, or set secret_key; if it is lost, connect the accounts again"
     )
 

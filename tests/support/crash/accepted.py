@@ -1,10 +1,10 @@
-"""What a process was told is accepted, compared with what is there."""
+"""Compare what a process was told is accepted with what is stored."""
 
 import asyncio
 from uuid import UUID
 
-from postroom.jobs.queue import JobQueue
 from support.crash.evidence import Place
+from support.job_queue import JobQueue
 from support.processes import Child
 
 

@@ -1,4 +1,4 @@
-"""The scene of the kills on the way of an action: one mailbox, one database, and one process after the other."""
+"""The setup for kills during an action: one mailbox, one database, and one process after the other."""
 
 import contextlib
 import json
@@ -10,19 +10,21 @@ from random import Random
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import inbox, mail
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.new_jobs import new_job
-from postroom.store.rules import NewRule, add_rules
+from postroom.store.rules import add_rules
 from postroom.switchboard.intake import Intake
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running
+from support import storing
 from support.crash.action_cases import KINDS, Case, sender_of
-from support.crash.action_evidence import Found, Witness, rows_by_message
+from support.crash.action_evidence import Found, MailboxRecorder, rows_by_message
 from support.crash.action_steps import Step
 from support.crash.evidence import Place
 from support.fork_server import ForkServer, fork_server
@@ -46,7 +48,7 @@ class CrashSetup:
     place: Place
     gmail: str
     mailbox: Mailbox
-    witness: Witness
+    recorder: MailboxRecorder
     _database: Database
     _fork_server: ForkServer
     _accidents: dict[Case, str] = field(default_factory=dict[Case, str])
@@ -65,7 +67,7 @@ class CrashSetup:
         """A case whose process dies at the step, or loses a reply there; the next process finishes it."""
         case = await self._new_case(name)
         await self._live(case, step)
-        if name == "snooze, woken" and self.witness.changes[case.gmail_id][-2:-1] == ["+INBOX"]:
+        if name == "snooze, woken" and self.recorder.changes[case.gmail_id][-2:-1] == ["+INBOX"]:
             # The user archives what has come back, before anyone else knows that it has.
             self.mailbox.modify(case.gmail_id, remove=["INBOX"])
 
@@ -76,9 +78,9 @@ class CrashSetup:
         """What became of each case; returns how many actions ended how."""
         rows = await rows_by_message(self.place)
         ends: Counter[str] = Counter()
-        usual = {case.name: self.witness.calls[case.gmail_id] for case in self._accidents if case.number < len(KINDS)}
+        usual = {case.name: self.recorder.calls[case.gmail_id] for case in self._accidents if case.number < len(KINDS)}
         for case, where in self._accidents.items():
-            seen, calls = self.witness.changes[case.gmail_id], self.witness.calls[case.gmail_id]
+            seen, calls = self.recorder.changes[case.gmail_id], self.recorder.calls[case.gmail_id]
             found = Found(case, where, seen, calls, rows[case.message_id])
             ends[found.check(usual[case.name])] += 1
             self._check_known(found)
@@ -130,11 +132,11 @@ class CrashSetup:
         classify = new_job(CATALOGUE, "classify", payload, key=f"classify:{message_id}", not_before=waiting)
         content = read_mail(leased.envelope)
         await self._database.run(
-            mail.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, now)
+            storing.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, now)
         )
         case = Case(number, name, str(message_id), delivered.id, str(classify.id))
         if not kind.asked:
-            rule = NewRule(new_id(), f"case {number}", "", {"sender_email": case.sender}, kind.action, case.parameters)
+            rule = (new_id(), RuleDraft(f"case {number}", {"sender_email": case.sender}, kind.action, case.parameters))
             await self._database.run(add_rules([rule], now))
         return case
 
@@ -152,13 +154,13 @@ def _envelope(event_id: str, number: int) -> dict[str, object]:
 @contextlib.asynccontextmanager
 async def crash_setup(place: Place, processes: ProcessGroup, rng: Random) -> AsyncGenerator[CrashSetup]:
     mailbox = Mailbox(OWNER, rng)
-    witness = Witness(mailbox)
+    recorder = MailboxRecorder(mailbox)
     database = await open_database(place.folder, place.url)
     try:
         async with (
-            running(witness.beside(Emulator(mailbox, TOKEN).app())) as gmail,
+            running(recorder.beside(Emulator(mailbox, TOKEN).app())) as gmail,
             fork_server(place.folder, processes, PROCESS, *LOADED) as children,
         ):
-            yield CrashSetup(place, gmail, mailbox, witness, database, children)
+            yield CrashSetup(place, gmail, mailbox, recorder, database, children)
     finally:
         await database.close()

@@ -1,1 +1,1 @@
-"""The Gmail connector: fetches, assigns the tier, and hands in."""
+"""The Gmail connector: fetches mail, assigns the tier, and ingests it."""

@@ -1,4 +1,4 @@
-"""What a page of Gmail's history means: which messages to read, and what has changed about those read before."""
+"""Interprets a page of Gmail's history: which messages to read, and what changed about those read before."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from postroom.gmail.resources import HistoryRecord, LabelChange, MessageRef
 
 @dataclass(slots=True)
 class Change:
-    """What became of one message, all in all: of each label, the last thing that happened to it."""
+    """The net change of one message: for each label, the last thing that happened to it."""
 
     labels: dict[str, bool] = field(default_factory=dict[str, bool])
     deleted: bool = False
@@ -26,13 +26,13 @@ class Change:
 
 @dataclass(slots=True)
 class PageOfChanges:
-    """`to_read` are ids in the order in which they appeared; drafts are nobody's business but the user's."""
+    """`to_read` are ids in order of appearance; drafts are ignored."""
 
     to_read: dict[str, None] = field(default_factory=dict[str, None])
     changed: dict[str, Change] = field(default_factory=dict[str, Change])
 
     def reports(self, except_for: Iterable[str] = ()) -> list[dict[str, Any]]:
-        """Without those that were read after the page was: their labels came with them."""
+        """The changes, except for messages read after the page: their labels came with them."""
         known = frozenset(except_for)
         return [change.as_report(id) for id, change in self.changed.items() if change.deleted or id not in known]
 

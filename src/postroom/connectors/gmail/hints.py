@@ -1,4 +1,4 @@
-"""Hints that the mailbox may have changed. They only make the next look come sooner: polling finds everything too."""
+"""Hints that the mailbox may have changed. They only make the next sync come sooner: polling finds everything too."""
 
 import asyncio
 import base64
@@ -23,32 +23,32 @@ log = structlog.get_logger()
 
 GOOGLE = "https://pubsub.googleapis.com"
 MOST_MESSAGES = 100
-# Google holds a pull open for a while when nothing is there.
+# Google keeps a pull open for a while if there is nothing.
 PATIENCE_S = 100.0
 AFTER_TROUBLE = timedelta(minutes=1)
 
 
 class HintsRefused(PostroomError):
-    """The subscription cannot be pulled before somebody has changed something."""
+    """The subscription cannot be pulled until somebody changes something."""
 
 
-# What no patience cures, so that the user is told of it beside the mail, which goes on coming.
+# Errors that waiting does not fix: the user is told, while mail keeps coming by polling.
 NEEDS_A_PERSON = (HintsRefused, KeyRefused, SettingsError)
 
 
 class Hints(Protocol):
     @property
     def problem(self) -> PostroomError | None:
-        """Why there are none before a person has acted; None when all is well, or will be by itself."""
+        """Why there are no hints until a person acts; None if all is well, or the problem is temporary."""
         ...
 
     async def wait(self) -> None:
-        """Returns when the mailbox may have changed. Does not raise for what can go better another time."""
+        """Return when the mailbox may have changed. Does not raise for temporary errors."""
         ...
 
 
 class NoHints:
-    """Nobody tells: there is only polling."""
+    """No hints: only polling."""
 
     problem: PostroomError | None = None
 
@@ -56,8 +56,8 @@ class NoHints:
         await asyncio.Event().wait()
 
 
-class Waiting:
-    """The pause between two rounds: ended by a hint, by whoever asks for a round at once, and by time."""
+class RoundPause:
+    """The pause between two rounds: ended by a hint, by a request for a round, or by time."""
 
     def __init__(self, hints: Hints) -> None:
         self._hints = hints
@@ -74,7 +74,7 @@ class Waiting:
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[None]:
-        """Hints are listened for all the time: one that comes during a round makes the next one follow at once."""
+        """Listen for hints all the time: one that arrives during a round makes the next one follow at once."""
         task = asyncio.create_task(self._listen(), name="gmail-hints")
         try:
             yield
@@ -83,7 +83,7 @@ class Waiting:
             await asyncio.wait({task})
 
     async def wait(self, longest: timedelta, stop: asyncio.Event, hurried: bool = True) -> None:
-        """After trouble it is not hurried by hints, so that a mailbox in trouble is not asked ever faster."""
+        """Wait. After an error hints do not shorten the wait, so that a failing mailbox is not polled ever faster."""
         ends = [stop, self._asked, *([self._hinted] if hurried else [])]
         await _first_of(ends, longest)
         self._asked.clear()
@@ -95,7 +95,7 @@ class Waiting:
             await self._hints.wait()
             self._heeded.clear()
             self._hinted.set()
-            # The next round sees all that further hints could tell of before it begins: they need not be asked for.
+            # The next round sees everything that further hints could report before it begins.
             await self._heeded.wait()
 
 
@@ -110,7 +110,7 @@ async def _first_of(events: Iterable[asyncio.Event], longest: timedelta) -> None
 
 
 class PubSubHints:
-    """Pulls a subscription of Google's Pub/Sub, which works behind a home router. It should be this mailbox's own."""
+    """Pulls a Google Pub/Sub subscription, which works behind a home router. It should be for this mailbox only."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class PubSubHints:
         after_trouble: timedelta = AFTER_TROUBLE,
     ) -> None:
         self.problem: PostroomError | None = None
-        self._told = ""
+        self._last_problem = ""
         self._http = http
         self._subscription = subscription
         self._url = f"{base_url.rstrip('/')}/v1/{subscription}"
@@ -135,23 +135,23 @@ class PubSubHints:
             try:
                 found = await self.pull()
             except (httpx2.HTTPError, httpx2.InvalidURL, PostroomError, OSError, ValueError) as error:
-                self._tell(error)
+                self._log_once(error)
                 await asyncio.sleep(self._after_trouble.total_seconds())
                 continue
-            self.problem, self._told = None, ""
+            self.problem, self._last_problem = None, ""
             if found:
                 return
 
-    def _tell(self, error: Exception) -> None:
-        """In the log once, until it is another trouble. Only errors of ours are quoted: they hold no secrets."""
+    def _log_once(self, error: Exception) -> None:
+        """Log an error once, until it changes. Only our own errors are quoted: they contain no secrets."""
         self.problem = error if isinstance(error, NEEDS_A_PERSON) else None
-        told = str(error) if isinstance(error, PostroomError) else type(error).__name__
-        if told != self._told:
-            log.warning("connector.no_hints", error=told)
-        self._told = told
+        problem = str(error) if isinstance(error, PostroomError) else type(error).__name__
+        if problem != self._last_problem:
+            log.warning("connector.no_hints", error=problem)
+        self._last_problem = problem
 
     async def pull(self) -> bool:
-        """One look: takes what is there for this mailbox, and says whether there was anything."""
+        """Pull once: take the hints for this mailbox, and return whether there were any."""
         answer = await self._post("pull", {"maxMessages": MOST_MESSAGES})
         received = cast("list[dict[str, Any]]", answer.get("receivedMessages") or [])
         ours = [each for each in received if self._is_ours(each.get("message") or {})]
@@ -177,21 +177,21 @@ class PubSubHints:
         if reason in SCOPE_REASONS:
             consented = self._tokens.consented() if isinstance(self._tokens, KnowsConsent) else None
             lacking = needs_more("pulling gmail.pubsub_subscription", (PUBSUB,), consented)
-            return f"{lacking}; gmail.pubsub_subscription has to be set there too. Or set gmail.pubsub_key_file"
+            return f"{lacking}; gmail.pubsub_subscription must be set there too. Or set gmail.pubsub_key_file"
         if status == 404:
             return (
                 f"there is no subscription {self._subscription} (404); create it, or correct gmail.pubsub_subscription"
             )
         if reason == "SERVICE_DISABLED":
-            return "Pub/Sub is switched off (403); enable the Cloud Pub/Sub API for the project of the subscription"
+            return "Pub/Sub is disabled (403); enable the Cloud Pub/Sub API for the project of the subscription"
         return (
-            f"{self._subscription} may not be pulled (403 {reason or 'no reason given'}); give whoever pulls it, the "
+            f"{self._subscription} may not be pulled (403 {reason or 'no reason given'}); give the puller, the "
             "account or the service account of gmail.pubsub_key_file, the role Pub/Sub Subscriber on it"
         )
 
     def _is_ours(self, message: dict[str, Any]) -> bool:
-        """What makes no sense is taken for a hint: a look too many harms nobody."""
+        """Whether the message is for this mailbox. A malformed one counts as a hint: an extra sync does no harm."""
         with contextlib.suppress(binascii.Error, ValueError, AttributeError):
-            told = orjson.loads(base64.b64decode(str(message.get("data", ""))))
-            return str(told.get("emailAddress", self._email)).lower() == self._email
+            notification = orjson.loads(base64.b64decode(str(message.get("data", ""))))
+            return str(notification.get("emailAddress", self._email)).lower() == self._email
         return True

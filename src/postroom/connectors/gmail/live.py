@@ -1,7 +1,7 @@
-"""The Gmail connector: what has arrived since the checkpoint is handed in, and only then the checkpoint moves.
+"""The Gmail connector: ingests what has arrived since the checkpoint, and only then moves the checkpoint.
 
-One connector, two drivers: jobs call `sync` for one round; a process of its own calls `run`, which makes round after
-round until it is stopped. Handing in twice is harmless: the switchboard recognises what it has.
+One connector, two drivers: jobs call `sync` for one round; a separate process calls `run`, which runs rounds until it
+is stopped. Ingesting twice is harmless: the switchboard recognises duplicates.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import structlog
 
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.follow import follow
-from postroom.connectors.gmail.hints import Hints, NoHints, Waiting
+from postroom.connectors.gmail.hints import Hints, NoHints, RoundPause
 from postroom.connectors.gmail.look_back import LookBack, window_start
 from postroom.connectors.mail.correspondents import Correspondents
 from postroom.connectors.mail.ingested_ids import IngestedIds
@@ -49,7 +49,7 @@ from postroom.gmail.errors import (
 log = structlog.get_logger()
 
 LONGEST_PAUSE = timedelta(seconds=60)
-# What no patience cures: the user, or whoever runs this, has to act.
+# Errors that waiting does not fix: the user or the operator must act.
 NEEDS_A_PERSON = (Refused, AccountUnusable, NeedsPerson, NotAllowed)
 
 
@@ -57,11 +57,11 @@ CONTACTS_MISSING = "the contacts are missing or too old: mail from people you kn
 
 
 class NoContacts(PostroomError):
-    """Known contacts cannot be told."""
+    """Known contacts cannot be recognised."""
 
 
 class GmailConnector:
-    """One mailbox, watched. `folder` is where it remembers what was handed in, refused, and set aside."""
+    """The connector of one mailbox. `folder` stores which messages were ingested, refused, and set aside."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class GmailConnector:
         endpoint_identity: str,
         clock: Callable[[], datetime],
         tally: Tally | None = None,
-        vitals: ConnectorHealth | None = None,
+        health: ConnectorHealth | None = None,
         knowledge: Knowledge | None = None,
         folder: Path | None = None,
         hints: Hints | None = None,
@@ -81,10 +81,10 @@ class GmailConnector:
         self._client = client
         self._checkpoint = checkpoint
         self._clock = clock
-        self._vitals = vitals or ConnectorHealth(clock)
+        self._health = health or ConnectorHealth(clock)
         self._knowledge = knowledge or Knowledge([email])
         people = Correspondents(switchboard, self._knowledge)
-        self._desk = MailIngester(
+        self._ingester = MailIngester(
             switchboard,
             endpoint_identity,
             self._knowledge,
@@ -92,77 +92,79 @@ class GmailConnector:
             RefusedMail(folder, clock),
             clock=clock,
             tally=tally or Tally(),
-            vitals=self._vitals,
+            health=self._health,
             people=people,
         )
-        self.sent_mail = SentMail(client, self._knowledge.sent, people, self._vitals)
-        self._taking = MessageReader(client, self._desk, SetAside(folder, clock), self._vitals)
-        self._waiting = Waiting(hints or NoHints())
+        self.sent_mail = SentMail(client, self._knowledge.sent, people, self._health)
+        self._reader = MessageReader(client, self._ingester, SetAside(folder, clock), self._health)
+        self._waiting = RoundPause(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
         self._email = email
         self._is_right_mailbox = False
 
     def sync_now(self) -> None:
-        """Ends the pause between two rounds."""
+        """End the pause between two rounds."""
         self._waiting.end()
 
     async def sync(self) -> int:
-        """One round: hands in everything new; returns how many messages were new to the switchboard."""
+        """Run one round: ingest everything new; return how many messages were new to the switchboard."""
         async with self._one_at_a_time:
             await self._check_mailbox()
-            await self._knowledge.freshen()
-            self._taking.begin_round()
-            return await self._round() + await self._taking.try_again()
+            await self._knowledge.refresh()
+            self._reader.begin_round()
+            return await self._round() + await self._reader.try_again()
 
     async def ingest(self, ids: Sequence[str]) -> dict[str, IngestResult]:
-        """Hands in exactly these messages, beside a round that may be under way; tells what became of each."""
+        """Ingest exactly these messages, beside a round that may be running; return the outcome of each."""
         await self._check_mailbox()
-        return await self._taking.take_asked(ids)
+        return await self._reader.take_requested(ids)
 
     async def _round(self) -> int:
         since = self._checkpoint.read()
         if since is None or self._checkpoint.look_back() is not None:
             return await self._look_back()
         try:
-            return await follow(self._client, self._taking, self._desk, since, self._reached)
+            return await follow(self._client, self._reader, self._ingester, since, self._reached)
         except HistoryExpired:
             log.warning("connector.history_expired")
             return await self._look_back()
 
     async def run(self, poll: timedelta, stop: asyncio.Event | None = None) -> None:
-        """Round after round until `stop`, or until canceled. Trouble makes it wait longer, never end."""
+        """Run rounds until `stop` or cancellation. Errors make it wait longer, but never end it."""
         stop = stop or asyncio.Event()
-        troubles = 0
+        failures = 0
         async with self._waiting.listening():
             while not stop.is_set():
-                pause, ended = poll, self._desk.ended
+                pause, ended = poll, self._ingester.ended
                 try:
                     await self.sync()
-                    self._feel_well()
-                    troubles = 0
+                    self._report_healthy()
+                    failures = 0
                 except SettingsError:
                     raise
                 except (PostroomError, OSError) as error:
-                    # A long round that got somewhere before it broke off is no reason to wait ever longer.
-                    troubles = 1 if self._desk.ended > ended else troubles + 1
-                    pause = self._pause_after(error, poll, troubles)
+                    # A long round that made progress before it failed is no reason to wait longer.
+                    failures = 1 if self._ingester.ended > ended else failures + 1
+                    pause = self._pause_after(error, poll, failures)
                     log.warning("connector.waiting", error=type(error).__name__, seconds=pause.total_seconds())
-                await self._waiting.wait(pause, stop, hurried=not troubles)
+                await self._waiting.wait(pause, stop, hurried=not failures)
 
     async def _check_mailbox(self) -> None:
-        """Once: nobody's mail is handed in under another's name, whichever token was put where."""
+        """Check once that the token opens the right mailbox, so that no mail is ingested for another account."""
         if self._is_right_mailbox:
             return
         profile = await self._client.get_profile()
         if not same_mailbox(profile.email_address, self._email):
             raise Refused(
-                f"the access token opens the mailbox {profile.email_address}, and this connector is for {self._email}; "
-                "connect the account again, or give the address that Google knows the mailbox by"
+                f"the access token opens the mailbox {profile.email_address}, but this connector is for {self._email}; "
+                "connect the account again, or use the mailbox's address at Google"
             )
         self._is_right_mailbox = True
 
     async def _look_back(self) -> int:
-        """The place in history is taken first, so that what arrives while we look is found afterwards."""
+        """Look back. The position in the history is taken first, so that mail that arrives meanwhile is found
+        afterwards.
+        """
         state = self._checkpoint.look_back()
         if state is None:
             place = (await self._client.get_profile()).history_id
@@ -171,29 +173,29 @@ class GmailConnector:
             state = self._checkpoint.begin_look_back(place, now, since)
         looking = LookBack(
             self._client,
-            self._taking,
-            self._vitals,
+            self._reader,
+            self._health,
             self._checkpoint,
             follow=self._follow_meanwhile,
             learn=self._learn_people,
         )
         fresh = await looking.run(state)
         state = self._checkpoint.look_back() or state
-        # What came since the look back began is not with the switchboard yet, so the time is that of its beginning.
+        # Mail since the look-back began is not ingested yet, so the time is that of its beginning.
         self._reached(state.history_id, state.began_at)
         return fresh
 
     async def _learn_people(self) -> None:
-        """To whom the user wrote last counts for the tiers of the mail that is taken now."""
+        """Learn whom the user wrote to recently, for the tiers of the mail that is about to be ingested."""
         await self.sent_mail.read(FIRST)
 
     async def _follow_meanwhile(self) -> int:
-        """Takes what has come since the look back began. If Gmail has forgotten that, it is looked at anew later."""
+        """Ingest what has come since the look-back began. If Gmail has forgotten that, it is looked at again later."""
         state = self._checkpoint.look_back()
         if state is None:
             return 0
         try:
-            return await follow(self._client, self._taking, self._desk, state.history_id, self._reached_meanwhile)
+            return await follow(self._client, self._reader, self._ingester, state.history_id, self._reached_meanwhile)
         except (HistoryExpired, EndlessPages):
             return 0
 
@@ -201,29 +203,29 @@ class GmailConnector:
         self._checkpoint.follow_meanwhile(history_id, self._gmail_now())
 
     def _reached(self, history_id: int, at: datetime | None = None) -> None:
-        """Everything up to here is with the switchboard."""
+        """Record that everything up to here is ingested."""
         self._checkpoint.write(history_id, at or self._gmail_now())
-        self._vitals.reach(str(history_id))
+        self._health.reach(str(history_id))
 
     def _gmail_now(self) -> datetime:
-        """The time by Gmail's clock, in which its messages are dated; by ours where it does not tell."""
+        """The time by Gmail's clock, which dates its messages; by ours if Gmail does not say."""
         return self._client.server_time or self._clock()
 
-    def _feel_well(self) -> None:
-        self._vitals.well()
+    def _report_healthy(self) -> None:
+        self._health.well()
         if self._knowledge.is_degraded:
-            self._vitals.report_problem("degraded", NoContacts(CONTACTS_MISSING))
+            self._health.report_problem("degraded", NoContacts(CONTACTS_MISSING))
         elif (problem := self._waiting.problem) is not None:
-            self._vitals.report_problem("degraded", problem)
+            self._health.report_problem("degraded", problem)
 
-    def _pause_after(self, error: Exception, poll: timedelta, troubles: int) -> timedelta:
-        self._vitals.report_problem("error" if isinstance(error, NEEDS_A_PERSON) else "degraded", error)
+    def _pause_after(self, error: Exception, poll: timedelta, failures: int) -> timedelta:
+        self._health.report_problem("error" if isinstance(error, NEEDS_A_PERSON) else "degraded", error)
         match error:
             case IntakeRefused():
                 return error.retry_after
             case MailboxLater() if error.retry_after is not None:
                 return error.retry_after
             case MailboxError() | StoreError() | SwitchboardUnavailable() | Refused() | OSError():
-                return min(LONGEST_PAUSE, poll * 2 ** min(troubles, 10))
+                return min(LONGEST_PAUSE, poll * 2 ** min(failures, 10))
             case _:
                 return LONGEST_PAUSE

@@ -1,19 +1,19 @@
-"""Looks at the mail that is there already: of the last days, newest first, when there is no place in history to go on
-from, be it the first time or because Gmail has forgotten it.
+"""Ingests existing mail of the last days, newest first, when there is no position in the history to continue from: the
+first time, or because Gmail has forgotten it.
 
-**Where it ends.** Gmail lists messages newest first, by the time at which they came (`internalDate`), and a plain list
-has every message at once. A search does not: what has just come, and sometimes mail between, is found only after a
-while. So no search is asked. The plain list is read page by page until a message is older than the window, by its own
-date. That costs one small call for every 500 messages, and some fifty more on the page on which the window begins. A
-message that was taken before proves nothing about those below it, so it is passed over and ends nothing. The window is
-measured by Gmail's clock, which every answer tells, so that a wrong clock here hides nothing.
+**Where it ends.** Gmail lists messages newest first, by the time they arrived (`internalDate`), and a plain list has
+every message at once. A search does not: it finds new mail, and sometimes older mail, only after a while. So no search
+is used. The plain list is read page by page until a message is older than the window, by its own date. That costs one
+small call for every 500 messages, and some fifty more on the page on which the window begins. A message that was
+ingested before proves nothing about those below it, so it is skipped and does not end the list. The window is measured
+by Gmail's clock, which is in every answer, so that a wrong clock here hides nothing.
 
-**Interrupted.** The window, and how far each list was read, stand in the checkpoint. After a kill the list is read
-again from the top, which is cheap, and messages are taken from where it was left. What came in between stands above
-that place, and is found by following history.
+**Interrupted.** The window, and how far each list was read, are in the checkpoint. After a kill the list is read again
+from the top, which is cheap, and messages are ingested from where it stopped. Mail that came in between is above that
+position, and is found by following the history.
 
-**Meanwhile.** A look back at the quota's pace may take hours. After each page what has come meanwhile is taken as well.
-Should Gmail forget the place in history before the end, everything since then is looked at anew.
+**Meanwhile.** A look-back at the quota's pace may take hours. After each page new mail is ingested as well. If Gmail
+forgets the position in the history before the end, everything since then is looked at again.
 """
 
 from collections.abc import Awaitable, Callable
@@ -32,9 +32,9 @@ from postroom.gmail.errors import EndlessPages
 log = structlog.get_logger()
 
 WINDOW = timedelta(days=7)
-# Beyond this, looking back is a backfill and not a resync.
+# Beyond this, it is a backfill and not a resync.
 FURTHEST = timedelta(days=90)
-# A day of overlap costs little, since what was handed in is not read again.
+# A day of overlap costs little, since ingested mail is not read again.
 OVERLAP = timedelta(days=1)
 PAGE = 500
 
@@ -43,28 +43,32 @@ ALL = "all"
 
 
 def window_start(now: datetime, known_until: datetime | None) -> datetime:
-    """The last days, or as far as nothing is known where that was longer, as after a month without a connector."""
+    """The start of the window: some days ago, or further back if the last known position is older, as after a month
+    without a connector.
+    """
     if known_until is None:
         return now - WINDOW
     return min(now - WINDOW, max(known_until - OVERLAP, now - FURTHEST))
 
 
 class LookBack:
-    """One look back. `follow` takes what has come meanwhile and tells how much; `learn` learns whom the user knows."""
+    """One look-back. `follow` ingests what has come meanwhile and returns how much; `learn` learns whom the
+    user knows.
+    """
 
     def __init__(
         self,
         client: GmailClient,
-        taking: MessageReader,
-        vitals: ConnectorHealth,
+        reader: MessageReader,
+        health: ConnectorHealth,
         checkpoint: Checkpoint,
         *,
         follow: Callable[[], Awaitable[int]],
         learn: Callable[[], Awaitable[object]],
     ) -> None:
         self._client = client
-        self._taking = taking
-        self._vitals = vitals
+        self._reader = reader
+        self._health = health
         self._checkpoint = checkpoint
         self._follow = follow
         self._learn = learn
@@ -73,8 +77,9 @@ class LookBack:
         self.fresh = 0
 
     async def run(self, state: LookBackState) -> int:
-        """Sent mail goes first: it tells which of the other is a reply, and from whom the user knows. Returns how many
-        were new."""
+        """Run it; return how many messages were new. Sent mail goes first: it shows which other mail is a reply, and
+        whom the user knows.
+        """
         await self._read_list(SENT, ("SENT",), state)
         await self._learn()
         await self._read_list(ALL, (), state)
@@ -92,17 +97,17 @@ class LookBack:
                     if ids and not await self._take_page(name, ids, state.since):
                         return
         except EndlessPages as error:
-            # Every page there is was read by then; what comes later is found by following.
+            # All pages have been read by then; what comes later is found by following.
             log.warning("connector.endless_pages", error=str(error))
 
     async def _take_page(self, name: str, ids: list[str], since: datetime) -> bool:
-        """Takes what of it is in the window; returns whether the window goes on below."""
+        """Ingest the messages in the window; return whether the window continues below."""
         last = await self._dates.last(ids)
         goes_on = last is None or last.date >= since
         inside = ids if goes_on else await self._dates.inside(ids, since)
         self._seen.update(inside)
-        self.fresh += await self._taking.take(inside)
-        counters = self._vitals.counters
+        self.fresh += await self._reader.take(inside)
+        counters = self._health.counters
         counters["look_back.messages"], counters["look_back.new"] = len(self._seen), self.fresh
         log.info("connector.looking_back", messages=len(self._seen), new=self.fresh)
         if last is not None:

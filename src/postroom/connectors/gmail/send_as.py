@@ -1,8 +1,8 @@
-"""The user's other addresses at Gmail, its send-as addresses: looked up about once an hour, and kept in a file, so that
-mail to an alias counts as mail to the user also while Gmail does not tell.
+"""The user's other addresses at Gmail, its send-as addresses: looked up about once an hour, and cached in a file, so
+that mail to an alias counts as mail to the user even while Gmail cannot be asked.
 
-Mail never waits for them for long, and is never lost for them: what fails is told in one line of the log, and what was
-known last goes on counting.
+Mail never waits long for them, and is never lost because of them: a failure is one line in the log, and the addresses
+known last stay in use.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ log = structlog.get_logger()
 EVERY = timedelta(hours=1)
 AFTER_TROUBLE = timedelta(minutes=5)
 PATIENCE = timedelta(seconds=10)
-# More than anybody has: an answer that never ends is not kept.
+# More than anybody has: an endless answer is not stored.
 MOST = 1_000
 
 
 class SendAsAddresses:
-    """The verified send-as addresses of one mailbox. One that waits for its verification may be anybody's."""
+    """The verified send-as addresses of one mailbox. An unverified one may be anybody's."""
 
     def __init__(
         self, path: Path, client: GmailClient, clock: Callable[[], datetime], patience: timedelta = PATIENCE
@@ -40,31 +40,31 @@ class SendAsAddresses:
         self._clock = clock
         self._patience = patience
         self._due: datetime | None = None
-        self._told = ""
+        self._last_problem = ""
         kept: object = read_object(path).get("addresses")
         self._addresses = _usable(cast("list[Any]", kept)) if isinstance(kept, list) else frozenset[str]()
 
     def addresses(self) -> frozenset[str]:
-        """In the form in which addresses are compared."""
+        """The addresses in canonical form."""
         return self._addresses
 
-    async def freshen(self) -> None:
-        """Looks them up when an hour has passed, or a few minutes after trouble. Never raises."""
+    async def refresh(self) -> None:
+        """Look them up once an hour, or a few minutes after a failure. Never raises."""
         now = self._clock()
-        # A clock that was set back by more than an hour would otherwise put the next look off for as long.
+        # A clock that was set back by more than an hour would otherwise delay the next lookup by as much.
         if self._due is not None and self._due - EVERY <= now < self._due:
             return
-        # Not the hour: a look that is canceled has told nothing.
+        # Not the hour: a canceled lookup has returned nothing.
         self._due = now + AFTER_TROUBLE
         try:
             async with asyncio.timeout(self._patience.total_seconds()):
                 await self._look_up()
         except (PostroomError, OSError, TimeoutError) as error:
-            if isinstance(error, Forbidden):  # No other permission comes by itself; anything else may go better soon.
+            if isinstance(error, Forbidden):  # a missing permission does not appear by itself
                 self._due = now + EVERY
-            self._tell(str(error) if isinstance(error, PostroomError) else type(error).__name__)
+            self._log_once(str(error) if isinstance(error, PostroomError) else type(error).__name__)
         else:
-            self._due, self._told = now + EVERY, ""
+            self._due, self._last_problem = now + EVERY, ""
 
     async def _look_up(self) -> None:
         found = _usable(each.address for each in await self._client.list_send_as() if each.is_verified)
@@ -73,10 +73,10 @@ class SendAsAddresses:
             await asyncio.to_thread(replace_file, self._path, content)
         self._addresses = found
 
-    def _tell(self, trouble: str) -> None:
-        if trouble != self._told:
+    def _log_once(self, trouble: str) -> None:
+        if trouble != self._last_problem:
             log.warning("connector.send_as_unknown", error=trouble, kept=len(self._addresses))
-        self._told = trouble
+        self._last_problem = trouble
 
 
 def _usable(addresses: Iterable[object]) -> frozenset[str]:

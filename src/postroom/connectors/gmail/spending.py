@@ -1,7 +1,7 @@
-"""A quota that outlives the process: a connector that was killed and started again does not spend the minute twice.
+"""A quota that survives the process: a connector that is killed and restarted does not spend the minute twice.
 
-What was spent is noted in a small file each time a call is admitted, before it is made. Whoever starts within a minute
-counts all of it as spent just now.
+The units spent are written to a small file each time a call is admitted, before it is made. A process that starts
+within a minute counts all of them as spent just now.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from postroom.gmail.quota import MINUTE, Quota, Ticket
 from postroom.gmail.terms import NEW_PROJECT, Terms, Use
 from postroom.system.private_files import open_private, private_folder
 
-# A call that was on its way when the process died may have arrived a little later.
+# A call in flight when the process died may have arrived a little later.
 ON_ITS_WAY = 10.0
 _WIDTH = 40
 
 
 class RememberedQuota(Quota):
-    """The quota of one user, with the file it is noted in. `wall` is a clock that goes on between two processes."""
+    """The quota of one user, and its file. `wall` is a clock that continues between two processes."""
 
     def __init__(
         self, path: Path, terms: Terms = NEW_PROJECT, *, wall: Callable[[], float] = time.time, **options: Any
@@ -47,14 +47,14 @@ class RememberedQuota(Quota):
         os.close(self._file)
 
     def _note(self) -> None:
-        """Always of the same length, in one write: a kill leaves the note before or this one."""
+        """Write the note, always of the same length and in one write: a kill leaves the old or the new one."""
         note = f"{self._wall():.3f} {self.spent()}".ljust(_WIDTH - 1) + "\n"
         with contextlib.suppress(OSError):
             os.pwrite(self._file, note.encode(), 0)
 
 
 def _read(path: Path, now: float) -> int:
-    """The units that may still count; none when the note is old, missing, or makes no sense."""
+    """The units that may still count; zero if the note is old, missing, or malformed."""
     try:
         noted_at, units = path.read_text().split()
         is_old = now - float(noted_at) > MINUTE + ON_ITS_WAY

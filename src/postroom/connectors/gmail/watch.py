@@ -1,4 +1,4 @@
-"""Keeps Gmail telling of changes through Pub/Sub: a watch lives seven days, and is renewed every day."""
+"""Keeps Gmail reporting changes through Pub/Sub: a watch lasts seven days, and is renewed daily."""
 
 import asyncio
 from datetime import timedelta
@@ -15,7 +15,7 @@ AFTER_TROUBLE = timedelta(hours=1)
 
 
 async def keep_watching(client: GmailClient, topic: str) -> None:
-    """Until canceled. While it fails, polling goes on finding everything."""
+    """Renew the watch until canceled. While that fails, polling still finds everything."""
     while True:
         pause = EVERY
         try:

@@ -1,1 +1,1 @@
-"""What every mail connector does, whatever the provider."""
+"""The parts of a mail connector that do not depend on the provider."""

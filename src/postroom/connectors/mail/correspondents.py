@@ -1,4 +1,4 @@
-"""Learns from the mail that the user has sent: its ids tell what is a reply, its recipients whom the user knows."""
+"""Learns from the mail the user has sent: its ids identify replies, its recipients are people the user knows."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,14 +20,14 @@ MOST_AT_ONCE = 100
 
 
 class Correspondents:
-    """What is learned is with the switchboard when `learn` returns, and counts for tiers at once."""
+    """What `learn` learned is stored by the switchboard when it returns, and counts for tiers at once."""
 
     def __init__(self, switchboard: object, knowledge: Knowledge) -> None:
         self._switchboard = switchboard
         self._knowledge = knowledge
 
     async def learn(self, sent: Iterable[SourceMessage], only_new: bool = False) -> int:
-        """Learns from these; returns how many people were told of. `only_new` leaves out those that are known."""
+        """Learn from these messages; return how many people were reported. `only_new` leaves out known ones."""
         recipients: dict[str, None] = {}
         ids: list[str] = []
         for message in sent:
@@ -37,12 +37,12 @@ class Correspondents:
                 recipients.update((each, None) for value in values(headers, name) for each in addresses(value))
         known = self._knowledge.known().contacts if only_new else frozenset[str]()
         others = [each for each in recipients if not self._knowledge.is_mine(each) and each not in known]
-        await self._tell(others)
+        await self._report(others)
         if ids:
             self._knowledge.sent.add(ids)
         return len(others)
 
-    async def _tell(self, people: Sequence[str]) -> None:
+    async def _report(self, people: Sequence[str]) -> None:
         if not isinstance(self._switchboard, TakesCorrespondents):
             return
         for at in range(0, len(people), MOST_AT_ONCE):

@@ -1,4 +1,4 @@
-"""When messages came, by their own word: read for as few of them as tell where on a page a window begins."""
+"""Finds where on a page a window begins, reading the dates of as few messages as possible."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,18 +8,18 @@ from postroom.connectors.mail.message_reader import NOT_ITS_OWN
 from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
 from postroom.core.errors import MailboxError, MailboxFailed, NotInMailbox, UnreadableAnswer
 
-# There are messages that a mailbox fails to give for ever; when so many fail in a row, it is the mailbox that fails.
+# A mailbox may never return some messages; but when this many fail in a row, the mailbox itself is failing.
 MOST_FAILURES = 3
 
 
 class MessageDates:
-    """Asks one mailbox for the dates of its messages."""
+    """Reads the dates of messages of one mailbox."""
 
     def __init__(self, source: MailSource) -> None:
         self._source = source
 
     async def last(self, ids: Sequence[str]) -> ListPosition | None:
-        """The last message of a page whose date can be told; None when there is none."""
+        """The last message of a page whose date is known; None if there is none."""
         failures = 0
         for id in reversed(ids[-CHUNK:]):
             try:
@@ -33,9 +33,9 @@ class MessageDates:
         return None
 
     async def below(self, passed: ListPosition, ids: list[str]) -> tuple[list[str], ListPosition | None]:
-        """What of a page stands below a place in its list, and the place again while the page lies wholly above it.
+        """The part of a page below a position in its list, and the position again while the whole page is above it.
 
-        The message that marks the place may be gone; then its date tells.
+        The message at the position may be gone; then its date decides.
         """
         if passed.id in ids:
             return ids[ids.index(passed.id) + 1 :], None
@@ -45,9 +45,9 @@ class MessageDates:
         return ([], passed) if last.date > passed.date else (ids, None)
 
     async def inside(self, ids: Sequence[str], since: datetime) -> list[str]:
-        """Those of a page, newest first, that came at `since` or later; one whose date cannot be told is among them.
+        """The messages of a page, newest first, that came at `since` or later, including those without a known date.
 
-        Evenly spaced messages tell between which two of them the window begins, and those between tell the rest.
+        Evenly spaced messages show between which two of them the window begins; those between are then read too.
         """
         step = max(1, len(ids) // CHUNK)
         probes = range(step - 1, len(ids), step)
@@ -59,7 +59,7 @@ class MessageDates:
         return [*ids[:start], *(id for id in between if (date := dates.get(id)) is None or date >= since)]
 
     async def _read(self, ids: Sequence[str]) -> dict[str, datetime | None]:
-        """Dates by ids; None where the mailbox does not give the message. Raises when it gives none at all."""
+        """Dates by id; None for a message that the mailbox does not return. Raises if it returns none at all."""
         outcomes: Sequence[SourceMessage | MailboxError] = (
             await self._source.get_messages(ids, "minimal") if ids else ()
         )

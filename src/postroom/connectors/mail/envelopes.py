@@ -1,6 +1,6 @@
-"""A message as an ingest.v1 envelope: given its tiers, and carried whole or as the gist of its headers.
+"""Builds the ingest.v1 envelope of a message, with its tiers: in full, or as metadata.
 
-Whatever is wrong with a message is said in `payload.raw.problems`; nothing here raises for a message's sake.
+Faults of a message are listed in `payload.raw.problems`; no message makes anything here raise.
 """
 
 import base64
@@ -28,7 +28,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class PreparedMessage:
-    """A message that is ready to be handed in. There is no envelope for one that the policy skips."""
+    """A message ready to be ingested. One that the policy skips has no envelope."""
 
     id: str
     envelope: dict[str, Any] | None
@@ -44,7 +44,7 @@ def prepare(
     policy: IngestionPolicy = EVERYTHING,
     parsed: ParsedMessage | None = None,
 ) -> PreparedMessage:
-    """Everything the switchboard needs, with the tiers that the rules give."""
+    """Build everything the switchboard needs, with the tiers that the rules give."""
     parsed = parsed or message.parsed()
     assignment = assign_tier(parsed.headers, known)
     decision = policy.decide(IngestionFacts.of(parsed))
@@ -96,7 +96,7 @@ def _whole(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
 
 
 def _gist(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
-    """What is kept of a message as metadata: its subject, on one line, and what rules look at; nothing of its text."""
+    """A message as metadata: its subject on one line, and what rules look at; nothing of its text."""
     subject = " ".join((values(parsed.headers, "subject") or [""])[0].split())
     return {
         "raw": None,
@@ -114,5 +114,5 @@ def _gist(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
 
 
 def _identity(address: str) -> str:
-    """An address as ingest.v1 takes it: one line, not endless, and never empty."""
+    """An address in the form of ingest.v1: one line, of limited length, never empty."""
     return _CONTROL.sub("?", storable(address))[:LONGEST_IDENTITY].strip() or "unknown"

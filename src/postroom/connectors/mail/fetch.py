@@ -1,4 +1,4 @@
-"""Reads messages by their ids, a batch at a time; for each, what came of it."""
+"""Reads messages by their ids in batches, with an outcome for each."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -18,7 +18,7 @@ class FetchedMessage(NamedTuple):
 
 @dataclass(slots=True)
 class FetchResult:
-    """`gone` was deleted meanwhile, `unreadable` makes no sense in any form, `left` may go better another time."""
+    """`gone` was deleted meanwhile, `unreadable` cannot be parsed in any form, `left` may succeed later."""
 
     read: list[FetchedMessage] = field(default_factory=list[FetchedMessage])
     gone: list[str] = field(default_factory=list[str])
@@ -27,9 +27,10 @@ class FetchResult:
 
 
 async def fetch(source: MailSource, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
-    """All of them, request by request: what one has brought comes before the next is made.
+    """Fetch all of them, request by request: each result is yielded before the next request is made.
 
-    An error of a whole request is raised. But a connection may break once: to begin the round anew would cost more.
+    An error of a whole request is raised. But the connection may break once, since starting the round again would cost
+    more.
     """
     left, is_broken = dict.fromkeys(ids), False
     while left:
@@ -61,8 +62,8 @@ async def _sort(source: MailSource, id: str, outcome: SourceMessage | MailboxErr
 
 
 async def _fetch_otherwise(source: MailSource, id: str, error: UnreadableAnswer, fetched: FetchResult) -> None:
-    """What Gmail's parts do not tell, the raw message may; of one that is too large, the headers have to do."""
-    problem = f"Gmail's parts of it could not be read ({type(error).__name__})"
+    """Fetch it in another form: raw if Gmail's parts cannot be parsed; only headers if it is too large."""
+    problem = f"Gmail's parts of it could not be parsed ({type(error).__name__})"
     forms: tuple[Form, ...] = ("metadata",) if error.is_too_large else ("raw", "metadata")
     for form in forms:
         try:

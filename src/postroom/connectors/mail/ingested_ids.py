@@ -1,8 +1,8 @@
-"""Which messages the switchboard has already: the ids of the last ones, in memory and in a file beside the checkpoint.
+"""The ids of the messages that were ingested last, in memory and in a file beside the checkpoint.
 
-It saves reading a message again after a crash, or when Gmail has forgotten our place in its history; nothing depends on
-it, since the switchboard recognises what it has. So the file is only appended to, and never waited for: what a crash
-of the machine takes from its end is read once more.
+They save reading a message again after a crash, or when Gmail has forgotten our position in its history. Nothing
+depends on them, since the switchboard recognises duplicates. So the file is only appended to, without waiting for the
+disk: what a crash of the machine cuts off is read once more.
 """
 
 import os
@@ -34,11 +34,11 @@ class IngestedIds:
         return len(self._ids)
 
     def newest(self, most: int) -> list[str]:
-        """The last that were added, the very last first."""
+        """The ids added last, newest first."""
         return list(islice(reversed(self._ids), most))
 
     def add(self, ids: Iterable[str]) -> int:
-        """Keeps them; returns how many were new."""
+        """Add ids; return how many were new."""
         new = [id for id in ids if id not in self._ids]
         if new:
             self._keep(new)
@@ -61,7 +61,7 @@ class IngestedIds:
             del self._ids[next(iter(self._ids))]
 
     def _read(self, path: Path) -> None:
-        """What follows the last line's end was cut off by a crash."""
+        """Read the file. Anything after the last line end was cut off by a crash."""
         try:
             whole, _, _ = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")
         except OSError:

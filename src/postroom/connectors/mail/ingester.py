@@ -1,7 +1,9 @@
-"""Where messages that were read are handed in: own mail is learned from, other mail gets its tiers and goes its way.
+"""Ingests messages that were read: learns from the user's own mail, and sends other mail with its tiers to the
+switchboard.
 
-Whatever has ended is noted at once, message by message, so that a crash costs no second reading. What the switchboard
-refuses for good is remembered and left behind; what it refuses for now is raised, and all of it is tried again.
+Each message that has an outcome is recorded at once, so that it is not read again after a crash. One that the
+switchboard refuses for good is recorded and skipped; one that it refuses for now is raised, and everything is tried
+again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,20 +38,20 @@ from postroom.core.tally import Tally
 log = structlog.get_logger()
 
 MOST_AT_ONCE = 100
-# What is no mail yet, or no mail any more. When it loses these labels, it may become mail.
+# Drafts, spam and trash are not incoming mail. When a message loses these labels, it may become mail.
 NOT_MAIL = frozenset({"DRAFT", "CHAT", "TRASH", "SPAM"})
 EXTENTS: dict[Extent, Metric] = {"full": TIER_1_INGESTED, "metadata": TIER_2_METADATA, "skip": TIER_3_SKIPPED}
 
 
 class IngestResult(NamedTuple):
-    """What became of a message. `skipped` is left out on purpose, `refused` is for good, `failed` only for now."""
+    """The outcome of a message. `skipped` is left out on purpose, `refused` is final, `failed` is only for now."""
 
     end: Literal["new", "duplicate", "skipped", "gone", "refused", "failed"]
     reason: str | None = None
 
 
 class MailIngester:
-    """One mailbox's way into the switchboard."""
+    """Ingests the mail of one mailbox."""
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class MailIngester:
         *,
         clock: Callable[[], datetime],
         tally: Tally,
-        vitals: ConnectorHealth,
+        health: ConnectorHealth,
         people: Correspondents | None = None,
     ) -> None:
         self._switchboard = switchboard
@@ -73,22 +75,24 @@ class MailIngester:
         self._refused = refused
         self._clock = clock
         self._tally = tally
-        self._vitals = vitals
+        self._health = health
         self.ended = 0
-        """How many messages have come to their first end here, whichever: whoever waits for a round can see it move."""
+        """How many messages have had their first outcome here: shows that a round makes progress."""
         if refused.count:
-            vitals.counters["refused"] = refused.count
+            health.counters["refused"] = refused.count
 
     def has(self, id: str) -> bool:
-        """Whether it was handed in, or has ended otherwise."""
+        """Whether the message was ingested, or has another outcome."""
         return id in self._ingested
 
     def newest(self, most: int) -> list[str]:
-        """The messages that came to their end last, the newest first."""
+        """The messages that had an outcome last, newest first."""
         return self._ingested.newest(most)
 
     async def take(self, fetched: FetchResult) -> dict[str, IngestResult]:
-        """Hands in what was read; returns what became of each. Raises what holds for now only; the rest has ended."""
+        """Ingest messages that were read; return the outcome of each. Raises temporary errors; the other messages are
+        done.
+        """
         ends = {id: self._give_up(id, error) for id, error in fetched.unreadable.items()}
         ends |= dict.fromkeys(fetched.gone, IngestResult("gone"))
         own = [read.message for read in fetched.read if "SENT" in read.message.label_ids]
@@ -97,29 +101,29 @@ class MailIngester:
         ready: list[PreparedMessage] = []
         for message, problem in fetched.read:
             if not _is_incoming(message):
-                ends[message.id] = IngestResult("skipped", "it is no incoming mail")
+                ends[message.id] = IngestResult("skipped", "it is not incoming mail")
                 continue
             parsed = message.parsed()
             if problem is not None:
                 parsed = replace(parsed, problems=(problem, *parsed.problems))
             ready.append(prepare(message, self._endpoint_identity, known, now, policy, parsed))
         ends |= self._skip([each for each in ready if each.envelope is None])
-        # What is spam today may be mail tomorrow, and is then read again; what was refused before stays on that list.
+        # Spam today may be mail tomorrow, and is then read again; a message refused before stays on that list.
         only_now = {read.message.id for read in fetched.read if read.message.label_ids & NOT_MAIL}
         self._note_ended({id: end for id, end in ends.items() if id not in only_now})
         return ends | await self._ingest_all([each for each in ready if each.envelope is not None])
 
     async def report(self, reports: Sequence[dict[str, Any]]) -> None:
-        """Tells of labels and deletions, in their order."""
+        """Report label changes and deletions, in order."""
         for at in range(0, len(reports), MOST_AT_ONCE):
             batch = reports[at : at + MOST_AT_ONCE]
             try:
                 await self._switchboard.changes(batch)
             except BadInput as error:
                 log.error("connector.changes_refused", reason=reason_of(error), changes=len(batch))
-                self._vitals.counters["changes_refused"] += len(batch)
+                self._health.counters["changes_refused"] += len(batch)
             else:
-                self._vitals.counters["changes"] += len(batch)
+                self._health.counters["changes"] += len(batch)
 
     async def _ingest_all(self, ready: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
         ends: dict[str, IngestResult] = {}
@@ -143,7 +147,7 @@ class MailIngester:
         return ends
 
     async def _ingest_without_key(self, prepared: PreparedMessage) -> IngestResult:
-        """Our key stands for something else, whoever did that; the message is known by its own id as well."""
+        """Our key is already used for something else; the message is also identified by its own id."""
         envelope = prepared.envelope or {}
         control = {name: value for name, value in envelope["control"].items() if name != "idempotency_key"}
         try:
@@ -158,7 +162,7 @@ class MailIngester:
         tier, rule = prepared.assignment
         self._tally.count(TIER_ASSIGNED, self._provider, self._endpoint_identity, tier, rule)
         self._count(EXTENTS[prepared.decision.tier])
-        counters = self._vitals.counters
+        counters = self._health.counters
         counters["ingested"] += 1
         counters[f"tier.{tier}"] += 1
         counters[f"rule.{rule}"] += 1
@@ -167,7 +171,7 @@ class MailIngester:
         return IngestResult("new")
 
     def _skip(self, prepared: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
-        """A count, and nothing else."""
+        """Count the message, and store nothing else."""
         for each in prepared:
             if each.id not in self._ingested:
                 self._count(EXTENTS[each.decision.tier])
@@ -176,23 +180,23 @@ class MailIngester:
     def _note_ended(self, ends: Mapping[str, IngestResult]) -> None:
         self.ended += self._ingested.add(ends)
         if self._refused.forget([id for id, end in ends.items() if end.end != "refused"]):
-            self._vitals.counters["refused"] = self._refused.count
+            self._health.counters["refused"] = self._refused.count
 
     def _count(self, metric: Metric) -> None:
-        self._vitals.counters[metric.name.rpartition(".")[2]] += 1
+        self._health.counters[metric.name.rpartition(".")[2]] += 1
         self._tally.count(metric, self._provider, self._endpoint_identity)
 
     def _give_up(self, id: str, error: Exception) -> IngestResult:
         end = IngestResult("refused", reason_of(error))
         self._refused.remember(id, error)
         self._note_ended({id: end})
-        self._vitals.counters["refused"] = self._refused.count
+        self._health.counters["refused"] = self._refused.count
         log.error("connector.message_refused", reason=end.reason)
         return end
 
 
 def _is_incoming(message: SourceMessage) -> bool:
-    """What the user wrote to himself is both sent and received."""
+    """Whether the user received it; mail to themselves is both sent and received."""
     if message.label_ids & NOT_MAIL:
         return False
     return "SENT" not in message.label_ids or "INBOX" in message.label_ids

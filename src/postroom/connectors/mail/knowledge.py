@@ -1,4 +1,4 @@
-"""What the connector goes by when it gives tiers: the user's addresses, contacts, the ids of sent mail, the policy."""
+"""What the connector needs to assign tiers: the user's addresses, contacts, the ids of sent mail, the policy."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
@@ -11,7 +11,7 @@ NOBODY: frozenset[str] = frozenset()
 
 
 class SentIds(Protocol):
-    """The Message-IDs of what the user has sent, each as `<id>`."""
+    """The Message-IDs of the user's sent mail, each as `<id>`."""
 
     def add(self, ids: Iterable[str]) -> object: ...
 
@@ -19,7 +19,7 @@ class SentIds(Protocol):
 
 
 class SentIdsInMemory:
-    """For a connector that has no folder to keep them in."""
+    """For a connector without a folder to store them in."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
@@ -32,7 +32,7 @@ class SentIdsInMemory:
 
 
 class EitherSet(AbstractSet[str]):
-    """Two sets as one, without a copy: membership is asked for every message."""
+    """Two sets as one, without a copy: membership is tested for every message."""
 
     def __init__(self, one: AbstractSet[str], other: AbstractSet[str]) -> None:
         self._one = one
@@ -52,46 +52,46 @@ class EitherSet(AbstractSet[str]):
         return bool(self._one or self._other)
 
 
-class MoreAddresses(Protocol):
-    """Addresses of the user's beside those that were given."""
+class OtherAddresses(Protocol):
+    """Addresses of the user besides the given ones."""
 
     def addresses(self) -> AbstractSet[str]: ...
 
-    async def freshen(self) -> None:
-        """Looks them up where that is due. Does not raise: mail is taken without them too."""
+    async def refresh(self) -> None:
+        """Look them up if that is due. Does not raise: mail is ingested without them too."""
         ...
 
 
 class Knowledge:
-    """Asked anew for every batch, so that addresses, contacts and policy may change while the connector runs.
+    """Read again for every batch, so that addresses, contacts and policy may change while the connector runs.
 
-    `contacts` gives canonical addresses, or None when they are missing or too old to go by.
+    `contacts` returns canonical addresses, or None if they are missing or too old to use.
     """
 
     def __init__(
         self,
         user_addresses: Collection[str],
         *,
-        more_addresses: MoreAddresses | None = None,
+        more_addresses: OtherAddresses | None = None,
         sent: SentIds | None = None,
         contacts: Callable[[], AbstractSet[str] | None] = lambda: NOBODY,
         policy: Callable[[], IngestionPolicy] = IngestionPolicy,
     ) -> None:
         self._given = Known.of(user_addresses).user_addresses
         self._more = more_addresses
-        # An index that is still empty is false, and must not be taken for none.
+        # An empty index is falsy, and must not be mistaken for None.
         self.sent: SentIds = SentIdsInMemory() if sent is None else sent
         self._contacts = contacts
         self._learned: set[str] = set()
         self._policy = policy
 
     def known(self) -> Known:
-        # Of the sent ids only membership is asked, so an index on disk will do.
+        # Only membership of the sent ids is tested, so an index on disk is enough.
         contacts = EitherSet(self._contacts() or NOBODY, self._learned)
         return Known(self._mine(), contacts, cast("AbstractSet[str]", self.sent))
 
     def add_contacts(self, addresses: Iterable[str]) -> None:
-        """People whom the switchboard has just been told of: they count at once, and not when it is asked again."""
+        """Add people just reported to the switchboard: they count at once, not only after the next fetch."""
         self._learned.update(addresses)
 
     @property
@@ -104,10 +104,10 @@ class Knowledge:
     def is_mine(self, address: str) -> bool:
         return address in self._mine()
 
-    async def freshen(self) -> None:
-        """Before a round: what is looked up from time to time."""
+    async def refresh(self) -> None:
+        """Refresh before a round what is looked up periodically."""
         if self._more is not None:
-            await self._more.freshen()
+            await self._more.refresh()
 
     def _mine(self) -> AbstractSet[str]:
         return self._given if self._more is None else self._given | self._more.addresses()

@@ -1,12 +1,11 @@
-"""Takes messages in by their ids: reads them, a batch at a time, and hands each batch in before the next is read.
+"""Reads messages by their ids in batches, and ingests each batch before the next is read.
 
-**Stubborn messages.** A mailbox in trouble ends the round: to go on asking would spend calls for nothing, and the next
-round begins with a cheap one. But there are messages that a mailbox fails to give for ever, and one of them must not
-hold up all others. So a message that fails by itself in four rounds is set aside, if in each of these rounds the
-mailbox gave nine others for every one that failed. Where a round had fewer to read, up to 25 of the messages that were
-handed in last are read once more to find out, and the mailbox has to give every one of them. When it fails in general
-it does not, and nothing is set aside. A message that spoils the whole answer of its batch is found by asking for half
-as many the next time, down to one.
+**Messages that always fail.** A failing mailbox ends the round: more calls would be wasted, and the next round begins
+with a cheap one. But a mailbox may fail to return a message forever, and one such message must not block all others. So
+a message that fails by itself in four rounds is set aside, if in each of these rounds the mailbox returned nine others
+for every one that failed. If a round had fewer to read, up to 25 of the messages ingested last are read again as a
+test, and the mailbox must return all of them. If it fails in general it does not, and nothing is set aside. A message
+that breaks the whole answer of its batch is found by asking for half as many the next time, down to one.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -35,36 +34,36 @@ log = structlog.get_logger()
 
 OTHERS = 9
 MOST_TRIED_AGAIN = 5
-# What may spoil a whole answer because of one message in it.
-SPOILT = (MailboxFailed, MailboxUnreachable, UnreadableAnswer)
-# What is never a message's own fault.
+# Errors of a whole answer that a single message in it may cause.
+BATCH_ERRORS = (MailboxFailed, MailboxUnreachable, UnreadableAnswer)
+# Errors that are never a message's own fault.
 NOT_ITS_OWN = (MailboxBusy, NoAccess, NeedsPerson)
 
 
 class MessageReader:
-    """From the mailbox to the switchboard."""
+    """Reads messages from the mailbox and ingests them."""
 
     def __init__(
-        self, source: MailSource, ingester: MailIngester, set_aside: SetAside, vitals: ConnectorHealth
+        self, source: MailSource, ingester: MailIngester, set_aside: SetAside, health: ConnectorHealth
     ) -> None:
         self._source = source
         self._ingester = ingester
         self._set_aside = set_aside
-        self._vitals = vitals
+        self._health = health
         self._given = self._failed = 0
         self._at_once: int | None = None
         """How many to ask for at once; None leaves it to the source."""
-        self._tell()
+        self._update_counters()
 
     def begin_round(self) -> None:
-        """From here on it counts anew how many messages the mailbox gives, and how many not."""
+        """Start counting how many messages the mailbox returns, and how many it does not."""
         self._given = self._failed = 0
 
     async def take(self, ids: Iterable[str]) -> int:
-        """Hands in all that were not before; returns how many were new to the switchboard.
+        """Ingest all that were not ingested before; return how many were new to the switchboard.
 
-        What the rate limit kept back is asked for once more at the end. Any other trouble ends it, unless it is that of
-        messages which are now set aside.
+        Rate-limited messages are asked for once more at the end. Any other error ends the round, unless all messages
+        that failed are now set aside.
         """
         wanted = [id for id in dict.fromkeys(ids) if not self._ingester.has(id) and id not in self._set_aside]
         fresh, left = await self._take(wanted)
@@ -75,8 +74,8 @@ class MessageReader:
             raise error
         return fresh
 
-    async def take_asked(self, ids: Iterable[str]) -> dict[str, IngestResult]:
-        """Hands in exactly these, whatever became of them before; returns what becomes of each now."""
+    async def take_requested(self, ids: Iterable[str]) -> dict[str, IngestResult]:
+        """Ingest exactly these, whatever became of them before; return the outcome of each."""
         wanted, ends = list(dict.fromkeys(ids)), dict[str, IngestResult]()
         async with aclosing(fetch(self._source, wanted)) as batches:
             async for fetched in batches:
@@ -88,7 +87,7 @@ class MessageReader:
         return ends
 
     async def try_again(self) -> int:
-        """Asks for some of those that were set aside and are due, each by itself; returns how many were new."""
+        """Read some of the messages that were set aside and are due, one by one; return how many were new."""
         fresh = 0
         for id in self._set_aside.due(MOST_TRIED_AGAIN):
             fetched = await self._fetched_alone(id)
@@ -110,7 +109,7 @@ class MessageReader:
                 async for fetched in batches:
                     fresh += _fresh(await self._settle(fetched))
                     limited |= {id: error for id, error in fetched.left.items() if isinstance(error, MailboxBusy)}
-                    await self._pass_over({id: error for id, error in fetched.left.items() if id not in limited})
+                    await self._set_aside_failed({id: error for id, error in fetched.left.items() if id not in limited})
             if self._at_once is not None:
                 self._at_once = None if 2 * self._at_once >= CHUNK else 2 * self._at_once
         return fresh, limited
@@ -119,16 +118,16 @@ class MessageReader:
         ends = await self._ingester.take(fetched)
         self._given += len(fetched.read) + len(fetched.gone) + len(fetched.unreadable)
         self._set_aside.forget(ends)
-        self._tell()
+        self._update_counters()
         return ends
 
     async def _fetched(self, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
-        """As `fetch`; an error of the whole is the message's own where there is only one."""
+        """Like `fetch`; an error of the whole request belongs to the message if there is only one."""
         try:
             async with aclosing(fetch(self._source, ids)) as batches:
                 async for fetched in batches:
                     yield fetched
-        except SPOILT as error:
+        except BATCH_ERRORS as error:
             if len(ids) > 1:
                 self._at_once = min(len(ids), CHUNK) // 2
                 raise
@@ -144,22 +143,22 @@ class MessageReader:
             together.left[id] = error
         return together
 
-    async def _pass_over(self, failed: dict[str, MailboxError]) -> None:
-        """Notes that these have failed. Goes on when all of them are set aside, else raises the first error."""
+    async def _set_aside_failed(self, failed: dict[str, MailboxError]) -> None:
+        """Record that these have failed. Continue if all of them are set aside, else raise the first error."""
         own = {id: error for id, error in failed.items() if not isinstance(error, NOT_ITS_OWN)}
         self._failed += len(own)
         if own and await self._gives_others(own):
             self._set_aside.fail(own)
-            self._tell()
+            self._update_counters()
         for id, error in failed.items():
             if id not in self._set_aside:
                 raise error
             log.warning("connector.message_set_aside", reason=reason_of(error))
 
     async def _gives_others(self, failed: Iterable[str]) -> bool:
-        """Whether the mailbox gave nine others for each that failed in this round, or gives now all that are asked for.
+        """Whether the mailbox returned nine others for each failure in this round, or returns all test messages now.
 
-        One request is enough to find out: as many as are lacking, but no more than it takes, and as there are.
+        One request is enough: as many messages as are missing, limited by the batch size and by how many there are.
         """
         wanted = OTHERS * self._failed - self._given
         if wanted <= 0:
@@ -175,9 +174,9 @@ class MessageReader:
         self._given += sum(_is_given(each) for each in outcomes)
         return all(_is_given(each) for each in outcomes)
 
-    def _tell(self) -> None:
-        if self._set_aside.count or "set_aside" in self._vitals.counters:
-            self._vitals.counters["set_aside"] = self._set_aside.count
+    def _update_counters(self) -> None:
+        if self._set_aside.count or "set_aside" in self._health.counters:
+            self._health.counters["set_aside"] = self._set_aside.count
 
 
 def _fresh(ends: dict[str, IngestResult]) -> int:
@@ -185,5 +184,5 @@ def _fresh(ends: dict[str, IngestResult]) -> int:
 
 
 def _is_given(outcome: SourceMessage | MailboxError) -> bool:
-    """That a message is gone, or cannot be read by us, is an answer too."""
+    """Whether the mailbox answered: a message that is gone, or that we cannot parse, counts too."""
     return not isinstance(outcome, MailboxError) or isinstance(outcome, NotInMailbox | UnreadableAnswer)

@@ -1,5 +1,5 @@
-"""Messages that could not be handed in for good: remembered in a file, so that they hold up no others and are not lost
-from sight. A line tells the id, the reason and the time, and nothing out of the message.
+"""Messages that were refused for good: recorded in a file, so that they block no others and stay visible. A line has
+the id, the reason and the time, and no content of the message.
 """
 
 import os
@@ -43,7 +43,9 @@ class RefusedMail:
         return len(self._ids)
 
     def remember(self, id: str, error: Exception) -> None:
-        """One that was refused before stands there once, with the reason of now: at no moment is it missing."""
+        """Record a refusal. A message refused before is listed once, with the latest reason, and is never missing in
+        between.
+        """
         again = id in self._ids
         self._ids.add(id)
         if self._folder is None:
@@ -62,7 +64,7 @@ class RefusedMail:
                 file.write(_written(line))
 
     def forget(self, ids: Iterable[str]) -> bool:
-        """Takes those off the list that have come to a better end. Whether there were any."""
+        """Remove messages that have a better outcome now. Return whether there were any."""
         ended = self._ids.intersection(ids)
         if not ended:
             return False
@@ -73,9 +75,9 @@ class RefusedMail:
 
 
 def refused_in(folder: Path) -> list[RefusedMessage]:
-    """Those in the folder of a connector, the oldest first; also of the file before this one.
+    """The refused messages in a connector's folder, oldest first, including the previous file.
 
-    One that stands there twice, because a crash came between the two files, counts with its last reason.
+    One that is listed twice, because of a crash between the two files, counts with its last reason.
     """
     listed = [*_lines(folder / OLD_FILE), *_lines(folder / FILE)]
     last = {each.id: place for place, each in enumerate(listed)}
@@ -83,7 +85,7 @@ def refused_in(folder: Path) -> list[RefusedMessage]:
 
 
 def reason_of(error: Exception) -> str:
-    """The kind of error and the field it names: the rest of its words may quote the message."""
+    """The type of the error and the field it names: the rest of its text may quote the message."""
     kind = type(error).__name__
     match error:
         case BadInput():
@@ -106,7 +108,7 @@ def _strike_off(path: Path, ids: AbstractSet[str]) -> None:
 
 
 def _lines(path: Path) -> list[RefusedMessage]:
-    """A line that a crash has cut off is left out."""
+    """Read the lines. One that a crash has cut off is left out."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError:

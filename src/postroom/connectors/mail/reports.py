@@ -1,4 +1,4 @@
-"""What a connector tells the switchboard beside mail and changes, where the switchboard takes it."""
+"""What a connector reports to the switchboard besides mail and changes, if the switchboard supports it."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -7,5 +7,5 @@ from typing import Protocol, runtime_checkable
 @runtime_checkable
 class TakesCorrespondents(Protocol):
     async def correspondents(self, addresses: Sequence[str]) -> object:
-        """People to whom the user has written, up to a hundred."""
+        """Report up to a hundred people to whom the user has written."""
         ...

@@ -1,7 +1,7 @@
-"""What a mail connector does when it is asked: look now, take in named messages, count or list what a search finds.
+"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results.
 
-Whoever asks may be anyone, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
-take what live mail leaves of the quota. Nothing takes longer than whoever asks waits.
+The requester is not trusted, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
+take the quota that live mail leaves. No request takes longer than the requester waits.
 """
 
 import asyncio
@@ -19,17 +19,17 @@ from postroom.core.mail.mailbox_requests import checked_arguments
 PAGE = 500
 MOST_PAGES = 20
 LONGEST_SHOWN = 300
-# Both shorter than the minute that whoever asks waits at most, so that they get the answer; a lease lasts longer still.
+# Both are shorter than the minute a requester waits at most, so that they get the answer; a lease lasts longer still.
 LOOKS_FOR_S = 45.0
 WORKS_FOR_S = 50.0
 
 
 class TookTooLong(PostroomError):
-    """It was not done within the time of a request."""
+    """The request was not completed within its time."""
 
 
 class MailConnector(Protocol):
-    """The connector that is asked."""
+    """The connector that handles the request."""
 
     async def sync(self) -> int: ...
 
@@ -39,7 +39,7 @@ class MailConnector(Protocol):
 
 
 class RequestHandlers:
-    """What one connector can be asked for."""
+    """The requests that one connector can handle."""
 
     def __init__(self, connector: MailConnector, source: MailSource) -> None:
         self._connector = connector
@@ -49,7 +49,7 @@ class RequestHandlers:
         return {"sync_now": self.sync_now, "ingest": self.ingest, "estimate": self.estimate, "search": self.search}
 
     async def sync_now(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """One round. A look back may take many minutes: then it says so, and leaves the rest to the loop."""
+        """Run one round. A look-back may take many minutes: then report that, and leave the rest to the loop."""
         checked_arguments("sync_now", arguments)
         try:
             async with asyncio.timeout(LOOKS_FOR_S):
@@ -59,14 +59,14 @@ class RequestHandlers:
             return {"new": 0, "still_looking": True}
 
     async def ingest(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Takes in these messages, whatever became of them before; for each it tells how it ended."""
+        """Ingest these messages, whatever became of them before; report the outcome of each."""
         ids: list[str] = checked_arguments("ingest", arguments)["message_ids"]
         async with _in_time():
             ends = await self._connector.ingest(ids)
         return {"messages": [{"id": id, "end": ends[id].end, "reason": ends[id].reason} for id in ids]}
 
     async def estimate(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """How many messages a search finds: counted up to a bound, and beside it the mailbox's own guess."""
+        """How many messages a search finds: counted up to a limit, with the mailbox's own estimate."""
         query: str = checked_arguments("estimate", arguments)["query"]
         ids: set[str] = set()
         guess, exact, seen = 0, False, 0
@@ -81,7 +81,7 @@ class RequestHandlers:
         return {"messages": len(ids), "exact": exact, "estimate": max(guess, len(ids))}
 
     async def search(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a search finds, the newest first, as far as one needs it to choose from."""
+        """What a search finds, newest first, with enough to choose from."""
         wanted = checked_arguments("search", arguments)
         query, most = str(wanted["query"]), int(wanted["max"])
         async with _in_time(), aclosing(self._source.message_pages(query, (), most)) as pages:
@@ -97,12 +97,12 @@ async def _in_time() -> AsyncGenerator[None]:
         async with asyncio.timeout(WORKS_FOR_S):
             yield
     except TimeoutError:
-        problem = f"it was not done within {WORKS_FOR_S:.0f} s, since other work has Gmail's quota"
+        problem = f"it took more than {WORKS_FOR_S:.0f} s, since other work uses Gmail's quota"
         raise TookTooLong(f"{problem}; try again later, or ask for less") from None
 
 
 def _readable(outcomes: Collection[SourceMessage | MailboxError]) -> list[SourceMessage]:
-    """Without what was deleted meanwhile. One that cannot be read hides no others, unless none can."""
+    """The messages that still exist. One that cannot be read hides no others, unless none can."""
     found = [each for each in outcomes if not isinstance(each, MailboxError)]
     trouble = [each for each in outcomes if isinstance(each, MailboxError) and not isinstance(each, NotInMailbox)]
     if trouble and not found:

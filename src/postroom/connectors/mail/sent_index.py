@@ -77,7 +77,7 @@ class SentIndex(AbstractSet[str]):
         return int(self._read("SELECT count(*) FROM sent")[0][0])
 
     def __iter__(self) -> Iterator[str]:
-        raise TypeError("only hashes of the ids are kept: they cannot be listed")
+        raise TypeError("only hashes of the ids are stored, so they cannot be listed")
 
     def _read(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         return self._executed("read", statement, parameters)
@@ -90,7 +90,7 @@ class SentIndex(AbstractSet[str]):
             return self._connection.execute(statement, parameters).fetchall()
         except apsw.Error as error:
             raise StoreError(
-                f"{self._path} cannot be {verb} ({error}); see that its disk is well and has room"
+                f"{self._path} cannot be {verb} ({error}); check that its disk works and has room"
             ) from error
 
 

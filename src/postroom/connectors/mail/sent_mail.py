@@ -1,8 +1,8 @@
 """Reads all of the sent mail, once: newest first, as bulk beside live mail, a few headers of each message.
 
-Everybody the user has ever written to is somebody the user knows, and every message a reply can answer. How far it got
-is kept with the index after every batch, so that a restart goes on there. Mail that is sent meanwhile is seen by
-following; once the whole folder was read, it is not read again.
+Everybody the user has ever written to is a known contact, and every sent message may get a reply. The position is
+stored with the index after every batch, so that a restart continues there. Mail sent meanwhile is found by following
+the history; once the whole folder was read, it is not read again.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from postroom.core.errors import MailboxError, NotInMailbox, PostroomError
 
 log = structlog.get_logger()
 
-# Read before the first look back, so that it knows whom the user wrote to lately: at most two minutes of quota.
+# Read before the first look-back, so that it knows whom the user wrote to recently: at most two minutes of quota.
 FIRST = 500
 PAGE = 500
 AFTER_TROUBLE_S = 300.0
@@ -32,7 +32,7 @@ HEADERS = ("Message-ID", "To", "Cc", "Bcc")
 
 @runtime_checkable
 class FillableIndex(SentIds, Protocol):
-    """An index of sent mail that remembers how much of the folder was read."""
+    """An index of sent mail that stores how much of the folder was read."""
 
     @property
     def is_filled(self) -> bool: ...
@@ -49,19 +49,19 @@ class FillableIndex(SentIds, Protocol):
 
 
 class SentMail:
-    """The sent folder of one mailbox, read once. Whoever asks for more of it shares what was read so far."""
+    """The sent folder of one mailbox, read once. Concurrent callers share what was read so far."""
 
-    def __init__(self, source: MailSource, index: SentIds, people: Correspondents, vitals: ConnectorHealth) -> None:
+    def __init__(self, source: MailSource, index: SentIds, people: Correspondents, health: ConnectorHealth) -> None:
         self._source = source.for_use("bulk")
         self._index = index if isinstance(index, FillableIndex) else None
         self._people = people
-        self._vitals = vitals
+        self._health = health
         self._chunks: AsyncGenerator[list[str]] | None = None
         self._one_at_a_time = asyncio.Lock()
-        self._tell()
+        self._update_counters()
 
     async def keep_reading(self) -> None:
-        """Until all of it was read, which is remembered. Trouble only makes it wait: live mail goes on meanwhile."""
+        """Read until all is read, which is recorded. Errors only delay it: live mail continues meanwhile."""
         while self._index is not None and not self._index.is_filled:
             try:
                 await self.read()
@@ -70,7 +70,7 @@ class SentMail:
                 await asyncio.sleep(AFTER_TROUBLE_S)
 
     async def read(self, most: int | None = None) -> None:
-        """Reads on until so many were read in all, or until there are no more."""
+        """Read on until this many were read in total, or until there are no more."""
         index = self._index
         while index is not None and not index.is_filled and (most is None or index.read_count < most):
             async with self._one_at_a_time:
@@ -89,21 +89,21 @@ class SentMail:
         except BaseException:
             self._chunks = None
             raise
-        self._tell()
+        self._update_counters()
 
     async def _take(self, index: FillableIndex, ids: Sequence[str]) -> None:
         outcomes = await self._source.get_messages(ids, "metadata", HEADERS)
         found = [each for each in outcomes if not isinstance(each, MailboxError)]
         await self._people.learn(found, only_new=True)
         for error in (each for each in outcomes if isinstance(each, MailboxError)):
-            # One message that the mailbox fails to give for ever must not hold up all others.
+            # One message that the mailbox never returns must not block all others.
             if isinstance(error, NOT_ITS_OWN) or (not found and not isinstance(error, NotInMailbox)):
                 raise error
         if found:
             index.keep_place(ListPosition(found[-1].id, found[-1].internal_date), index.read_count + len(found))
 
     async def _ids(self, passed: ListPosition | None) -> AsyncGenerator[list[str]]:
-        """The ids of what was not read before, a batch at a time. The message at which it was left may be gone."""
+        """The ids not read before, in batches. The message at the last position may be gone."""
         dates = MessageDates(self._source)
         async with aclosing(self._source.message_pages("", ("SENT",), PAGE)) as pages:
             async for page in pages:
@@ -113,7 +113,7 @@ class SentMail:
                 for at in range(0, len(ids), CHUNK):
                     yield ids[at : at + CHUNK]
 
-    def _tell(self) -> None:
+    def _update_counters(self) -> None:
         if self._index is not None:
-            self._vitals.counters["sent.read"] = self._index.read_count
-            self._vitals.counters["sent.complete"] = int(self._index.is_filled)
+            self._health.counters["sent.read"] = self._index.read_count
+            self._health.counters["sent.complete"] = int(self._index.is_filled)

@@ -1,7 +1,7 @@
-"""Messages that Gmail does not give although it gives others: set aside, so that they hold up none, and tried again.
+"""Messages that Gmail does not return although it returns others: set aside, so that they block no others, and retried.
 
-All of it is in one small file, replaced as a whole: in how many rounds a message has failed, and which are set aside,
-why, since when, and when they are tried next. A line of it tells nothing out of a message.
+One small file, replaced as a whole, stores in how many rounds a message has failed, and which messages are set aside,
+why, since when, and when they are retried. It has no content of a message.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,13 +19,13 @@ FILE = "set_aside.json"
 ROUNDS = 4
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(days=1)
-# More than this is no matter of single messages: then the mailbox waits until Gmail is well again.
+# More than this is not about single messages: then the mailbox waits until Gmail works again.
 MOST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class SetAsideMessage:
-    """`tries` counts the readings since it was set aside."""
+    """A message that is set aside. `tries` counts the attempts since then."""
 
     id: str
     reason: str
@@ -51,7 +51,9 @@ class SetAside:
         return len(self._messages)
 
     def fail(self, failed: Mapping[str, Exception]) -> None:
-        """These have failed in one more round while Gmail gave others. One too many, and they are set aside."""
+        """Record that these failed in one more round while Gmail returned others. After too many rounds they are set
+        aside.
+        """
         now = self._clock()
         for id, error in failed.items():
             rounds = self._failing.pop(id, 0) + 1
@@ -64,9 +66,9 @@ class SetAside:
         self._write()
 
     def put_off(self, id: str, error: Exception) -> None:
-        """It was tried again in vain: the next time after twice as long."""
+        """Record that a retry failed: the next one comes after twice the time."""
         before = self._messages.get(id)
-        if before is None:  # Somebody asked for it meanwhile, beside this round, and it has come to its end.
+        if before is None:  # Somebody requested it meanwhile, beside this round, and it has an outcome.
             return
         tries = before.tries + 1
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(tries, 20))
@@ -74,13 +76,13 @@ class SetAside:
         self._write()
 
     def due(self, most: int) -> list[str]:
-        """Those whose pause is over, the longest first."""
+        """Those whose pause is over, the longest due first."""
         now = self._clock()
         due = sorted((each for each in self._messages.values() if each.again_at <= now), key=lambda each: each.again_at)
         return [each.id for each in due[:most]]
 
     def forget(self, ids: Iterable[str]) -> None:
-        """These have come to an end, whichever."""
+        """Remove messages that have an outcome."""
         known = [id for id in ids if id in self._messages or id in self._failing]
         for id in known:
             self._messages.pop(id, None)
@@ -96,7 +98,7 @@ class SetAside:
 
 
 def set_aside_in(folder: Path) -> list[SetAsideMessage]:
-    """Those in the folder of a connector, the oldest first. What makes no sense is left out."""
+    """The messages set aside in a connector's folder, oldest first. Malformed entries are left out."""
     listed = read_object(folder / FILE).get("set_aside")
     if not isinstance(listed, list):
         return []

@@ -1,4 +1,4 @@
-"""The mailbox that a connector reads from, and its messages, whichever provider gives them."""
+"""The mailbox that a connector reads from, and its messages, for any provider."""
 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from datetime import datetime
@@ -9,14 +9,14 @@ from postroom.core.mail.headers import Headers
 from postroom.core.mail.mime import ParsedMessage
 
 Form = Literal["full", "metadata", "minimal", "raw"]
-"""How much of a message is read: all of it, its headers, only its labels and date, or its bytes."""
+"""How much of a message to read: all, its headers, only its labels and date, or its bytes."""
 
 CHUNK = 25
 """How many messages one request asks for."""
 
 
 class SourceMessage(Protocol):
-    """A message as the mailbox gives it. `raw` are its bytes, where those were asked for."""
+    """A message from the mailbox. `raw` are its bytes, if those were requested."""
 
     @property
     def id(self) -> str: ...
@@ -34,7 +34,7 @@ class SourceMessage(Protocol):
     def raw(self) -> bytes | None: ...
 
     def parsed(self) -> ParsedMessage:
-        """What can be read of it. Never raises."""
+        """The parsed message, as far as possible. Never raises."""
         ...
 
     def readable_headers(self) -> Headers: ...
@@ -46,7 +46,7 @@ class ListedMessage(Protocol):
 
 
 class ListPage(Protocol):
-    """A part of a list; there is more if there is a token for the next. The estimate is of the whole list."""
+    """A page of a list; there are more if it has a token for the next. The estimate is for the whole list."""
 
     @property
     def messages(self) -> Sequence[ListedMessage]: ...
@@ -57,10 +57,10 @@ class ListPage(Protocol):
 
 
 class MailSource(Protocol):
-    """One mailbox, for reading. An error of a whole request is raised; one of a message stands in its place."""
+    """One mailbox, for reading. An error of a whole request is raised; one of a message takes its place."""
 
     def message_batches(self, ids: Sequence[str], /) -> AsyncGenerator[Mapping[int, SourceMessage | MailboxError]]:
-        """The whole messages as they come, request by request, by their places in `ids`."""
+        """The full messages as they arrive, request by request, by their index in `ids`."""
         ...
 
     async def get_message(self, id: str, form: Form = "full", /) -> SourceMessage: ...
@@ -68,15 +68,15 @@ class MailSource(Protocol):
     async def get_messages(
         self, ids: Sequence[str], form: Form = "full", headers: Collection[str] = (), /
     ) -> Sequence[SourceMessage | MailboxError]:
-        """In the order of the ids. `headers` are those wanted of the form `metadata`; all without."""
+        """The messages in the order of the ids. `headers` are those wanted for the form `metadata`; by default all."""
         ...
 
     def message_pages(
         self, query: str = "", label_ids: Collection[str] = (), most: int = 100, /
     ) -> AsyncGenerator[ListPage]:
-        """What a search in the provider's own words finds, the newest first, at most so many to a page."""
+        """Search in the provider's own syntax; results newest first, at most this many per page."""
         ...
 
     def for_use(self, use: Literal["live", "bulk"], /) -> "MailSource":
-        """The same mailbox; bulk use takes what live use leaves of the mailbox's patience."""
+        """The same mailbox for another use; bulk takes the quota that live leaves."""
         ...

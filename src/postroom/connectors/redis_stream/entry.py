@@ -110,7 +110,7 @@ def observed_at(entry_id: str) -> datetime:
         return EPOCH + timedelta(milliseconds=int(entry_id.partition("-")[0]))
     except (ValueError, OverflowError):
         remedy = "let Redis make the ids (XADD with *), or use milliseconds of Unix time"
-        raise BadInput("id", f"{entry_id!r} is no time", remedy) from None
+        raise BadInput("id", f"{entry_id!r} does not begin with a time", remedy) from None
 
 
 def texts_of(fields: Fields) -> dict[str, list[str]]:
@@ -183,6 +183,6 @@ def _of_this_source(envelope: dict[str, Any], identity: str) -> dict[str, Any]:
     source = envelope.get("source")
     named = cast("dict[str, Any]", source).get("endpoint_identity") if isinstance(source, dict) else None
     if named != identity:
-        problem = f"the envelope is of {str(named)[:100]!r}, and this connector hands in for {identity!r}"
+        problem = f"the envelope is of {str(named)[:100]!r}, but this connector is for {identity!r}"
         raise BadInput("source.endpoint_identity", problem, "write it to the stream of its own source")
     return envelope

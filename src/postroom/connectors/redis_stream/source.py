@@ -76,7 +76,7 @@ class RedisSource:
         self._troubles: Counter[str] = Counter()
         self._reached = FIRST
         self._connected = False
-        health.await_first_read("nothing was read from Redis yet")
+        health.await_first_read("nothing has been read from Redis yet")
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
         """Run until `stop`; a call in progress is finished. Calls `ready` when the group exists."""
@@ -157,7 +157,7 @@ class RedisSource:
             envelope = to_envelope(entry_id, fields, stream=self._stream.name, identity=self._identity)
             size = len(orjson.dumps(envelope))
         except orjson.JSONEncodeError:
-            raise BadInput("entry", f"{entry_id} holds JSON nested too deep", "nest 100 levels at most") from None
+            raise BadInput("entry", f"{entry_id} contains JSON nested too deep", "nest 100 levels at most") from None
         _check_size(entry_id, size)
         return ReadEntry(entry_id, fields, envelope, size)
 
@@ -222,7 +222,9 @@ class RedisSource:
         if self._connected:
             return
         if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
-            raise SettingsError(f"Redis refuses us: {error}; check user and password in POSTROOM_REDIS_URL") from error
+            raise SettingsError(
+                f"Redis refuses access: {error}; check user and password in POSTROOM_REDIS_URL"
+            ) from error
         if isinstance(error.__cause__ or error.__context__, ssl.SSLCertVerificationError):
             remedy = "name the authority that signed it in redis.url, as rediss://…?ssl_ca_certs=/path/ca.pem"
             raise SettingsError(f"the certificate of Redis does not verify; {remedy}") from error
@@ -230,7 +232,9 @@ class RedisSource:
             # An error of the client library itself, raised before anything was sent.
             raise SettingsError(f"the Redis client cannot work with redis.url: {error}") from error
         if isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE"):
-            raise BadInput("--stream", f"{self._stream.name!r} is no stream", "name a stream, or a new key") from error
+            raise BadInput(
+                "--stream", f"{self._stream.name!r} is not a stream", "name a stream, or a new key"
+            ) from error
 
 
 def _check_size(entry_id: str, size: int) -> None:

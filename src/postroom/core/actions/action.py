@@ -38,7 +38,7 @@ ActionType = Literal[
 DecidedType = ActionType | Literal["none"]
 """What can be decided about a message: an action, or to leave it as it is."""
 Actor = Literal["rule", "model", "user", "agent", "undo"]
-"""By whose wish an action is carried out."""
+"""Who requested an action."""
 ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)
 Operation = Literal["relabel", "snooze", "delete", "send"]
 """How an action is carried out."""
@@ -67,10 +67,10 @@ INSTEAD: Mapping[str, str] = {
     "SPAM": "use trash, or report it as spam in Gmail",
     "UNREAD": "use mark_unread, or mark_read",
     "STARRED": "use star, or unstar",
-    "IMPORTANT": "use star; what is important Gmail tells by itself",
-    "SENT": "use a label of your own; this one Gmail alone puts on",
-    "DRAFT": "use a label of your own; this one Gmail alone puts on",
-    "CHAT": "use a label of your own; this one Gmail alone puts on",
+    "IMPORTANT": "use star; Gmail itself decides what is important",
+    "SENT": "use a label of your own; only Gmail adds this one",
+    "DRAFT": "use a label of your own; only Gmail adds this one",
+    "CHAT": "use a label of your own; only Gmail adds this one",
 }
 CATEGORIES = "CATEGORY_"
 # Names that Gmail shows for its own places. Gmail refuses a label that is spelled exactly like one of them.
@@ -134,7 +134,7 @@ def label_change(action_type: ActionType, label_id: str | None = None) -> LabelC
         case "archive" | "mark_read" | "mark_unread" | "star" | "unstar" | "trash" | "restore":
             return _FIXED[action_type]
         case "apply_label" | "remove_label" | "snooze" | "delete" | "forward" | "auto_reply":
-            raise Fatal(f"{action_type} is no change of labels")
+            raise Fatal(f"{action_type} is not a change of labels")
         case _:
             assert_never(action_type)
 
@@ -160,7 +160,7 @@ def wanted_label(action_type: str, parameters: Mapping[str, Any]) -> str | None:
         return None
     label = parameters.get("label")
     if not isinstance(label, str) or not label.strip():
-        raise Fatal(f"{action_type} needs a label in its parameters; edit the rule that asked for it")
+        raise Fatal(f"{action_type} needs a label in its parameters; edit the rule that requested it")
     return label
 
 
@@ -179,7 +179,7 @@ def check_parameters(action_type: str, parameters: Mapping[str, Any]) -> None:
     for name in parameters:
         if name not in checks:
             known = f"it takes {', '.join(checks)}" if checks else "it takes none"
-            raise BadInput(f"parameters.{name}", f"is no parameter of {action_type}", known)
+            raise BadInput(f"parameters.{name}", f"is not a parameter of {action_type}", known)
     for name, check in checks.items():
         check(f"parameters.{name}", parameters.get(name))
     if action_type == "snooze":
@@ -210,7 +210,7 @@ def _label(field: str, value: object) -> None:
     if not isinstance(value, str) or not value.strip():
         raise BadInput(field, "is missing or empty", "name a label, such as Receipts")
     if len(value) > LONGEST_LABEL or not value.isprintable():
-        raise BadInput(field, "is no label name", f"use up to {LONGEST_LABEL} printable characters")
+        raise BadInput(field, "is not a valid label name", f"use up to {LONGEST_LABEL} printable characters")
     if (instead := instead_of_label(value)) is not None:
         raise BadInput(field, f"{value.strip()!r} is a label of Gmail itself, not one of the user's", instead)
 
@@ -236,7 +236,7 @@ def _addresses(field: str, value: object) -> None:
         raise BadInput(field, f"has {len(addresses)} addresses", f"use at most {MOST_RECIPIENTS}")
     for address in addresses:
         if not isinstance(address, str) or not is_address(address):
-            raise BadInput(field, "holds something that is no mail address", "write each as ada@example.com")
+            raise BadInput(field, "contains something that is not a mail address", "write each as ada@example.com")
 
 
 def _copies(field: str, value: object) -> None:
@@ -255,14 +255,16 @@ def _attachments(field: str, value: object) -> None:
             not isinstance(each, Mapping)
             or not {"filename", "data"} <= cast("Mapping[str, Any]", each).keys() <= wanted.keys()
         ):
-            raise BadInput(field, "holds something that is no attachment", "give each filename, mime_type and data")
+            raise BadInput(
+                field, "contains something that is not an attachment", "give each filename, mime_type and data"
+            )
         file = cast("Mapping[str, Any]", each)
         if any(not isinstance(file[name], str) for name in file) or not _BASE64.fullmatch(file["data"]):
             raise BadInput(
-                field, "holds data that is not base64", "encode each file in standard base64, without breaks"
+                field, "contains data that is not base64", "encode each file in standard base64, without breaks"
             )
         if "mime_type" in file and not _MIME_TYPE.fullmatch(file["mime_type"]):
-            raise BadInput(field, "holds a mime_type that is none", "write it as application/pdf")
+            raise BadInput(field, "contains an invalid mime_type", "write it as application/pdf")
     if not given or len(given) > MOST_ATTACHMENTS or sum(len(each["data"]) for each in given) > LARGEST_ATTACHMENTS:
         problem = f"are none, more than {MOST_ATTACHMENTS}, or too large"
         raise BadInput(field, problem, f"give a list with up to {LARGEST_ATTACHMENTS:,} characters of base64")
@@ -275,7 +277,7 @@ def is_address(text: str) -> bool:
 
 def _needed_text(field: str, value: object) -> None:
     if value is None or (isinstance(value, str) and not value.strip()):
-        raise BadInput(field, "is missing or empty", "say what is to be answered")
+        raise BadInput(field, "is missing or empty", "give the text of the reply")
     _text(field, value)
 
 
@@ -283,7 +285,7 @@ def _text(field: str, value: object, longest: int = LONGEST_TEXT) -> None:
     if value is None:
         return
     if not isinstance(value, str):
-        raise BadInput(field, "is no text", "use a text")
+        raise BadInput(field, "is not a text", "use a text")
     if len(value) > longest or "\0" in value:
         raise BadInput(field, f"has {len(value)} characters, or a NUL among them", f"use at most {longest}")
 
@@ -291,7 +293,7 @@ def _text(field: str, value: object, longest: int = LONGEST_TEXT) -> None:
 def _subject(field: str, value: object) -> None:
     _text(field, value, LONGEST_SUBJECT)
     if isinstance(value, str) and not value.isprintable():
-        raise BadInput(field, "holds line breaks or control characters", "use one line")
+        raise BadInput(field, "contains line breaks or control characters", "use one line")
 
 
 def _any(field: str, value: object) -> None:

@@ -1,9 +1,9 @@
 """Decides what automation may do by itself, what needs a person's approval, and what is never done. Code, not prompt.
 
-Every proposed action is judged here, whoever proposed it. The verdict is `allow`, `approve` (it waits for a person) or
-`refuse` (nothing is done). The reasons are recorded with the decision.
+Every proposed action is judged here, no matter who proposed it. The verdict is `allow`, `approve` (it waits for a
+person) or `refuse` (nothing is done). The reasons are recorded with the decision.
 
-    protected sender or label                      refuse, whoever asks
+    protected sender or label                      refuse, no matter who asks
     forward, unless proposed by a user's rule      refuse: addresses come from the user alone
     cc, attachments, unless from a user's rule     refuse: for the same reason
     auto_reply where RFC 3834 forbids it           refuse
@@ -124,7 +124,7 @@ def safety_ruling(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> Rul
     if refused := _refusals(proposed, facts):
         return Ruling("refuse", refused)
     if proposed.source == "user":
-        return Ruling("allow", ("asked for by the user",))
+        return Ruling("allow", ("requested by the user",))
     doubts = _doubts(proposed, facts, policy)
     return Ruling("approve", doubts) if doubts else Ruling("allow")
 
@@ -134,13 +134,13 @@ def why_agent_may_not_undo(
 ) -> str | None:
     """Why this agent may not undo the action; None when it may. What people approved is theirs to undo."""
     if actor == "user":
-        return "the user asked for this action; it is undone by people only"
+        return "the user requested this action; only people may undo it"
     if policy.trust_agents:
         return None
     if asked_by != agent:
         return "this agent did not propose the action; agents undo their own unless safety.trust_agents is set"
     if approved_by is not None:
-        return "a person approved this action; people undo it, or agents when safety.trust_agents is set"
+        return "a person approved this action; people may undo it, or agents if safety.trust_agents is set"
     return None
 
 
@@ -149,9 +149,9 @@ def _refusals(proposed: Proposed, facts: SafetyFacts) -> tuple[str, ...]:
     if (reason := facts.protected.reason(facts.sender, facts.labels)) is not None:
         found.append(reason)
     if proposed.action_type == "forward" and proposed.source not in ("rule", "user"):
-        found.append("mail is forwarded only to addresses that the user's own rule names")
+        found.append("mail is forwarded only to addresses in the user's own rules")
     if proposed.source not in ("rule", "user") and (proposed.parameters.keys() & {"cc", "attachments"}):
-        found.append("copies and files go only where the user's own rule says so")
+        found.append("copies and files are sent only by the user's own rules")
     if proposed.action_type == "auto_reply" and facts.no_answer is not None:
         found.append(facts.no_answer)
     return tuple(found)
@@ -163,14 +163,14 @@ def _doubts(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> tuple[str
     if action in IRREVERSIBLE and not trusted:
         doubts.append(f"{action} cannot be undone")
     if action == "auto_reply" and facts.answers_elsewhere:
-        doubts.append("the answer would go to another address than the sender's")
+        doubts.append("the reply would go to an address other than the sender's")
     least = policy.trash_confidence if action == "trash" else policy.confidence
     if proposed.confidence < least:
         doubts.append(f"the confidence of {proposed.confidence:.2f} is under {least:.2f}")
     if proposed.needs_approval:
         doubts.append(f"the {proposed.source} asks for approval")
     if action in policy.always_approve:
-        doubts.append(f"{action} is on the list of what needs approval")
+        doubts.append(f"{action} is on the list of actions that need approval")
     if proposed.source == "agent" and not policy.trust_agents:
         doubts.append("agents propose, people approve")
     if proposed.source == "agent" and facts.new_label is not None:

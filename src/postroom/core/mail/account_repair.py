@@ -24,7 +24,7 @@ def reactivate_command(state: str, email: str, level: str | None) -> str:
 
 
 def retry_command(email: str) -> str:
-    """The command to try again to take in mail that was refused or set aside."""
+    """The command to retry mail that was refused or set aside."""
     return f"postroom connector retry --account {shlex.quote(email)} --all"
 
 

@@ -16,7 +16,7 @@ def normalised_address(address: str) -> str:
     """The address as it is stored and compared: Gmail ignores case."""
     plain = address.strip().lower()
     if len(plain) > LONGEST_ADDRESS or not plain.isprintable() or not _ADDRESS.fullmatch(plain):
-        raise BadInput("email", "is no mail address", "write it as ada@example.com")
+        raise BadInput("email", "is not a mail address", "write it as ada@example.com")
     return plain
 
 

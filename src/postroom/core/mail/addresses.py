@@ -4,7 +4,7 @@
 whatever characters, quotes or scripts it uses. Anything else has none, and is never cut down to something that looks
 like an address. `addresses` finds the addresses in a header value, in linear time: it understands quoted names,
 comments, groups and routes, and takes what it can from a malformed value. `listed_addresses` reads text that somebody
-gave as addresses, such as a cell of an address book, and reports the entries that are none.
+gave as addresses, such as a cell of an address book, and reports the entries that are not.
 
 The canonical form is lower-case, with ASCII domains (`bücher.example` and `xn--bcher-kva.example` are the same), and
 without needless quotes (`"mara"@x.example`). Plus addresses are kept: `mara+shop@x.example` is not `mara@x.example`.
@@ -71,7 +71,7 @@ class _Token(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """One entry of a list of addresses: its text, and its canonical address, or None if it is no address."""
+    """One entry of a list of addresses: its text, and its canonical address, or None if it is not an address."""
 
     text: str
     address: str | None
@@ -101,7 +101,7 @@ def shortened(value: str, longest: int) -> str:
 
 
 def canonical(address: str) -> str | None:
-    """The form in which an address is compared; None for what is no address."""
+    """The form in which an address is compared; None if it is not a valid address."""
     if _PLAIN.fullmatch(address):
         plain = address.lower().removesuffix(".")
         return plain if len(plain) - plain.index("@") <= LONGEST_DOMAIN + 1 else None

@@ -44,7 +44,7 @@ def why_not_answered(sender: str, headers: Headers, own: Collection[str]) -> str
     if not at or not local:
         return "its sender has no address"
     if sender in own:
-        return "it is from the user himself"
+        return "it is from the user"
     if _ROBOT.fullmatch(local):
         return "its sender is a program"
     if any(value.strip() in ("<>", "") for value in values(headers, "return-path")):

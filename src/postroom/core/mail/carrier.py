@@ -1,5 +1,6 @@
-"""How mail leaves a mailbox: a draft is made, its id is kept, the draft is sent; and the mailbox is asked what became
-of it. Our mail is known by its mark, a header that stays with it, since the Message-ID and the message's id change.
+"""How mail is sent from a mailbox: a draft is created, its id is stored, and the draft is sent; afterwards the mailbox
+is asked what became of it. Our mail is recognised by its mark, a header that stays with it, since the Message-ID and
+the message's id change.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,7 +22,7 @@ class DraftKept(NamedTuple):
 
 
 class SentMail(NamedTuple):
-    """A mail of ours in the mailbox's sent mail. `answered` is whom it answered, if it is an automatic reply."""
+    """A mail of ours in the mailbox's sent mail. `answered` is the recipient, if it is an automatic reply."""
 
     id: str
     delivery_id: UUID
@@ -39,38 +40,38 @@ class MarkedDraft(NamedTuple):
 
 
 class Carrier(Protocol):
-    """The way out of one mailbox. Whatever it raises but `NotInMailbox` says nothing of what was done."""
+    """Sends mail from one mailbox. After any error except `NotInMailbox`, the outcome is unknown."""
 
     async def create_draft(self, mail: bytes, thread_id: str | None) -> DraftKept: ...
 
     async def drafts_of(self, mark: UUID) -> list[DraftKept]:
-        """The drafts that carry the mark."""
+        """The drafts with the mark."""
         ...
 
     async def has_draft(self, draft_id: str) -> bool: ...
 
     async def send_draft(self, draft_id: str) -> str | None:
-        """The id of the sent message; None when the draft is not there."""
+        """Send the draft; return the id of the sent message, None if the draft does not exist."""
         ...
 
     async def delete_draft(self, draft_id: str) -> None:
-        """One that is gone already is as good as deleted."""
+        """Delete the draft; one that is already gone counts as deleted."""
         ...
 
     async def find_sent(self, mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
-        """The id of the sent message that carries the mark: in one of these conversations, or elsewhere since then."""
+        """The id of the sent message with the mark: in one of these conversations, or anywhere since then."""
         ...
 
 
 class SentMailbox(Protocol):
-    """What a mailbox tells of our mail in it, completely or not at all."""
+    """Our mail in the mailbox's sent mail and drafts. Results are complete, or an error is raised."""
 
     async def newest_sent(self) -> list[SentMail]:
-        """Our mail among the newest of what was sent."""
+        """Our mail among the most recently sent."""
         ...
 
     async def sent_since(self, since: datetime) -> list[SentMail]:
-        """All of our mail that was sent since then, in the trash too."""
+        """All of our mail that was sent since then, including the trash."""
         ...
 
     async def marked_drafts(self) -> list[MarkedDraft]:
@@ -79,7 +80,7 @@ class SentMailbox(Protocol):
 
 
 CarrierUnder = Callable[[Permit], Awaitable[Carrier]]
-"""The way out of the mailbox of the permit's account."""
+"""Opens a carrier for the mailbox of the permit's account."""
 
 SentMailboxOf = Callable[[UUID], Awaitable[SentMailbox]]
-"""The sent mail of an account."""
+"""Opens the sent mail of an account."""

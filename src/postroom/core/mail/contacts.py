@@ -59,12 +59,12 @@ def read_contacts(content: bytes) -> ReadContacts:
     for entry in _vcards(text) if is_vcard else _rows(text):
         given = _addresses(entry.text)
         if not given:
-            problems.append(f"line {entry.line}: {entry.text[:60]!r} is no address")
+            problems.append(f"line {entry.line}: {entry.text[:60]!r} is not an address")
         for address in given:
             if address not in found or not found[address].name:
                 found[address] = Contact(address, entry.name[:LONGEST_NAME])
     if not found and not problems:
-        problems.append("there is no address in it")
+        problems.append("it contains no address")
     if len(problems) > MOST_PROBLEMS:
         problems = [*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS:,} more"]
     return ReadContacts(tuple(found.values()), tuple(problems), "vcard" if is_vcard else "csv")
@@ -77,7 +77,7 @@ def contact_address(text: str) -> str | None:
 
 
 def _addresses(text: str) -> list[str]:
-    """The addresses in an entry of an address book; none if any part of it is no address, or if it is too long."""
+    """The addresses in an entry of an address book; empty if any part of it is not an address, or if it is too long."""
     if len(text) > LONGEST_ENTRY:
         return []
     listed = listed_addresses(_without_scheme(text))

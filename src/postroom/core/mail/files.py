@@ -32,7 +32,7 @@ def mail_in(path: Path) -> Iterator[MailFile]:
         is_folder = path.is_dir()
         exists = is_folder or path.exists()
     except (OSError, ValueError) as error:
-        raise BadInput("PATH", f"{str(path)!r} cannot be looked at ({error})", "give another path") from None
+        raise BadInput("PATH", f"{str(path)!r} cannot be read ({error})", "give another path") from None
     if not exists:
         raise BadInput("PATH", f"{str(path)!r} does not exist", "give an mbox, a Maildir, or a folder of .eml files")
     return _in_folder(path) if is_folder else _in_file(path, may_be_mbox=True)

@@ -146,16 +146,16 @@ def _value(kind: ConditionKind, text: str) -> str:
         case "sender_domain" | "sender_domain_suffix":
             domain = canonical_domain(text.removeprefix("@").removeprefix("*").strip("."))
             if not domain or "@" in domain:
-                raise BadInput("value", f"{text!r} is no domain", "give a domain such as shop.example")
+                raise BadInput("value", f"{text!r} is not a domain", "give a domain such as shop.example")
             return domain
         case "sender_address":
             address = canonical(text)
             if address is None:
-                raise BadInput("value", f"{text!r} is no address", "give an address such as ida@shop.example")
+                raise BadInput("value", f"{text!r} is not an address", "give an address such as ida@shop.example")
             return address
         case "mime_type":
             if text.count("/") != 1:
-                raise BadInput("value", f"{text!r} is no MIME type", "give a type such as text/calendar or image/*")
+                raise BadInput("value", f"{text!r} is not a MIME type", "give a type such as text/calendar or image/*")
             return text.lower()
         case _:
             return text.casefold()

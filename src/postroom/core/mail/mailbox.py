@@ -1,7 +1,7 @@
-"""A mailbox, whichever provider keeps it: what a message is like, how it is changed, and how a job ends when it fails.
+"""The mailbox port that every provider implements, and how its errors end jobs.
 
-Labels are named by their ids. The places and states that every mailbox has go by one name with all providers: INBOX,
-SPAM, TRASH, SENT, DRAFT, UNREAD, STARRED. What goes wrong is a `MailboxError` of the fitting kind. A provider is a
+Labels are named by their ids. The places and states that every mailbox has have the same names for all providers:
+INBOX, SPAM, TRASH, SENT, DRAFT, UNREAD, STARRED. Every failure is a `MailboxError` of the fitting kind. A provider is a
 package that implements `Mailbox` here and `Carrier` in `core/mail/carrier.py`; Gmail is the first.
 """
 
@@ -15,25 +15,25 @@ from postroom.core.mail.accounts import parking_key
 
 
 class SeenMessage(NamedTuple):
-    """A message as it is now, and the id of the last change of it in the history of the mailbox."""
+    """A message's current state, and the id of its last change in the history of the mailbox."""
 
     labels: frozenset[str]
     history_id: int
 
 
 class Placed(NamedTuple):
-    """Where a message is after a change: its id, which is a new one where a move gives one, and its labels."""
+    """Where a message is after a change: its id, which may be new after a move, and its labels."""
 
-    message_id: str
+    provider_message_id: str
     labels: frozenset[str]
 
-    def moved_from(self, message_id: str) -> str | None:
-        """The new id; None when it is still the old one."""
-        return None if self.message_id == message_id else self.message_id
+    def moved_from(self, provider_message_id: str) -> str | None:
+        """The new id; None if it is still the old one."""
+        return None if self.provider_message_id == provider_message_id else self.provider_message_id
 
 
 class MailboxLabel(NamedTuple):
-    """A label of a mailbox. Those of the provider itself are `system`, all others are the user's."""
+    """A label of a mailbox. The provider's own are `system`, all others are the user's."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class MailboxLabel(NamedTuple):
 
 
 def find_label(labels: Iterable[MailboxLabel], name: str) -> MailboxLabel | None:
-    """By name or id, among those of the user: what the provider's own stand for are actions of their own.
+    """Find a label of the user by name or id; the provider's own labels have actions of their own.
 
     Gmail keeps the case of a name, and allows no second one that differs in case only.
     """
@@ -51,74 +51,75 @@ def find_label(labels: Iterable[MailboxLabel], name: str) -> MailboxLabel | None
 
 
 class Mailbox(Protocol):
-    """One mailbox. Without a permit it only reads. Raises `MailboxError`: `MessageGone` for a message that is not
-    there, `LabelMissing` for a label."""
+    """One mailbox. Without a permit it only reads. Raises `MailboxError`: `MessageGone` for a missing message,
+    `LabelMissing` for a missing label.
+    """
 
     @property
     def provider(self) -> str: ...
 
-    async def labels_of(self, message_id: str) -> frozenset[str]:
-        """The labels that the message has now: the pre-image of whatever is done next."""
+    async def labels_of(self, provider_message_id: str) -> frozenset[str]:
+        """The labels that the message has now: the pre-image of the next change."""
         ...
 
-    async def look_at(self, message_id: str) -> SeenMessage:
-        """Its labels, and how far the history of the message reaches."""
+    async def look_at(self, provider_message_id: str) -> SeenMessage:
+        """Its labels, and the id of its last change in the history."""
         ...
 
-    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
-        """Whether it was put into the inbox after this change. False when the mailbox no longer remembers."""
+    async def entered_inbox_since(self, provider_message_id: str, history_id: int) -> bool:
+        """Whether it was put into the inbox after this change. False if the mailbox no longer remembers."""
         ...
 
-    async def raw(self, message_id: str) -> bytes:
-        """The whole message, as it came."""
+    async def raw(self, provider_message_id: str) -> bytes:
+        """The whole raw message."""
         ...
 
     async def find(self, query: str = "", label_ids: Collection[str] = ()) -> list[str]:
-        """The ids of all messages that have these labels and that the query finds, in the provider's own words."""
+        """The ids of all messages with these labels that match the query, in the provider's own syntax."""
         ...
 
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
-        """Adds and removes labels."""
+    async def modify(self, provider_message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
+        """Add and remove labels."""
         ...
 
-    async def trash(self, message_id: str) -> Placed:
-        """Moves it to the trash."""
+    async def trash(self, provider_message_id: str) -> Placed:
+        """Move it to the trash."""
         ...
 
-    async def untrash(self, message_id: str) -> Placed:
-        """Takes it out of the trash, to no other place."""
+    async def untrash(self, provider_message_id: str) -> Placed:
+        """Take it out of the trash, without putting it anywhere else."""
         ...
 
-    async def delete(self, message_id: str) -> None:
-        """Deletes it for good: there is no way back."""
+    async def delete(self, provider_message_id: str) -> None:
+        """Delete it for good; this cannot be undone."""
         ...
 
     async def labels(self) -> Sequence[MailboxLabel]:
-        """All labels of the mailbox, which are never none."""
+        """All labels of the mailbox; never empty."""
         ...
 
     async def create_label(self, name: str) -> str:
-        """The id of a new label of this name, or of one that somebody else has created at the same time."""
+        """Create a label and return its id; also if another process has just created it."""
         ...
 
     async def label_id(self, name: str, create: bool = True) -> str:
-        """The id of the label of this name, which is created if it is missing and `create` allows it."""
+        """The id of the label of this name, created if missing and `create` allows it."""
         ...
 
     async def display_name(self, address: str) -> str:
-        """The name that the user writes under with this address; empty where the mailbox does not tell."""
+        """The user's display name for this address; empty if the mailbox does not say."""
         ...
 
 
 MailboxUnder = Callable[[Permit], Awaitable[Mailbox]]
-"""The mailbox of the permit's account, for changes that rest on the permit."""
+"""Opens the mailbox of the permit's account, for changes under the permit."""
 
 MailboxOf = Callable[[UUID], Awaitable[Mailbox]]
-"""The mailbox of an account, for reading."""
+"""Opens the mailbox of an account, for reading."""
 
 
 def job_error_of(error: MailboxError, context: str = "", account_id: UUID | None = None) -> Fatal | Retryable | Parked:
-    """How a job ends after `error`. What needs a person waits under the key of its account, if that is known."""
+    """How a job ends after `error`. If it needs a person, the job is parked under the key of its account, if known."""
     message = f"{context}: {error}" if context else str(error)
     match error:
         case NeedsPerson() if account_id is not None:

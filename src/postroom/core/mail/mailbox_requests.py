@@ -46,7 +46,7 @@ def refuse_unknown_arguments(arguments: Mapping[str, Any], known: Collection[str
     for name in arguments:
         if name not in known:
             remedy = did_you_mean(str(name), known, f"known are: {', '.join(known) or 'none'}", quoted=False)
-            raise BadInput(str(name)[:80], "is not known here", remedy)
+            raise BadInput(str(name)[:80], "is unknown", remedy)
 
 
 def message_ids(given: object) -> list[str]:
@@ -69,7 +69,7 @@ def search_query(given: object) -> str:
     if not isinstance(given, str):
         raise BadInput("query", "is missing" if given is None else f"is a {type(given).__name__}", remedy)
     if not given.strip() or len(given) > LONGEST_QUERY or not given.isprintable():
-        raise BadInput("query", f"{given[:80]!r} with its {len(given):,} characters is refused", remedy)
+        raise BadInput("query", f"{given[:80]!r} with {len(given):,} characters is refused", remedy)
     return given.strip()
 
 

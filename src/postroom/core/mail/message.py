@@ -110,13 +110,15 @@ def _headers(given: object) -> Headers:
             case [str(name), str(value)]:
                 headers.append((storable(name), storable(value)))
             case _:
-                raise BadInput("payload.raw.headers", "is no list of name and value pairs", "send [[name, value], ...]")
+                raise BadInput(
+                    "payload.raw.headers", "is not a list of name and value pairs", "send [[name, value], ...]"
+                )
     return tuple(headers)
 
 
 def _list(given: object, field: str) -> list[object]:
     if not isinstance(given, list):
-        raise BadInput(f"payload.raw.{field}", "is no list", "send a list")
+        raise BadInput(f"payload.raw.{field}", "is not a list", "send a list")
     return cast("list[object]", given)
 
 

@@ -98,7 +98,7 @@ def _parts(text: str) -> Iterator[tuple[str | None, str | None, str]]:
         if name is not None and not known:
             yield None, None, f"{name} {bare if quoted is None else quoted}"
         elif name is None and bare.endswith(":") and (bare[:-1].lower() in _PLACES or bare[:-1].lower() in _FILTERS):
-            raise BadInput(FIELD, f"{bare} has nothing right behind it", f"leave no space, as in {bare}something")
+            raise BadInput(FIELD, f"{bare} has no value right after it", f"leave no space, as in {bare}something")
         else:
             yield name and name.lower(), quoted, bare
 
@@ -123,7 +123,7 @@ def _with_part(query: SearchQuery, name: str | None, value: str, quoted: bool) -
 
 def _named(name: str, value: str) -> str:
     if not value.strip():
-        raise BadInput(FIELD, f"{name}: names nothing", f'write {name}:something, or {name}:"some thing"')
+        raise BadInput(FIELD, f"{name}: has no value", f'write {name}:something, or {name}:"some thing"')
     return value.strip()
 
 
@@ -133,7 +133,7 @@ def _moment(name: str, value: str) -> datetime:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         remedy = f"write {name}:2026-11-15 or {name}:2026-11-15T08:00:00Z"
-        raise BadInput(FIELD, f"{name}: is followed by no day and no time", remedy) from None
+        raise BadInput(FIELD, f"{name}: is not followed by a day or a time", remedy) from None
 
 
 def words_of(text: str) -> tuple[str, ...]:

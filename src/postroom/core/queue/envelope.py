@@ -117,7 +117,7 @@ class Attachment(Strict):
 
 
 class Metadata(Strict):
-    """What rules may look at in mail of which only the metadata is handed in; nothing of its text."""
+    """The fields that rules may check in mail ingested as metadata; nothing of its text."""
 
     headers: Annotated[tuple[tuple[str, str], ...], FailFast(), Field(max_length=MOST_HEADERS)] = ()
     labels: Annotated[tuple[str, ...], FailFast(), Field(max_length=MOST_HEADERS)] = ()
@@ -140,9 +140,9 @@ class Payload(Strict):
         for _ in range(DEEPEST_PAYLOAD):
             level = [inner for each in level for inner in _inside(each)]
             if any(isinstance(each, float) and not math.isfinite(each) for each in level):
-                raise ValueError("holds a number that JSON has no word for")
+                raise ValueError("contains a number that JSON cannot represent")
             if any(isinstance(each, int) and not fits_64_bits(each) for each in level):
-                raise ValueError("holds a whole number beyond 64 bits, which would be rounded; write it as text")
+                raise ValueError("contains a whole number beyond 64 bits, which would be rounded; write it as text")
             if not level:
                 return raw
         raise ValueError(f"is nested deeper than {DEEPEST_PAYLOAD} levels")
@@ -159,7 +159,7 @@ class Control(Strict):
 
 
 class Envelope(Strict):
-    """One message or event, as a producer hands it in."""
+    """One message or event, as a producer sends it."""
 
     schema_version: Literal["ingest.v1"]
     source: Source
@@ -208,7 +208,7 @@ def envelope_text(envelope: Envelope) -> str:
         text = envelope.model_dump_json()
     except (PydanticSerializationError, UnicodeEncodeError, RecursionError):
         remedy = "send plain JSON values and well-formed text"
-        raise BadInput("payload", "holds something that is no JSON", remedy) from None
+        raise BadInput("payload", "contains something that is not JSON", remedy) from None
     if len(text) > LARGEST_ENVELOPE:
         remedy = f"keep the envelope under {LARGEST_ENVELOPE // 2**20} MiB; leave large attachments out of payload.raw"
         raise BadInput("payload", f"has {len(text):,} characters", remedy)

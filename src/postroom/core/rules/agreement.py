@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from postroom.core.actions.action import DecidedType
 
-# No user reacts sooner: a change reported this soon was already under way when the action was done.
+# No user reacts sooner: a change reported this soon had already begun when the action was done.
 SETTLING = timedelta(seconds=10)
 # A later change is no longer a reaction to the action: the user is done with the message.
 ANSWERED_WITHIN = timedelta(days=14)
@@ -110,7 +110,7 @@ def _kept(change: OwnerLabelChange, own_labels: Collection[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PastAction:
-    """An action of ours on a message, with its undo hint; without `executed_at` it is still under way."""
+    """An action of ours on a message, with its undo hint; without `executed_at` it is still in progress."""
 
     action_type: DecidedType
     executed_at: datetime | None

@@ -207,7 +207,7 @@ def suggestion(given: str, known: tuple[str, ...]) -> str:
 def _sender_email(field: str, argument: object) -> Leaf:
     wanted = canonical(_text(field, argument))
     if wanted is None:
-        raise BrokenRule(field, "is no address", "write it as ida@shop.example; for a domain use sender_domain")
+        raise BrokenRule(field, "is not an address", "write it as ida@shop.example; for a domain use sender_domain")
     return Leaf("sender_email", argument, lambda seen: seen.sender == wanted, (("sender", wanted),))
 
 
@@ -223,7 +223,7 @@ def _to(field: str, argument: object) -> Leaf:
         return Leaf("to", argument, lambda seen: any(each.endswith(at) for each in seen.message.to), (("to", at),))
     wanted = canonical(text)
     if wanted is None:
-        raise BrokenRule(field, "is no address", "write ida@shop.example, or @shop.example for a whole domain")
+        raise BrokenRule(field, "is not an address", "write ida@shop.example, or @shop.example for a whole domain")
     return Leaf("to", argument, lambda seen: wanted in seen.message.to, (("to", wanted),))
 
 
@@ -254,7 +254,7 @@ def _header_match(field: str, argument: object) -> Leaf:
             raise BrokenRule(f"{field}.{shown_name(str(name))}", problem, remedy)
     name = _text(f"{field}.name", wanted.get("name")).rstrip(":").lower()
     if not _HEADER_NAME.fullmatch(name):
-        raise BrokenRule(f"{field}.name", "is no name of a header", "write it as List-Id")
+        raise BrokenRule(f"{field}.name", "is not a header name", "write it as List-Id")
     keys = (("header", name),)
     if "pattern" not in wanted:
         return Leaf("header_match", wanted, lambda seen: name in seen.headers, keys)
@@ -294,7 +294,7 @@ def _has_attachment(field: str, argument: object) -> Leaf:
 def _older_than(field: str, argument: object) -> Leaf:
     age = age_of(argument)
     if age is None:
-        raise BrokenRule(field, "is no age", "write hours, days or weeks, such as 12h, 7d or 2w")
+        raise BrokenRule(field, "is not an age", "write hours, days or weeks, such as 12h, 7d or 2w")
 
     def is_older(seen: Seen) -> bool:
         sent_at = seen.message.sent_at
@@ -328,7 +328,7 @@ KINDS: tuple[str, ...] = ("and", "or", "not", *LEAVES)
 def _domain(field: str, text: str) -> str:
     domain = canonical_domain(text.removeprefix("@").rstrip("."))
     if not domain or "@" in domain or " " in domain:
-        raise BrokenRule(field, "is no domain", "write it as shop.example")
+        raise BrokenRule(field, "is not a domain", "write it as shop.example")
     return domain
 
 
@@ -345,7 +345,7 @@ def _text(field: str, argument: Any) -> str:
     if len(argument) > LONGEST_TEXT:
         raise BrokenRule(field, f"is longer than {LONGEST_TEXT:,} characters", "shorten it")
     if "\0" in argument or not _encodable(argument):
-        raise BrokenRule(field, "holds characters that no message has", "leave them out")
+        raise BrokenRule(field, "contains characters that no message has", "leave them out")
     return argument
 
 

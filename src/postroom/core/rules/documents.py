@@ -79,14 +79,14 @@ def _list_of_rules(document: object) -> list[object]:
             document = [given]
         elif len(given) > 1:
             other = next(key for key in given if key != "rules")
-            raise BadInput(shown_name(str(other)), "stands beside `rules`", "leave it out")
+            raise BadInput(shown_name(str(other)), "is beside `rules`", "leave it out")
         else:
             document = given["rules"]
     if not isinstance(document, list):
         raise BadInput("rules", "are not a list", "write `rules:` and below it `- name: …` for each")
     found = cast("list[object]", document)
     if len(found) > MOST_RULES:
-        raise BadInput("rules", f"are {len(found):,}", f"give at most {MOST_RULES:,} at a time")
+        raise BadInput("rules", f"there are {len(found):,}", f"give at most {MOST_RULES:,} at a time")
     return found
 
 
@@ -99,7 +99,7 @@ def _parsed(text: str) -> object:
         raise BadInput("rules", "are more than 1 MiB of YAML", "divide the file, or use JSON")
     document = _yaml(text) if parsed is None else parsed
     if document is None:
-        raise BadInput("rules", "are none in this file", "write `rules:` and below it `- name: …` for each")
+        raise BadInput("rules", "there are none in this file", "write `rules:` and below it `- name: …` for each")
     _check_depth(document)
     return document
 
@@ -130,9 +130,9 @@ def _yaml(text: str) -> Any:
         _check_events(yaml.parse(text))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         return YAML(typ="safe", pure=True).load(text)  # pyright: ignore[reportUnknownMemberType]
     except YAMLError as error:
-        raise BadInput("rules", f"are no YAML ({_place_of(error)})", "mend that line") from None
+        raise BadInput("rules", f"are not valid YAML ({_place_of(error)})", "fix that line") from None
     except (ValueError, RecursionError) as error:
-        raise BadInput("rules", f"are no YAML ({type(error).__name__})", "mend it") from None
+        raise BadInput("rules", f"are not valid YAML ({type(error).__name__})", "fix it") from None
 
 
 def _check_events(events: Iterator[Any]) -> None:
@@ -142,7 +142,7 @@ def _check_events(events: Iterator[Any]) -> None:
         line = event.start_mark.line + 1
         kind = type(event).__name__
         if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
-            raise BadInput(f"line {line}", "uses an anchor or alias", "write it out; rules take no references")
+            raise BadInput(f"line {line}", "uses an anchor or alias", "write it out; references are not allowed")
         if getattr(event, "tag", None) is not None:
             raise BadInput(f"line {line}", "uses a tag", "leave it out; rules are texts, numbers, true and false")
         depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")

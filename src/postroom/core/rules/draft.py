@@ -87,7 +87,7 @@ def check_rule(conditions: object, action_type: object, parameters: object) -> N
         raise BadInput(broken.field, broken.problem, broken.remedy) from None
     if action_type not in RULE_ACTIONS:
         raise BadInput(
-            "then", f"{shown_name(str(action_type))!r} is no action", suggestion(str(action_type), RULE_ACTIONS)
+            "then", f"{shown_name(str(action_type))!r} is not an action", suggestion(str(action_type), RULE_ACTIONS)
         )
     if not isinstance(parameters, Mapping):
         raise BadInput("parameters", "is not an object", "write {label: Receipts}, or leave it out")
@@ -95,7 +95,7 @@ def check_rule(conditions: object, action_type: object, parameters: object) -> N
     if action_type != "none":
         check_parameters(str(action_type), given)
     elif given:
-        raise BadInput("parameters", "are given for an action that does nothing", "leave them out")
+        raise BadInput("parameters", "are given, but the action is none", "leave them out")
 
 
 def read_draft(data: object) -> RuleDraft:

@@ -20,7 +20,7 @@ from postroom.core.rules.conditions import (
 )
 from postroom.core.rules.rule import Rule, kinds_used, read_scope
 
-Result = Literal["matches", "does not match", "is for other mail", "is passed over", "is broken"]
+Result = Literal["matches", "does not match", "is for other mail", "is skipped", "is broken"]
 MOST_SHOWN = 3
 
 
@@ -45,7 +45,7 @@ def explain(
     if scope.test is not None and not scope.test(str(account_id), seen):
         return Explained(rule, "is for other mail", f"its scope is the {rule.scope} {rule.scope_ref}")
     if unknown := sorted(hidden & kinds_used(rule.conditions)):
-        return Explained(rule, "is passed over", f"of this message that is not here which {unknown[0]} looks at")
+        return Explained(rule, "is skipped", f"{unknown[0]} needs a part of this message that is not stored")
     if as_test(node)(seen):
         return Explained(rule, "matches", _holding(node, seen))
     return Explained(rule, "does not match", _failing(node, seen))
@@ -111,12 +111,12 @@ def _observed(leaf: Leaf, seen: Seen) -> str:
         case "has_attachment":
             return "it has one" if message.has_attachment else "it has none"
         case "older_than":
-            return "nobody knows when it was sent" if message.sent_at is None else f"it was sent at {message.sent_at}"
+            return "it is unknown when it was sent" if message.sent_at is None else f"it was sent at {message.sent_at}"
         case "header_match" | "list_id":
             name = (
                 "list-id" if leaf.kind == "list_id" else str(cast("Mapping[str, str]", leaf.argument)["name"]).lower()
             )
-            return "no value of it fits" if name in seen.headers else "it is not there"
+            return "no value of it matches" if name in seen.headers else "it is missing"
         case "body_contains":
             return "it is not in the text"
         case _:

@@ -30,7 +30,7 @@ MOST_FILTERS = 10_000
 DEEPEST_XML = 8
 ATOM = "{http://www.w3.org/2005/Atom}"
 APPS = "{http://schemas.google.com/apps/2006}"
-MORE_IS_LOST = "a rule does one thing, and this filter has another that comes over"
+MORE_IS_LOST = "a rule does one thing, and another action of this filter is imported"
 # In order of preference when a filter has several: after trash, what leaves mail in the inbox comes first.
 ACTIONS = {
     "shouldTrash": "trash",
@@ -40,7 +40,7 @@ ACTIONS = {
     "shouldMarkAsRead": "mark_read",
     "forwardTo": "forward",
 }
-NOTHING_SAID = frozenset({"sizeOperator", "sizeUnit", "excludeChats"})
+IGNORED = frozenset({"sizeOperator", "sizeUnit", "excludeChats"})
 CONDITIONS = ("from", "to", "subject", "hasTheWord", "doesNotHaveTheWord", "hasAttachment")
 WITHOUT_COUNTERPART = {
     "shouldNeverSpam": "Postroom does not look for spam",
@@ -70,10 +70,10 @@ def _add_action(imported: Imported, where: str, properties: dict[str, str], cond
     for name in properties:
         if name in WITHOUT_COUNTERPART and _is_set(properties, name):
             imported.left_out.append(LeftOut(where, name, WITHOUT_COUNTERPART[name]))
-        elif name not in (*ACTIONS, *CONDITIONS, *WITHOUT_COUNTERPART, *NOTHING_SAID, "size"):
-            imported.left_out.append(LeftOut(where, one_line(name), "it is not known here"))
+        elif name not in (*ACTIONS, *CONDITIONS, *WITHOUT_COUNTERPART, *IGNORED, "size"):
+            imported.left_out.append(LeftOut(where, one_line(name), "it is unknown"))
     if not wanted:
-        imported.left_out.append(LeftOut(where, _summary(properties), "nothing that it does has a counterpart"))
+        imported.left_out.append(LeftOut(where, _summary(properties), "none of its actions has a counterpart"))
         return
     chosen, *others = wanted
     imported.left_out += [LeftOut(where, name, MORE_IS_LOST) for name in others]
@@ -94,7 +94,7 @@ def _conditions(properties: dict[str, str]) -> dict[str, Any]:
     if _is_set(properties, "hasAttachment"):
         parts.append({"has_attachment": True})
     if not parts:
-        raise Inexpressible("it has no condition that is known here")
+        raise Inexpressible("it has no known condition")
     return all_of(parts)
 
 
@@ -122,7 +122,7 @@ def _filters(data: bytes) -> list[dict[str, str]]:
         entries = list(_entries(text))
     except ParseError as error:
         line, column = error.position
-        raise BadInput("mailFilters.xml", f"is no XML (line {line}, column {column})", remedy) from None
+        raise BadInput("mailFilters.xml", f"is not XML (line {line}, column {column})", remedy) from None
     if len(entries) > MOST_FILTERS:
         raise BadInput("mailFilters.xml", f"has more than {MOST_FILTERS:,} filters", "divide it")
     return entries
@@ -138,7 +138,9 @@ def _entries(text: str) -> Iterable[dict[str, str]]:
             if depth > DEEPEST_XML:
                 raise BadInput("mailFilters.xml", "is nested too deep", "give the file that Gmail's settings export")
             if depth == 1 and event == "start" and element.tag != f"{ATOM}feed":
-                raise BadInput("mailFilters.xml", "is no list of filters", "give the file that Gmail's settings export")
+                raise BadInput(
+                    "mailFilters.xml", "is not a list of filters", "give the file that Gmail's settings export"
+                )
             if event == "end" and element.tag == f"{ATOM}entry":
                 yield _properties(element)
                 element.clear()

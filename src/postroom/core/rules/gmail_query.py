@@ -108,10 +108,10 @@ class _Parser:
         match token.kind:
             case "operator":
                 if self._at >= len(self._tokens):
-                    raise Inexpressible(f"{token.text}: has nothing behind it")
+                    raise Inexpressible(f"{token.text}: has no value")
                 value = self._tokens[self._at]
                 if value.kind == "operator":
-                    raise Inexpressible(f"{token.text}: has another operator directly behind it")
+                    raise Inexpressible(f"{token.text}: is followed by another operator")
                 self._at += 1
                 part = self._part(value, token.text, depth + 1)
             case "(":
@@ -121,7 +121,7 @@ class _Parser:
             case "text":
                 part = _leaf(operator, token.text)
             case _:
-                raise Inexpressible(f"{token.text!r} stands in the wrong place")
+                raise Inexpressible(f"{token.text!r} is in the wrong place")
         return {"not": part} if token.negated else part
 
     def _inside(self, operator: str, closing: str, depth: int) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ class _Parser:
 def _leaf(operator: str, text: str) -> dict[str, Any]:
     text = text.strip().removeprefix("+")
     if not text:
-        raise Inexpressible("it looks for nothing")
+        raise Inexpressible("it searches for nothing")
     if operator not in OPERATORS:
         raise Inexpressible(f"{operator}: has no counterpart among conditions")
     return OPERATORS[operator](text)
@@ -191,7 +191,7 @@ def _category(text: str) -> dict[str, Any]:
 def _older_than(text: str) -> dict[str, Any]:
     age = _AGE.fullmatch(text.lower())
     if age is None or int(age[1]) == 0:
-        raise Inexpressible(f"{text!r} is no age")
+        raise Inexpressible(f"{text!r} is not an age")
     return {"older_than": f"{age[1]}h" if age[2] == "h" else f"{int(age[1]) * DAYS[age[2]]}d"}
 
 
@@ -273,7 +273,7 @@ def _word_anywhere(argument: Any) -> str | None:
 
 def _bare(text: str) -> str:
     if re.search(r'[\s(){}":|]', text):
-        raise Inexpressible(f"{text!r} cannot stand in a search")
+        raise Inexpressible(f"{text!r} cannot be used in a search")
     return text
 
 

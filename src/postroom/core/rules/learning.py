@@ -149,7 +149,7 @@ def repeated(
 
 
 def is_evidence(action: OwnerChange, message: HandledMessage) -> bool | None:
-    """Whether the user did this with the message (True), something else (False), or that cannot be told (None)."""
+    """Whether the user did this with the message (True), something else (False), or that is unclear (None)."""
     gone = message.deleted or bool({"TRASH", "SPAM"} & message.labels)
     if message.touched:
         return None

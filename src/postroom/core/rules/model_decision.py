@@ -1,9 +1,9 @@
 """The decision of a language model about a message: the schema of its answer, and the parsing of one.
 
 The model is asked to call one tool, `record_decision`. Its answer is checked here field by field, whatever the provider
-promises: the mail that it is about may have dictated it. Hence there is no field for a recipient (a forward is not
-offered at all, and the model cannot choose whom an automatic reply goes to), labels come from a fixed list, and an
-error names the field and the allowed values but never quotes what was given.
+promises: the mail that it is about may have dictated it. So there is no field for a recipient (a forward is not offered
+at all, and the model cannot choose whom an automatic reply goes to), labels come from a fixed list, and an error names
+the field and the allowed values but never quotes what was given.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ def _closed(fields: dict[str, Any]) -> dict[str, Any]:
 def read_decision(arguments: object, allowed_labels: Sequence[str]) -> ModelDecision:
     """Parse the arguments of the tool call. Raises BadModelAnswer, which says what was wrong."""
     if not isinstance(arguments, Mapping):
-        raise BadModelAnswer("the arguments are no object")
+        raise BadModelAnswer("the arguments are not an object")
     given = cast("Mapping[object, object]", arguments)
     _only(given, _FIELDS, "the answer")
     action = given.get("action")
@@ -103,7 +103,7 @@ def _parameters(action: str, given: object, allowed_labels: Sequence[str]) -> di
     if given is None:
         given = {}
     if not isinstance(given, Mapping):
-        raise BadModelAnswer("parameters: are no object")
+        raise BadModelAnswer("parameters: are not an object")
     values = cast("Mapping[object, object]", given)
     _only(values, _PARAMETER_NAMES, "parameters")
     wanted = {name: values.get(name) for name in PARAMETERS.get(action, ())}
@@ -137,7 +137,7 @@ def _reply(text: object) -> str:
 
 def _confidence(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise BadModelAnswer("confidence: is no number; use one from 0 to 1")
+        raise BadModelAnswer("confidence: is not a number; use one from 0 to 1")
     if not 0 <= given <= 1:  # also catches NaN
         raise BadModelAnswer("confidence: is not from 0 to 1")
     return float(given)

@@ -63,7 +63,7 @@ def pattern_of(text: str) -> Pattern:
         reason = error.args[0] if error.args else ""
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         raise PatternRefused(
-            f"is no RE2 expression ({shown})", "mend it; RE2 knows neither back-references nor look-around"
+            f"is not an RE2 expression ({shown})", "fix it; RE2 supports neither back-references nor look-around"
         ) from None
     if compiled.programsize > LARGEST_PROGRAM:
         raise PatternRefused(
@@ -74,7 +74,7 @@ def pattern_of(text: str) -> Pattern:
 
 
 def utf8(text: str, most: int) -> bytes:
-    """At most so many bytes of a text; its last character may be cut."""
+    """At most this many bytes of a text; its last character may be cut."""
     return text[:most].encode("utf-8", "replace")[:most]
 
 

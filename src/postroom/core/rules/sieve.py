@@ -1,8 +1,8 @@
 """Converts Sieve scripts to rules and back, as far as both can express the same.
 
-Sieve goes on after a command unless told to stop; of rules, the first that matches decides. Each branch becomes a rule
-with one action, in the order of the script. Where something that cannot be imported might have kept mail from a later
-branch, that branch is imported disabled, for review: without the former it could match more than it should.
+Sieve continues after a command unless it is stopped; with rules, the first that matches decides. Each branch becomes a
+rule with one action, in the order of the script. Where something that cannot be imported might have kept mail from a
+later branch, that branch is imported disabled, for review: without the former it could match more than it should.
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ from postroom.core.rules.sieve_tests import condition_of, quoted, sieve_test
 ARCHIVE, TRASH = "Archive", frozenset({"trash", "deleted items", "bin"})
 FLAGS = {"\\seen": "mark_read", "\\flagged": "star"}
 BRANCHES = ("if", "elsif", "else")
-DOUBT = f"{REVIEW}: something before it in the script did not come over, or waits for review as well"
-GOES_ON = "Sieve would go on with what follows; of rules the first that matches decides"
-ONE_ACTION = "a rule does one thing, and this branch has another that comes over"
+DOUBT = f"{REVIEW}: something before it in the script was not imported, or waits for review too"
+GOES_ON = "Sieve would go on with what follows; with rules, the first that matches decides"
+ONE_ACTION = "a rule does one thing, and another action of this branch is imported"
 
 Action = tuple[str, dict[str, Any]]
 
@@ -59,7 +59,7 @@ class _Reading:
                     chain.append(each)
                 self._chain(chain, guard, title or call.title)
             elif call.name not in ("require", "elsif", "else"):
-                self._leave_out(call, "it stands outside of any `if`; a rule needs a condition")
+                self._leave_out(call, "it is outside of any `if`; a rule needs a condition")
 
     def _chain(self, chain: Sequence[Call], guard: list[dict[str, Any]], title: str | None) -> None:
         if self._runs_on and not self._warned:
@@ -85,7 +85,7 @@ class _Reading:
         try:
             if call.name == "else":
                 if not tests:
-                    raise Inexpressible("it stands for what the branches before it leave, and those did not come over")
+                    raise Inexpressible("it applies to what the branches before it leave, and those were not imported")
                 return {"not": any_of(tests)}
             if not call.tests:
                 raise Inexpressible("it has no test")
@@ -204,4 +204,4 @@ def _action_text(draft: RuleDraft, needs: set[str]) -> str:
         case "forward", str(address):
             return f"redirect {quoted(address)};"
         case _:
-            raise Inexpressible(f"Sieve cannot say {draft.action_type} as it is meant here")
+            raise Inexpressible(f"Sieve cannot express {draft.action_type}")

@@ -61,7 +61,7 @@ def _tokens(text: str) -> list[Token]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise BadInput(f"line {line}", "is not understood", "mend it; the script must be Sieve")
+            raise BadInput(f"line {line}", "is not understood", "fix it; the script must be Sieve")
         kind = found.lastgroup or ""
         content = found[kind] if kind else ""
         if kind == "quoted":
@@ -71,7 +71,7 @@ def _tokens(text: str) -> list[Token]:
         elif kind not in ("blank", "comment"):
             tokens.append(Token(kind, content, line))
         if len(tokens) > MOST_TOKENS:
-            raise BadInput(f"line {line}", "is one too many", "divide the script")
+            raise BadInput(f"line {line}", "has one token too many", "divide the script")
         line += text.count("\n", at, found.end())
         at = found.end()
     return tokens
@@ -174,4 +174,4 @@ class _Parser:
 def _wrong(token: Token | None) -> BadInput:
     if token is None:
         return BadInput("script", "ends too early", "finish it")
-    return BadInput(f"line {token.line}", f"{token.text[:40]!r} stands in the wrong place", "mend that line")
+    return BadInput(f"line {token.line}", f"{token.text[:40]!r} is in the wrong place", "fix that line")

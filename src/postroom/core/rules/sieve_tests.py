@@ -50,7 +50,7 @@ def _inner(test: Call) -> list[Call]:
 def _arguments(test: Call, count: int) -> list[list[str]]:
     given = test.strings[len([tag for tag in test.tags if tag in VALUED]) :]
     if len(given) != count or not all(given):
-        raise Inexpressible(f"{test.name} has not {count} arguments")
+        raise Inexpressible(f"{test.name} does not have {count} arguments")
     return given
 
 
@@ -58,7 +58,7 @@ def _kind(test: Call) -> str:
     """The match type of a test. Conditions ignore case, so only comparators that do the same are accepted."""
     comparators = test.strings[: test.tags.count("comparator")]
     if any(each != ["i;ascii-casemap"] for each in comparators):
-        raise Inexpressible("conditions compare in any case of letters; this asks for another way")
+        raise Inexpressible("conditions ignore case; this test does not")
     strange = [tag for tag in test.tags if tag not in (*MATCHES, *PARTS, *VALUED, "text")]
     if strange:
         raise Inexpressible(f":{strange[0]} has no counterpart among conditions")
@@ -152,7 +152,7 @@ def sieve_test(condition: Mapping[str, Any], needs: set[str]) -> str:
             needs.add("regex")
             return f"header :regex {quoted(argument['name'])} {quoted(argument['pattern'])}"
         case _:
-            raise Inexpressible(f"Sieve cannot say {kind}")
+            raise Inexpressible(f"Sieve cannot express {kind}")
 
 
 def quoted(text: str) -> str:

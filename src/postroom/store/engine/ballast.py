@@ -1,7 +1,7 @@
-"""A file that takes up room on the disk so that it can be given up when the disk is full.
+"""A file that reserves disk space, to be deleted when the disk is full.
 
-Intake is refused long before (see `disk_reserve_mib`), but something else may fill the disk. With the ballast gone,
-the work that is already here can still be finished and recorded.
+Intake is refused long before (see `disk_reserve_mib`), but something else may fill the disk. With the ballast gone, the
+work that is already here can still be finished and recorded.
 """
 
 import os
@@ -21,7 +21,7 @@ class Ballast:
         self.size = size
 
     def take(self) -> bool:
-        """Writes the file if it is not there in full. False when there is no room for it."""
+        """Write the file if it is not there in full. False if there is no room for it."""
         if self.path.exists() and self.path.stat().st_size == self.size:
             return True
         try:
@@ -36,7 +36,7 @@ class Ballast:
         return True
 
     def give_up(self) -> bool:
-        """Removes the file. True when that freed something."""
+        """Delete the file. True if that freed space."""
         try:
             freed = self.path.exists()
             self.path.unlink(missing_ok=True)

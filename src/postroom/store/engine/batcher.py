@@ -1,4 +1,4 @@
-"""Gathers concurrent calls into one: whoever calls while a flush is under way goes with the next one.
+"""Batches concurrent calls: calls made during a flush go with the next one.
 
 Idle, a call is flushed at once and alone. Under load, one commit answers everyone who has been waiting.
 """
@@ -12,7 +12,7 @@ Answer = TypeVar("Answer")
 
 
 class Batcher(Generic[Item, Answer]):
-    """Turns a function of many into one that each caller awaits for its own item."""
+    """Turns a function of many items into one that each caller awaits for its own item."""
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class Batcher(Generic[Item, Answer]):
         weigh: Callable[[Item], int] = lambda _item: 0,
         heaviest: int = 1,
     ) -> None:
-        """At most `most` go together, and no more than weigh `heaviest`, unless one alone does."""
+        """Batch at most `most` items, with a total weight of at most `heaviest` unless a single item weighs more."""
         self._flush = flush
         self._most = most
         self._weigh = weigh

@@ -1,8 +1,8 @@
 """The wall clock as an argument, so that tests can move it by hand, and the one clock that machines share.
 
-Leases are times in the future: whoever judges one must read the clock that wrote it. On SQLite that is the machine's
-own. On PostgreSQL every machine has a clock of its own, so all of them go by the server's: its time is asked for now
-and then, and carried on in between by a local clock that never jumps. A local wall clock that is wrong changes nothing.
+Leases are times in the future, so they must be checked with the clock that wrote them. On SQLite that is the machine's
+own. On PostgreSQL every machine has its own clock, so all use the server's: its time is fetched now and then, and
+advanced in between by a local monotonic clock. A wrong local wall clock changes nothing.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def wall_clock() -> datetime:
 
 
 class ServerClock:
-    """The server's time, as far as we know it: the local wall clock until it was asked for the first time."""
+    """The server's time, as far as known: the local wall clock until it was fetched for the first time."""
 
     def __init__(self, boot: BootClock = since_boot) -> None:
         self._boot = boot
@@ -35,21 +35,21 @@ class ServerClock:
 
     @property
     def is_due(self) -> bool:
-        """Whether the server should be asked again: its clock may have been set, and no two run at the same pace."""
+        """Return whether to ask the server again: its clock may have been set, and clocks drift."""
         return self._boot() - self._asked_at >= ASK_EVERY_S
 
     def asking(self) -> float:
-        """The moment of a question, to be given back with its answer. Others need not ask meanwhile."""
+        """Note the time of a question, to be passed back with the answer. Others need not ask meanwhile."""
         self._asked_at = self._boot()
         return self._asked_at
 
     def learn(self, server_time: datetime, asked_at: float) -> None:
-        """Takes the server to have read its clock halfway between question and answer."""
+        """Set the clock, assuming that the server read its own halfway between question and answer."""
         self._ahead_of_boot = server_time.timestamp() - (asked_at + self._boot()) / 2
 
 
 @runtime_checkable
-class KeepsTime(Protocol):
+class HasServerClock(Protocol):
     """A database whose server has a clock that all its clients share."""
 
     @property
@@ -57,5 +57,5 @@ class KeepsTime(Protocol):
 
 
 def clock_of(database: object) -> Clock:
-    """The clock that leases in this database are judged by."""
-    return database.clock if isinstance(database, KeepsTime) else wall_clock
+    """The clock used for leases in this database."""
+    return database.clock if isinstance(database, HasServerClock) else wall_clock

@@ -1,10 +1,10 @@
-"""Undoes what a clock that was ahead has left behind.
+"""Corrects the times that a clock running ahead has written.
 
-A lease says "mine until then". Written while the clock was an hour ahead, it says so for an hour too long, and if its
-owner has died nobody may touch what it held. But a lease is short, and no honest one ends further ahead than its own
-length: one that does is cut to its length, counted from now. An owner that lives renews it as ever; a dead one is found
-out after one length, and not after an hour. Waits that were counted from a time yet to come are over at once: a retry
-that comes early does no harm. Times that people have chosen (when snoozed mail comes back) are nobody's to change.
+A lease written while the clock was an hour ahead lasts an hour too long, and if its owner has died nobody may touch
+what it held. But no valid lease ends further ahead than its own length, so one that does is cut to its length, counted
+from now. A living owner renews it as usual; a dead one is noticed after one lease length, not after an hour. Waits
+counted from a time in the future end at once: an early retry does no harm. Times that people have chosen (when snoozed
+mail returns) are never changed.
 """
 
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from datetime import datetime, timedelta
 from postroom.store.engine.codecs import as_time, as_uuid
 from postroom.store.engine.database import Script, sql, transaction
 
-# Clocks of several machines are never quite alike, and nor are two readings of one server's.
+# Clocks of different machines never agree exactly, nor do two readings of one server's clock.
 SLACK = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class Longest:
-    """How far ahead each kind of stored time may honestly lie."""
+    """How far in the future each kind of stored time may be."""
 
     message_lease: timedelta = timedelta(minutes=5)
-    delivery_lease: timedelta = timedelta(minutes=1)
+    mail_lease: timedelta = timedelta(minutes=1)
     request_lease: timedelta = timedelta(minutes=2)
     same_text: timedelta = timedelta(seconds=30)
 
 
 @transaction
 def shorten_worker_leases(now: datetime) -> Script[int]:
-    """Cuts leases of workers that were renewed in the future; how many there were."""
+    """Shorten worker leases that were renewed in the future; return how many."""
     rows = yield sql("select_leases_ahead", now + SLACK)
     for token, until, renewed_at in rows:
         yield sql("renew_lease", as_uuid(token), now + (as_time(until) - as_time(renewed_at)), now)
@@ -38,11 +38,11 @@ def shorten_worker_leases(now: datetime) -> Script[int]:
 
 @transaction
 def shorten_other_leases(longest: Longest, now: datetime) -> Script[int]:
-    """Cuts leases of messages, deliveries and requests, and forgets texts that would count as said for too long."""
+    """Shorten leases of messages, outgoing mail and requests, and drop content hashes that would be kept too long."""
     cut = 0
     for statement, length in (
         ("shorten_message_leases", longest.message_lease),
-        ("shorten_delivery_leases", longest.delivery_lease),
+        ("shorten_mail_leases", longest.mail_lease),
         ("shorten_request_leases", longest.request_lease),
     ):
         cut += len((yield sql(statement, now + length + SLACK, now + length)))
@@ -52,7 +52,9 @@ def shorten_other_leases(longest: Longest, now: datetime) -> Script[int]:
 
 @transaction
 def end_waits_ahead(now: datetime) -> Script[int]:
-    """Makes due what waits for another try since a time that is yet to come."""
+    """Make due what waits for a retry counted from a time in the future."""
     jobs = yield sql("end_retry_waits_ahead", now + SLACK, now)
-    deliveries = yield sql("end_deferrals_ahead", now + SLACK, now)
-    return len(jobs) + len(deliveries)
+    mails = yield sql("end_deferrals_ahead", now + SLACK, now)
+    for (id,) in mails:
+        yield sql("hasten_mail", as_uuid(id), now)
+    return len(jobs) + len(mails)

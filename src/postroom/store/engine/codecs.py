@@ -1,4 +1,4 @@
-"""How values cross the border: times, ids and JSON, the same in Python whichever database holds them.
+"""Conversion of times, ids and JSON, so that they are the same in Python for both databases.
 
 SQLite keeps times as fixed-width UTC text (`2026-11-15T07:30:00.000000Z`), so that their order as text is their order
 in time, and ids as text. PostgreSQL has types for both. Verbs read with `as_time` and `as_uuid`, which take either.
@@ -15,7 +15,7 @@ from postroom.core.errors import BadInput
 
 
 def time_text(moment: datetime) -> str:
-    """A moment as SQLite keeps it."""
+    """A time in SQLite's format."""
     if moment.tzinfo is None:
         raise BadInput("time", f"{moment.isoformat()} has no time zone", "use an aware datetime, such as UTC")
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
@@ -34,7 +34,7 @@ def as_uuid(value: Any) -> UUID:
 
 
 def json_text(value: object) -> str:
-    """JSON as both databases keep it: compact text."""
+    """JSON in the format that both databases store: compact text."""
     try:
         return orjson.dumps(value).decode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -43,7 +43,7 @@ def json_text(value: object) -> str:
 
 
 def rows_text(rows: Sequence[tuple[object, ...]]) -> str:
-    """Many rows as one parameter: a JSON array of arrays, which both databases take apart faster than many values."""
+    """Many rows as one parameter: a JSON array of arrays, which both databases parse faster than many values."""
     return orjson.dumps(rows, default=sqlite_value, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
 
 
@@ -52,7 +52,7 @@ def from_json(text: str) -> Any:
 
 
 def sqlite_value(value: object) -> str | int:
-    """What SQLite cannot bind by itself, as what it can."""
+    """Convert a value that SQLite cannot bind by itself."""
     match value:
         case datetime():
             return time_text(value)

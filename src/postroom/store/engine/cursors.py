@@ -1,4 +1,4 @@
-"""Where a page of a list ends and the next begins: by time, and among those of the same moment by id."""
+"""Cursors: where a page of a list ends and the next begins, by time, then by id."""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from postroom.store.engine.codecs import time_text
 
 
 class Cursor(NamedTuple):
-    """The last of a page; what comes before it in time is the next one."""
+    """The last item of a page; the next page has what came before it."""
 
     at: datetime
     id: UUID
@@ -19,10 +19,10 @@ class Cursor(NamedTuple):
 
 
 def read_cursor(text: str) -> Cursor:
-    """Raises BadInput for what is none."""
+    """Parse a cursor. Raises BadInput if it is not valid."""
     moment, _, id = text.partition("/")
     try:
         at = datetime.fromisoformat(moment)
         return Cursor(at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC), UUID(id))
     except (ValueError, OverflowError):
-        raise BadInput("before", "is no place in this list", "give next_before of the page before it") from None
+        raise BadInput("before", "is not a valid cursor of this list", "use next_before of the previous page") from None

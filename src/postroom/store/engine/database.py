@@ -1,7 +1,7 @@
-"""What a transaction is, and what a database must do with one.
+"""Transactions, and what a database must do with one.
 
-A store verb is one transaction, written once as a generator: it yields statements and is sent their rows. It holds
-no connection and awaits nothing, so the same text is driven by the SQLite runner inside its writer thread, by the
+A store verb is one transaction, written once as a generator: it yields statements and is sent their rows. It holds no
+connection and awaits nothing, so the same text is driven by the SQLite runner inside its writer thread, by the
 PostgreSQL runner with `await`, and by a test runner that fails the N-th statement, for every N.
 
     @transaction
@@ -15,8 +15,8 @@ PostgreSQL runner with `await`, and by a test runner that fails the N-th stateme
     renamed = await database.run(rename("a", "b"))
 
 A verb may call another inside its own transaction with `yield from other.script(...)`. A runner may run a verb more
-than once (after a deadlock, or when the server went away before the commit): verbs have no effect but their
-statements, and ids and times come in as arguments.
+than once (after a deadlock, or when the server went away before the commit): verbs have no effect but their statements,
+and ids and times come in as arguments.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -37,14 +37,15 @@ class Statement(NamedTuple):
 
 
 class Notify(NamedTuple):
-    """Wakes whoever listens on the channel, in any process, once the transaction has committed."""
+    """Wakes the listeners on the channel, in any process, once the transaction has committed."""
 
     channel: str
     message: str
 
 
 class Single(NamedTuple):
-    """A whole transaction in one: a statement whose rows nobody needs, and whom to wake. Nothing may follow it.
+    """A whole transaction in one statement, whose rows are not needed, and the listeners to wake. Nothing may follow
+    it.
 
     PostgreSQL then commits with the statement itself, in one round trip instead of three.
     """
@@ -54,13 +55,13 @@ class Single(NamedTuple):
 
 
 class Text(NamedTuple):
-    """SQL text as it is, without parameters: for migrations only."""
+    """Raw SQL without parameters, for migrations only."""
 
     text: str
 
 
 class Rows(list[Sequence[Any]]):
-    """The rows of a statement, each in the order of its columns, and the names of these; no names without rows."""
+    """The rows of a statement with values in column order, and the column names; no names without rows."""
 
     __slots__ = ("columns",)
 
@@ -77,7 +78,7 @@ Script = Generator[Step, Rows, T]
 
 
 class Transaction(NamedTuple, Generic[T]):
-    """A verb with its arguments, ready to be run as often as it takes."""
+    """A verb with its arguments, ready to be run as often as needed."""
 
     name: str
     begin: Callable[[], Script[T]]
@@ -86,8 +87,8 @@ class Transaction(NamedTuple, Generic[T]):
     """How long a read may take before it is ended with TookTooLong."""
 
 
-class Course(Generic[T]):
-    """A script under way: the step it waits for, or, when that is None, its result."""
+class ScriptRun(Generic[T]):
+    """A running script: the step it waits for, or, when that is None, its result."""
 
     def __init__(self, script: Script[T]) -> None:
         self._script = script
@@ -96,7 +97,7 @@ class Course(Generic[T]):
         self._advance(None)
 
     def send(self, rows: Rows) -> None:
-        """Gives the script the rows of its step."""
+        """Send the script the rows of its step."""
         self._advance(rows)
 
     def close(self) -> None:
@@ -124,22 +125,22 @@ class Verb(Generic[P, T]):
 
 
 def transaction(function: Callable[P, Script[T]]) -> Verb[P, T]:
-    """Marks a generator function as a store verb that writes."""
+    """Declare a generator function as a store verb that writes."""
     return Verb(function, "write")
 
 
 def query(function: Callable[P, Script[T]]) -> Verb[P, T]:
-    """Marks a generator function as a store verb that only reads, from one snapshot."""
+    """Declare a generator function as a store verb that only reads, from one snapshot."""
     return Verb(function, "read")
 
 
 def bounded_query(limit_s: float) -> Callable[[Callable[P, Script[T]]], Verb[P, T]]:
-    """Marks a verb that only reads, and whose cost whoever asks decides about: after so long it is ended."""
+    """Declare a read-only verb whose cost depends on the caller: it is ended after `limit_s`."""
     return lambda function: Verb(function, "read", limit_s)
 
 
 def schema_change(function: Callable[P, Script[T]]) -> Verb[P, T]:
-    """Marks a verb that changes the schema. It must find out by itself whether it has been run before."""
+    """Declare a verb that changes the schema. It must itself detect whether it has already run."""
     return Verb(function, "schema")
 
 
@@ -148,7 +149,7 @@ def sql(name: str, *parameters: Any) -> Statement:
 
 
 class Subscription(Protocol):
-    """Ends when closed."""
+    """A subscription, until closed."""
 
     def close(self) -> None: ...
 
@@ -160,13 +161,13 @@ class Database(Protocol):
     def dialect(self) -> Dialect: ...
 
     async def run(self, transaction: Transaction[T]) -> T:
-        """Runs it once for good. Raises what the script raised, or a StoreError: then nothing was written, unless it
-        is a DatabaseUnavailable that ended our patience while the outcome was still in doubt.
+        """Run it exactly once. Raises what the script raised, or a StoreError: then nothing was written, except after a
+        DatabaseUnavailable raised while the outcome was still unknown.
         """
         ...
 
     def subscribe(self, channel: str, callback: Callable[[str], None]) -> Subscription:
-        """Calls back on the event loop for each Notify on the channel. A hint: messages may be lost or merged."""
+        """Call back on the event loop for each Notify on the channel. This is a hint: notices may be lost or merged."""
         ...
 
     async def close(self) -> None: ...

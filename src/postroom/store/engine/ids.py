@@ -1,4 +1,4 @@
-"""UUIDv7: ids that sort by the time they were made, so that indexes grow at one end (RFC 9562, section 5.7)."""
+"""UUIDv7: ids that sort by creation time, so that indexes grow at one end (RFC 9562, section 5.7)."""
 
 import os
 import struct
@@ -28,7 +28,7 @@ _entropy = _Entropy()
 
 
 def _forget_inherited_entropy() -> None:
-    """A forked child must not repeat its parent's ids."""
+    """Discard the inherited bits, so that a forked child does not repeat its parent's ids."""
     global _entropy
     _entropy = _Entropy()
 
@@ -37,7 +37,7 @@ os.register_at_fork(after_in_child=_forget_inherited_entropy)
 
 
 def new_id() -> UUID:
-    """A new UUIDv7 of this moment. Built past UUID's checks, which take longer than all the rest."""
+    """A new UUIDv7. Bypasses UUID's own checks, which take longer than everything else."""
     high, low = (_entropy.pool or _entropy.refill()).pop()
     value = (
         (time.time_ns() // 1_000_000 << 80) | _VERSION | (high & 0xFFF) << 64 | _VARIANT | (low & 0x3FFFFFFFFFFFFFFF)

@@ -1,4 +1,4 @@
-"""Who listens on which channel in this process, and how one waits for a signal."""
+"""The listeners on each channel in this process, and waiting for a signal."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 async def signalled(signal: asyncio.Event, seconds: float) -> bool:
-    """Waits for the signal, at most so long. (`asyncio.wait_for` of Python 3.11 can lose a cancellation.)"""
+    """Wait for the signal, at most this long. (`asyncio.wait_for` of Python 3.11 can lose a cancellation.)"""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await signal.wait()
@@ -27,7 +27,7 @@ class Listener:
 
 
 class Listeners:
-    """Calls back everyone on a channel, on the event loop."""
+    """Calls back every listener on a channel, on the event loop."""
 
     def __init__(self) -> None:
         self._channels: dict[str, list[Listener]] = defaultdict(list)

@@ -80,17 +80,17 @@ class LongPoll:
 
     async def _take_whole(self, take: Take[T], give_back: GiveBack[T]) -> list[T]:
         """Take without being interrupted; if the caller is canceled meanwhile, give back what was taken."""
-        taking = asyncio.ensure_future(take())
+        taken = asyncio.ensure_future(take())
         try:
-            return await asyncio.shield(taking)
+            return await asyncio.shield(taken)
         except asyncio.CancelledError:
-            self._returning.add(returning := asyncio.create_task(self._return(taking, give_back)))
+            self._returning.add(returning := asyncio.create_task(self._return(taken, give_back)))
             returning.add_done_callback(self._returning.discard)
             raise
 
-    async def _return(self, taking: "asyncio.Future[list[T]]", give_back: GiveBack[T]) -> None:
+    async def _return(self, taken: "asyncio.Future[list[T]]", give_back: GiveBack[T]) -> None:
         try:
-            await give_back(await taking)
+            await give_back(await taken)
         except PostroomError as error:
             log.warning(self._not_given_back, error=type(error).__name__)
 

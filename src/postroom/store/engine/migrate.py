@@ -26,7 +26,7 @@ _TABLE = {
             version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL
         )""",
 }
-# Run before a migration, in its transaction. A landed migration is never changed; what it would lose is kept here.
+# Run before a migration, in its transaction. A released migration is never changed; what it would lose is saved here.
 # 0003 leaves out the keys of events with a long identity, which 0015 takes over.
 _BEFORE = {
     3: """
@@ -61,13 +61,13 @@ def migrations(dialect: Dialect) -> tuple[Migration, ...]:
 
 
 async def migrate(database: Database) -> list[str]:
-    """Brings the schema up to date and returns the names of what was applied."""
+    """Bring the schema up to date; return the names of the applied migrations."""
     known = migrations(database.dialect)
     return [each.name for each in known if await database.run(apply(each, database.dialect, known))]
 
 
 async def pending(database: Database) -> list[str]:
-    """What `migrate` would apply, without changing anything."""
+    """The migrations that `migrate` would apply; changes nothing."""
     known = migrations(database.dialect)
     applied = await database.run(applied_migrations())
     _check(applied, known)
@@ -79,7 +79,7 @@ Applied = dict[int, tuple[str, str]]
 
 @schema_change
 def apply(migration: Migration, dialect: Dialect, known: tuple[Migration, ...]) -> Script[bool]:
-    """Applies one migration unless it has been applied; says whether it did."""
+    """Apply one migration unless it was applied before; return whether it was."""
     yield Text(_TABLE[dialect])
     applied = yield from _applied()
     _check(applied, known)
@@ -109,7 +109,7 @@ def _check(applied: Applied, known: tuple[Migration, ...]) -> None:
         if version not in ours:
             raise SchemaMismatch(
                 f"the database is from a newer Postroom (it has migration {version:04} {name}); "
-                "upgrade Postroom, or name another database"
+                "upgrade Postroom, or use another database"
             )
         if ours[version].checksum != checksum:
             raise SchemaMismatch(

@@ -21,7 +21,7 @@ FILE = DATABASE
 
 
 async def open_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False) -> Database:
-    """The database, ready for work: durable, and with the schema that this Postroom knows."""
+    """Open the database, ready for work: durable, and with the current schema."""
     database = connect_database(data_dir, url, allow_unsafe=allow_unsafe)
     try:
         for loose in make_private(data_dir):
@@ -37,7 +37,7 @@ async def open_database(data_dir: Path, url: str | None = None, *, allow_unsafe:
 
 
 def connect_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False) -> Database:
-    """The database as it is, for those that look before they change anything."""
+    """Connect to the database without changing anything, for commands that look first."""
     if url is None:
         _make_folder(data_dir)
         lock = share_folder(data_dir)
@@ -49,7 +49,7 @@ def connect_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bo
                 os.close(lock)
             raise
     if not url.startswith(("postgresql://", "postgres://")):
-        raise BadInput("database_url", "is no PostgreSQL address", "write postgresql://user@host:5432/database")
+        raise BadInput("database_url", "is not a PostgreSQL address", "write postgresql://user@host:5432/database")
     from postroom.store.engine.postgres import PostgresDatabase
 
     return PostgresDatabase(url, allow_unsafe=allow_unsafe)
@@ -60,12 +60,12 @@ def _make_folder(data_dir: Path) -> None:
         private_folder(data_dir)
     except OSError as error:
         raise DatabaseReadOnly(
-            f"the data folder {data_dir} cannot be made ({error.strerror}); make it, or name another with --data-dir"
+            f"the data folder {data_dir} cannot be created ({error.strerror}); create it, or choose --data-dir"
         ) from error
 
 
 def _keep_private(file: Path) -> None:
-    """Mail is nobody else's business: the file is made for its owner alone, and SQLite's own files follow it."""
-    with contextlib.suppress(OSError):  # what is wrong here, opening it will say better
-        # Only one that is new: to open and close one that is in use would drop every lock that this process has on it.
+    """Create the file readable by its owner only, since it contains mail; SQLite's own files get the same mode."""
+    with contextlib.suppress(OSError):  # opening it will give a better error
+        # Only a new file: opening and closing one that is in use would drop all locks that this process has on it.
         os.close(open_private(file, os.O_CREAT | os.O_EXCL | os.O_RDWR))

@@ -1,12 +1,12 @@
-"""The PostgreSQL runner: real transactions over asyncpg, and no guessing when the server goes away.
+"""The PostgreSQL runner: transactions over asyncpg, with a definite outcome even when the server goes away.
 
-**A write whose outcome is unknown.** The connection may die after COMMIT was sent and before its answer came. Every
+**A write whose outcome is unknown.** The connection may die after COMMIT was sent and before its answer arrived. Every
 writing transaction therefore begins by inserting a receipt, a row with a token of its own (it travels in the same
-message as BEGIN and costs no round trip). To settle the doubt we insert the same token ourselves, marked void: while
-the old transaction is still open on the server our insert waits for it; if it committed, ours meets its receipt, and
-the answer we already hold is given; if it did not, ours takes the token, so that it never can, and the transaction is
-run again. The mark tells our own insert from the other, should the doubt arise about that one too. (`pg_xact_status`
-would not do: after a crash of the server a transaction id may be used again.)
+message as BEGIN and costs no round trip). To find the outcome we insert the same token ourselves, marked void. While
+the old transaction is still open on the server, our insert waits for it. If it committed, our insert meets its receipt,
+and we return the result we already have. If it did not, our insert takes the token, so that it never can commit, and
+the transaction is run again. The mark distinguishes our own insert from the other, in case its outcome is unknown too.
+(`pg_xact_status` is not enough: after a crash of the server a transaction id may be reused.)
 
 **Round trips.** `BEGIN; INSERT receipt`, the statements, `NOTIFY; COMMIT`: two messages more than the statements.
 """
@@ -23,7 +23,7 @@ import asyncpg
 
 from postroom.core import errors
 from postroom.store.engine.clock import ServerClock
-from postroom.store.engine.database import Course, Dialect, Notify, Rows, Single, Statement, Step, Text, Transaction
+from postroom.store.engine.database import Dialect, Notify, Rows, ScriptRun, Single, Statement, Step, Text, Transaction
 from postroom.store.engine.listeners import Listener, Listeners
 from postroom.store.engine.statements import blocks
 from postroom.store.restore_lock import RESTORE_LOCK
@@ -37,27 +37,28 @@ FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 MOST_DEADLOCKS = 20
 COMMAND_TIMEOUT_S = 10.0
-MIGRATION_TIMEOUT_S = 30 * 24 * 3600.0  # as good as none: one that gives up would be begun anew at every start
+MIGRATION_TIMEOUT_S = 30 * 24 * 3600.0  # practically none: an attempt that gives up would start again at every start
 _SESSION = {
     "application_name": "postroom",
     "search_path": "postroom,switchboard",
     "timezone": "UTC",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
-    "enable_seqscan": "off",  # a plan made while a table was small is kept: it must be right when it has grown
-    "idle_in_transaction_session_timeout": "10s",  # a frozen process must not hold its locks, and with them the rescuer
+    "enable_seqscan": "off",  # a plan made while a table is small is kept, and must be right when it has grown
+    "idle_in_transaction_session_timeout": "10s",  # a frozen process must not keep its locks, and so block the rescuer
 }
-# A process that is frozen in the middle of a transaction must not hold its locks for ever. (PostgreSQL 17 and later;
+# A process that is frozen in the middle of a transaction must not hold its locks forever. (PostgreSQL 17 and later;
 # before that, only while it is idle between two statements.)
 _BOUND_TRANSACTIONS = """
     SELECT set_config('transaction_timeout', '30s', false)
     WHERE current_setting('server_version_num')::integer >= 170000"""
-# Each session settles by itself that a commit waits for the disk, so that nothing that is changed at the server later
-# (for the role, the database, the whole of it) changes that. What asks for more than `on` is left as it is.
+# Each session itself makes commits wait for the disk, so that a later change at the server (for the role, the database,
+# or everything) has no effect. A stricter setting than `on` is kept.
 _WAIT_FOR_DISK = """
     SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
         ELSE current_setting('synchronous_commit') END, false)"""
-# Each connection shares the lock that a restore holds alone: nothing is written to what is about to be replaced.
+# Every connection shares the lock that a restore holds exclusively: nothing is written to a database about to be
+# replaced.
 _SHARE = f"SELECT pg_try_advisory_lock_shared({RESTORE_LOCK})"
 _UNBOUND_TRANSACTION = """
     SET LOCAL statement_timeout = 0;
@@ -71,15 +72,15 @@ _GONE = (
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,
-    asyncpg.InternalClientError,  # the server's last word came between two statements
+    asyncpg.InternalClientError,  # the server's last message came between two statements
 )
-# Idle in a transaction, or in one for too long: the server has hung up on us, and nothing was committed.
+# The transaction was idle or open for too long: the server closed the connection, and nothing was committed.
 _TIMED_OUT = frozenset({"25P03", "25P04"})
 _COLLIDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
 class _InDoubtError(Exception):
-    """COMMIT was sent; its answer never came."""
+    """COMMIT was sent, but its answer never arrived."""
 
     def __init__(self, token: UUID, result: object) -> None:
         super().__init__()
@@ -101,7 +102,7 @@ class PostgresDatabase:
         allow_unsafe: bool = False,
         restoring: bool = False,
     ) -> None:
-        """With `restoring`, whoever opens it holds the lock of a restore."""
+        """With `restoring`, the caller holds the lock of a restore."""
         self._url = url
         self._restoring = restoring
         self._opening = _BOUND_TRANSACTIONS if allow_unsafe else f"{_BOUND_TRANSACTIONS}; {_WAIT_FOR_DISK}"
@@ -116,7 +117,7 @@ class PostgresDatabase:
         self.clock = ServerClock()
 
     async def run(self, transaction: Transaction[T]) -> T:
-        """Runs it once for good, however often the server goes away within our patience."""
+        """Run it exactly once, even if the server goes away repeatedly within the time limit."""
         deadline = asyncio.get_running_loop().time() + self._patience_s
         collisions, tries = 0, 0
         while True:
@@ -161,65 +162,65 @@ class PostgresDatabase:
         idle, self._idle = self._idle, []
         for connection in idle:
             await _hang_up(connection)
-        await asyncio.sleep(0)  # connections that were cut off close in the next round of the loop
+        await asyncio.sleep(0)  # dropped connections close in the next iteration of the loop
 
     async def _read(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         await connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_bound(transaction.limit_s)}")
-        course = Course(transaction.begin())
-        await self._drive(connection, course)
+        run = ScriptRun(transaction.begin())
+        await self._drive(connection, run)
         await connection.execute("COMMIT")
-        return course.result  # type: ignore[return-value]
+        return run.result  # type: ignore[return-value]
 
     async def _write(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
         token = uuid4()
-        course = Course(transaction.begin())
-        if isinstance(course.step, Single):
-            return await self._write_at_once(connection, course, course.step, token)
+        run = ScriptRun(transaction.begin())
+        if isinstance(run.step, Single):
+            return await self._write_at_once(connection, run, run.step, token)
         await connection.execute(
             f"BEGIN; INSERT INTO postroom.receipts (token, written_at) VALUES ('{token}', now())"  # noqa: S608
         )
-        notices = await self._drive(connection, course)
+        notices = await self._drive(connection, run)
         wake = "".join(f"SELECT pg_notify('{CHANNEL}', '{_plain(each)}'); " for each in notices)
         try:
             await connection.execute(f"{wake}COMMIT")
         except (*_GONE, asyncpg.InterfaceError) as error:
-            raise _InDoubtError(token, course.result) from error
-        return course.result  # type: ignore[return-value]
+            raise _InDoubtError(token, run.result) from error
+        return run.result  # type: ignore[return-value]
 
-    async def _write_at_once(self, connection: asyncpg.Connection, course: Course[T], step: Single, token: UUID) -> T:
-        """One statement that is its own transaction: receipt and notice travel inside it."""
+    async def _write_at_once(self, connection: asyncpg.Connection, run: ScriptRun[T], step: Single, token: UUID) -> T:
+        """Run one statement as its own transaction; receipt and notice travel inside it."""
         (part,) = self._blocks[step.statement.name]
         arguments = part.arguments(step.statement.parameters)
         text = _with_receipt(part.text, len(arguments))
-        course.send(Rows())
-        if course.step is not None:
-            raise AssertionError(f"nothing may follow {step.statement.name}, which was to stand alone")
+        run.send(Rows())
+        if run.step is not None:
+            raise AssertionError(f"nothing may follow {step.statement.name}, which runs alone")
         try:
             await connection.fetch(text, *arguments, token, _plain(step.notice))
         except (*_GONE, asyncpg.InterfaceError) as error:
-            raise _InDoubtError(token, course.result) from error
-        return course.result  # type: ignore[return-value]
+            raise _InDoubtError(token, run.result) from error
+        return run.result  # type: ignore[return-value]
 
     async def _change_schema(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
-        """Without a receipt, whose table may not exist yet: a schema change finds out by itself if it was made."""
+        """Run without a receipt, whose table may not exist yet: a schema change itself detects whether it was made."""
         await connection.execute(f"BEGIN; {_UNBOUND_TRANSACTION}")
-        course = Course(transaction.begin())
-        await self._drive(connection, course)
+        run = ScriptRun(transaction.begin())
+        await self._drive(connection, run)
         await connection.execute("COMMIT")
-        return course.result  # type: ignore[return-value]
+        return run.result  # type: ignore[return-value]
 
-    async def _drive(self, connection: asyncpg.Connection, course: Course[Any]) -> set[Notify]:
-        """Runs a script to its end and returns whom it wants woken."""
+    async def _drive(self, connection: asyncpg.Connection, run: ScriptRun[Any]) -> set[Notify]:
+        """Run a script to its end; return the notices to send."""
         notices: set[Notify] = set()
         try:
-            while course.step is not None:
-                if isinstance(course.step, Notify):
-                    notices.add(course.step)
-                    course.send(Rows())
+            while run.step is not None:
+                if isinstance(run.step, Notify):
+                    notices.add(run.step)
+                    run.send(Rows())
                 else:
-                    course.send(await self._execute(connection, course.step))
+                    run.send(await self._execute(connection, run.step))
         finally:
-            course.close()
+            run.close()
         return notices
 
     async def _execute(self, connection: asyncpg.Connection, step: Step) -> Rows:
@@ -235,10 +236,10 @@ class PostgresDatabase:
                 await connection.execute(text, timeout=MIGRATION_TIMEOUT_S)
                 return Rows()
             case Notify() | Single():
-                raise AssertionError(f"{step} cannot be carried out alone")
+                raise AssertionError(f"{step} cannot be executed alone")
 
     async def _settle(self, token: UUID, deadline: float) -> bool:
-        """Whether the transaction with this receipt committed; after False it never can."""
+        """Return whether the transaction with this receipt committed; if False, it never can."""
         tries = 0
         while True:
             try:
@@ -255,7 +256,7 @@ class PostgresDatabase:
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncGenerator[asyncpg.Connection]:
-        """A connection of the pool; back when its transaction ended well, thrown away otherwise."""
+        """Lend a connection of the pool; keep it if its transaction ended well, discard it otherwise."""
         if self._closed:
             raise errors.DatabaseUnavailable("the database is closed; open it again")
         async with self._place():
@@ -284,7 +285,7 @@ class PostgresDatabase:
 
     @contextlib.asynccontextmanager
     async def _place(self) -> AsyncGenerator[None]:
-        """One of the places there are for connections; waiting for it has an end, as everything here."""
+        """Wait for a free connection slot, for a limited time."""
         async with asyncio.timeout(self._patience_s):
             await self._places.acquire()
         try:
@@ -293,7 +294,7 @@ class PostgresDatabase:
             self._places.release()
 
     async def _give_back(self, connection: asyncpg.Connection, error: BaseException) -> None:
-        """After an error the transaction is rolled back; a connection that may be in any state is dropped."""
+        """Roll back after an error; drop a connection whose state is unknown."""
         if isinstance(error, asyncio.CancelledError | _InDoubtError | OSError):
             connection.terminate()
             return
@@ -319,21 +320,23 @@ class PostgresDatabase:
             try:
                 await connection.execute(self._opening)
                 if not self._restoring and not await connection.fetchval(_SHARE):
-                    raise errors.DatabaseInUse("a restore of this database is under way; start again when it has ended")
+                    raise errors.DatabaseInUse("this database is being restored; start again when that has ended")
             except BaseException:
                 connection.terminate()
                 raise
             return connection
         except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
-            raise errors.DatabaseUnavailable(f"PostgreSQL refused us: {error}; check POSTROOM_DATABASE_URL") from error
+            raise errors.DatabaseUnavailable(
+                f"PostgreSQL refused access: {error}; check POSTROOM_DATABASE_URL"
+            ) from error
 
     async def _pause(self, tries: int, deadline: float, error: BaseException) -> None:
-        """Waits before the next try, or gives up when our patience is at its end."""
+        """Wait before the next attempt, or give up when the time is over."""
         self._drop_idle()
         if self._closed or asyncio.get_running_loop().time() >= deadline:
             raise errors.DatabaseUnavailable(
                 f"PostgreSQL could not be reached for {self._patience_s:g} s ({type(error).__name__}); "
-                "check that it runs and that POSTROOM_DATABASE_URL is right"
+                "check that it is running and that POSTROOM_DATABASE_URL is right"
             ) from error
         pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries - 1, 8))
         await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
@@ -344,7 +347,7 @@ class PostgresDatabase:
             connection.terminate()
 
     async def _listen_forever(self) -> None:
-        """Keeps one connection that hears notices. What is missed while it is away, polling finds."""
+        """Keep one connection that receives notices. Polling finds what is missed while it is down."""
         tries = 0
         while True:
             connection: asyncpg.Connection | None = None
@@ -382,9 +385,9 @@ async def _hang_up(connection: asyncpg.Connection) -> None:
 
 @cache
 def _with_receipt(text: str, parameters: int) -> str:
-    """The statement with two parts more: its receipt, and the notice that is sent when it commits."""
+    """Add two parts to the statement: its receipt, and the notice that is sent when it commits."""
     if not text.startswith("WITH "):
-        raise ValueError(f"a statement that stands alone must begin with WITH: {text[:60]}")
+        raise ValueError(f"a statement that runs alone must begin with WITH: {text[:60]}")
     receipt = (
         f"INSERT INTO postroom.receipts (token, written_at) SELECT ${parameters + 1}::uuid, now() "  # noqa: S608
         f"FROM (SELECT pg_notify('{CHANNEL}', ${parameters + 2}::text)) AS woken"
@@ -393,7 +396,7 @@ def _with_receipt(text: str, parameters: int) -> str:
 
 
 def _plain(notice: Notify) -> str:
-    """A notice as part of the commit message. Ours are plain words and numbers; anything else is a bug."""
+    """A notice for the commit message. Ours are plain words and numbers; anything else is a bug."""
     if not all(part.replace("_", "").replace("-", "").isalnum() for part in notice):
         raise ValueError(f"{notice} cannot be sent as a notice")
     return f"{notice.channel} {notice.message}"
@@ -409,13 +412,13 @@ def _translate(error: asyncpg.PostgresError) -> errors.StoreError:
             )
         case asyncpg.IntegrityConstraintViolationError():
             return errors.ConstraintBroken(str(error))
-        case _ if (error.sqlstate or "")[:2] in ("22", "54"):  # a value, or a row of them, that does not fit
+        case _ if (error.sqlstate or "")[:2] in ("22", "54"):  # a value or a row that is too large
             return errors.ConstraintBroken(f"PostgreSQL: {type(error).__name__}: {error}")
         case asyncpg.QueryCanceledError():
-            return errors.TookTooLong("PostgreSQL was not done in the time there is; ask for less")
+            return errors.TookTooLong("PostgreSQL took too long; ask for less")
         case asyncpg.UndefinedTableError():
             return errors.SchemaMismatch(f"{error}; run `postroom migrate`")
         case asyncpg.InsufficientPrivilegeError():
-            return errors.StoreError(f"PostgreSQL: {error}; grant it to the user of POSTROOM_DATABASE_URL")
+            return errors.StoreError(f"PostgreSQL: {error}; grant it to the user in POSTROOM_DATABASE_URL")
         case _:
             return errors.StoreError(f"PostgreSQL: {type(error).__name__}: {error}")

@@ -1,9 +1,9 @@
-"""Rows read into classes by the names of their columns, the same whichever database holds them.
+"""Reads rows into classes by column name, the same for both databases.
 
-A field takes the column of its name, decoded as its type says: ids, times, truth values and enums as such, mappings
-and collections from JSON. The name of a JSON column may end in `_json`. A field that is a class of fields itself takes
-them from the same row; if it may be None, it is where its first column is. Where a row has no such column, the value is
-given by name, or is the default.
+A field takes the column of its name, decoded by its type: ids, times, booleans, enums, and mappings and collections
+from JSON. The name of a JSON column may end in `_json`. A field whose type is itself a class with fields is read from
+the same row; if it is optional, it is None when its first column is. A field without a column needs a value given by
+name, or a default.
 
     @dataclass(frozen=True, slots=True)
     class Pause:
@@ -35,7 +35,7 @@ _DECODERS: dict[Any, Decode] = {UUID: as_uuid, datetime: as_time, bool: bool}
 
 
 def read_rows(kind: type[T], rows: Rows, /, **given: Any) -> list[T]:
-    """Every row as an object of this class."""
+    """Read every row into an object of this class."""
     if not rows:
         return []
     read = _reader(kind, rows.columns, frozenset(given))
@@ -43,18 +43,18 @@ def read_rows(kind: type[T], rows: Rows, /, **given: Any) -> list[T]:
 
 
 def read_first(kind: type[T], rows: Rows, /, **given: Any) -> T | None:
-    """The first row as an object of this class, or None without rows."""
+    """Read the first row into an object of this class; None without rows."""
     return _reader(kind, rows.columns, frozenset(given))(rows[0], **given) if rows else None
 
 
 def read_row(kind: type[T], row: Mapping[str, Any], /, **given: Any) -> T:
-    """One row of `Rows.by_name` as an object of this class."""
+    """Read one row of `Rows.by_name` into an object of this class."""
     return _reader(kind, tuple(row), frozenset(given))(tuple(row.values()), **given)
 
 
 @cache
 def _reader(kind: type[Any], columns: tuple[str, ...], given: frozenset[str] = frozenset()) -> Callable[..., Any]:
-    """Makes an object of a row with these columns."""
+    """Make a function that turns a row with these columns into an object."""
     hints = get_type_hints(kind)
     takes = {name: _take(hints[name], name, columns) for name in _fields(kind) if name not in given}
     missing = [name for name, take in takes.items() if take is None and not _fields(kind)[name]]
@@ -73,14 +73,14 @@ def _has_fields(hint: Any) -> bool:
 
 
 def _fields(kind: type[Any]) -> Mapping[str, bool]:
-    """The names of its fields, and whether each has a default."""
+    """The names of the fields, and whether each has a default."""
     if is_dataclass(kind):
         return {each.name: each.default is not MISSING or each.default_factory is not MISSING for each in fields(kind)}
     return {name: name in kind._field_defaults for name in kind._fields}
 
 
 def _take(hint: Any, name: str, columns: tuple[str, ...]) -> Callable[[Row], Any] | None:
-    """Takes the value of one field from a row; None where the row has none."""
+    """Make a function that takes the value of one field from a row; None if the row has no such column."""
     if get_origin(hint) in _UNIONS and _has_fields(part := get_args(hint)[0]):
         read, first = _reader(part, columns), columns.index(next(iter(_fields(part))))
         return lambda row: None if row[first] is None else read(row)
@@ -94,7 +94,7 @@ def _take(hint: Any, name: str, columns: tuple[str, ...]) -> Callable[[Row], Any
 
 
 def _decoder(hint: Any) -> Decode | None:
-    """Decodes a value of this type, which a database may hold as something else."""
+    """Make a function that decodes a value of this type from its form in the database."""
     origin, arguments = get_origin(hint) or hint, get_args(hint)
     if origin in _UNIONS:
         decode = _decoder(next(each for each in arguments if each is not types.NoneType))
@@ -108,7 +108,7 @@ def _decoder(hint: Any) -> Decode | None:
 
 
 def _collector(hint: Any) -> Decode:
-    """Gives a list from JSON the form of its type, a tuple or a set of whatever it is made of."""
+    """Make a function that converts a list from JSON to this type, a tuple or a set."""
     collect, inner = cast("Decode", get_origin(hint)), get_args(hint)[0]
     item = _collector(inner) if get_origin(inner) in (frozenset, tuple) else _DECODERS.get(inner)
     return lambda values: collect(values if item is None else map(item, values))

@@ -1,6 +1,6 @@
-"""One `serve` for one SQLite file: a lock in the data folder that the system itself drops when the process ends.
+"""One `serve` for one SQLite file: a lock in the data folder that the system drops when the process ends.
 
-Commands and workers beside it are welcome; two that both watch the mailboxes and answer at the doors are a mistake.
+Commands and workers may run beside it; two processes that both watch the mailboxes and serve requests are a mistake.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ FILE = "serve.lock"
 
 @contextlib.contextmanager
 def serve_lock(folder: Path) -> Generator[None]:
-    """Held while the block runs. Raises AlreadyServed when another process holds it.
+    """Hold the lock while the block runs. Raises AlreadyServed if another process holds it.
 
-    The file stays when the lock goes: whoever removed it could take away the lock of the next one.
+    The file stays when the lock is dropped: removing it could take away the lock of the next process.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(folder / FILE, os.O_RDWR | os.O_CREAT, 0o600)
@@ -28,7 +28,7 @@ def serve_lock(folder: Path) -> Generator[None]:
         except BlockingIOError:
             holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
             raise AlreadyServed(
-                f"Postroom is served from {folder} already, by process {holder or '?'}; stop that one first, or name "
+                f"Postroom is already served from {folder}, by process {holder or '?'}; stop it first, or use "
                 "another --data-dir. (Other commands, and `postroom worker`, may run beside it.)"
             ) from None
         os.ftruncate(descriptor, 0)

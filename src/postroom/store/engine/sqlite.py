@@ -1,13 +1,13 @@
-"""The SQLite runner: one writer thread, one fsync for everyone who waits.
+"""The SQLite runner: one writer thread, one fsync for all waiting transactions.
 
-**Group commit.** The writer thread owns the only writing connection. It takes every transaction that is waiting,
-runs them one after another as savepoints of one outer transaction, commits once, and only then answers them all.
-A transaction that fails is rolled back to its own savepoint and hurts nobody else. While a commit waits for the
-disk, the next group gathers: under load the cost of the fsync is shared by hundreds.
+**Group commit.** The writer thread owns the only writing connection. It takes every transaction that is waiting, runs
+them one after another as savepoints of one outer transaction, commits once, and only then answers them all. A
+transaction that fails is rolled back to its own savepoint and affects no other. While a commit waits for the disk, the
+next group gathers: under load hundreds share the cost of the fsync.
 
-**When the whole group is void.** A full disk or an I/O error may make SQLite roll back the outer transaction. Then
-nothing of the group was committed, so each of its transactions is run again, alone: the innocent succeed, the guilty
-gets its own error. When the disk is full the ballast file is given up first, so that work can drain.
+**When the whole group fails.** A full disk or an I/O error may make SQLite roll back the outer transaction. Then
+nothing of the group was committed, so each of its transactions is run again alone: only the one at fault gets the
+error. When the disk is full the ballast file is deleted first, so that work can finish.
 
 Readers have connections of their own and see the last commit; they never wait for the writer (`sqlite_readers.py`). The
 write-ahead log is kept short between two groups (`write_ahead_log.py`).
@@ -40,7 +40,7 @@ LARGEST_GROUP = 1024
 
 
 class _Waiting(Generic[T]):
-    """A transaction in the writer's hands, and who waits for its answer."""
+    """A transaction in the writer's queue, and the caller that waits for its answer."""
 
     __slots__ = ("answer", "error", "loop", "result", "transaction")
 
@@ -116,14 +116,14 @@ class SqliteDatabase:
             self._keep_log_short()
 
     def _keep_log_short(self) -> None:
-        """Between two groups, after the answers: only the next group waits for it."""
+        """Restart the log between two groups, after the answers: only the next group waits for it."""
         if self._file.is_lost:
             return
-        with contextlib.suppress(apsw.Error):  # what is wrong with the disk, the next commit tells someone
+        with contextlib.suppress(apsw.Error):  # the next commit reports what is wrong with the disk
             self._log.keep_short(self._connection)
 
     def _commit_safely(self, group: list[_Waiting[Any]]) -> list[Notify]:
-        """Whatever goes wrong, everyone who waits gets an answer and the thread lives on."""
+        """Commit the group so that, whatever goes wrong, every caller gets an answer and the thread lives on."""
         try:
             return self._commit_group(group)
         except Exception as error:
@@ -133,7 +133,7 @@ class SqliteDatabase:
             return []
 
     def _next_group(self) -> tuple[list[_Waiting[Any]], bool]:
-        """Everyone who waits now (nobody only while the log is long); and whether the database is being closed."""
+        """Everything that waits now (empty only while the log is long), and whether the database is being closed."""
         group: list[_Waiting[Any]] = []
         try:
             waiting = self._inbox.get(timeout=TRY_AGAIN_S if self._log.is_long else None)
@@ -147,7 +147,7 @@ class SqliteDatabase:
         return group, True
 
     def _commit_group(self, group: list[_Waiting[Any]]) -> list[Notify]:
-        """Runs the group and commits it; sets the result or the error of each. Returns who is to be woken."""
+        """Run the group and commit it; set the result or the error of each. Return the notices to send."""
         executor = Executor(self._connection, self._blocks)
         try:
             self._file.check()
@@ -163,17 +163,17 @@ class SqliteDatabase:
             return self._after_void_group(group, self._replaced() or error)
 
     def _replaced(self) -> errors.DatabaseReplaced | None:
-        """What is found in a file that was overwritten may look like any error; this one is told."""
+        """Return the error of a replaced file, if it was: an overwritten file may cause any other error."""
         try:
             self._file.check()
         except errors.DatabaseReplaced as error:
-            # Our log must not be copied into a file that somebody has put there.
+            # Our log must not be copied into a file that somebody else put there.
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             return error
         return None
 
     def _run_in_savepoint(self, waiting: _Waiting[Any], executor: "Executor", alone: bool) -> None:
-        """One transaction of the group. Raises only when the outer transaction itself is gone."""
+        """Run one transaction of the group. Raises only if the outer transaction itself is gone."""
         waiting.error = None
         noticed = len(executor.notices)
         if not alone:
@@ -214,7 +214,7 @@ class SqliteDatabase:
         for waiting in group:
             by_loop.setdefault(waiting.loop, []).append(waiting)
         for loop, waitings in by_loop.items():
-            with contextlib.suppress(RuntimeError):  # the loop that asked is gone, and nobody waits there any more
+            with contextlib.suppress(RuntimeError):  # the loop of the callers is gone, so nobody waits there
                 loop.call_soon_threadsafe(self._resolve, waitings, notices)
 
     def _resolve(self, waitings: Iterable[_Waiting[Any]], notices: list[Notify]) -> None:

@@ -1,4 +1,4 @@
-"""A connection to a SQLite file: how it is set up, how a script runs on it, and its errors in our own words."""
+"""A connection to a SQLite file: its setup, running a script on it, and translating its errors."""
 
 import contextlib
 import hashlib
@@ -10,7 +10,7 @@ import apsw
 
 from postroom.core import errors
 from postroom.store.engine.codecs import sqlite_value
-from postroom.store.engine.database import Course, Notify, Rows, Script, Single, Statement, Step, Text
+from postroom.store.engine.database import Notify, Rows, Script, ScriptRun, Single, Statement, Step, Text
 from postroom.store.engine.statements import Block
 from postroom.store.engine.write_ahead_log import KEPT_BYTES
 
@@ -26,12 +26,12 @@ _SETTINGS = f"""
     PRAGMA wal_autocheckpoint = 4096;
     PRAGMA journal_size_limit = {KEPT_BYTES};
 """
-# By the text of a statement: asking for them costs as much as a small statement.
+# Cached by statement text: looking up the columns costs as much as a small statement.
 _columns: dict[str, tuple[str, ...]] = {}
 
 
 class Executor:
-    """Carries out the steps of a script on one connection."""
+    """Executes the steps of a script on one connection."""
 
     def __init__(self, connection: apsw.Connection, blocks: dict[str, Block]) -> None:
         self._cursor = connection.cursor()
@@ -59,7 +59,7 @@ class Executor:
                 return Rows()
 
     def _describe(self, text: str) -> tuple[str, ...]:
-        """The names of the columns, which SQLite tells only while there are rows."""
+        """The column names, which SQLite provides only while there are rows."""
         try:
             _columns[text] = tuple(name for name, _ in self._cursor.get_description())
         except apsw.ExecutionCompleteError:
@@ -68,18 +68,18 @@ class Executor:
 
 
 def drive(script: Script[T], execute: Callable[[Step], Rows]) -> T:
-    """Runs a script to its end and returns what it returns."""
-    course = Course(script)
+    """Run a script to its end and return its result."""
+    run = ScriptRun(script)
     try:
-        while course.step is not None:
-            course.send(execute(course.step))
+        while run.step is not None:
+            run.send(execute(run.step))
     finally:
-        course.close()
-    return course.result  # type: ignore[return-value] - a script that has ended has a result
+        run.close()
+    return run.result  # type: ignore[return-value] - a script that has ended has a result
 
 
 def connect(path: Path, read_only: bool = False) -> apsw.Connection:
-    """A connection with the settings that durability rests on."""
+    """Open a connection with the settings that durability depends on."""
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     with translated(path):
         connection = apsw.Connection(str(path), flags=flags, statementcachesize=512)
@@ -89,18 +89,18 @@ def connect(path: Path, read_only: bool = False) -> apsw.Connection:
             connection.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")
         else:
             connection.create_scalar_function("sha256_hex", _sha256_hex, 1, deterministic=True)
-            connection.execute(_SETTINGS).fetchall()  # to the end: it stops at each PRAGMA that answers
+            connection.execute(_SETTINGS).fetchall()  # to the end: it stops at each PRAGMA that returns a row
     return connection
 
 
 def _sha256_hex(text: str) -> str:
-    """For migrations: SQLite has no digest of its own, and PostgreSQL has."""
+    """For migrations: unlike PostgreSQL, SQLite has no digest function."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @contextlib.contextmanager
 def translated(path: Path) -> Any:
-    """SQLite's errors as ours, each with what to do about it."""
+    """Translate SQLite's errors into ours, each with a remedy."""
     try:
         yield
     except apsw.FullError as error:
@@ -116,14 +116,14 @@ def translated(path: Path) -> Any:
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise errors.DatabaseCorrupt(
-            f"{path} is damaged or no SQLite database ({error}); restore it from a backup, or name another --data-dir"
+            f"{path} is damaged or not a SQLite database ({error}); restore a backup, or use another --data-dir"
         ) from error
     except apsw.BusyError as error:
         raise errors.DatabaseUnavailable(
-            f"{path} is locked by another process for over {BUSY_TIMEOUT_MS // 1000} s; end it, or try again"
+            f"{path} has been locked by another process for over {BUSY_TIMEOUT_MS // 1000} s; end it, or try again"
         ) from error
     except apsw.InterruptError as error:
-        raise errors.TookTooLong("SQLite was not done in the time there is; ask for less") from error
+        raise errors.TookTooLong("SQLite took too long; ask for less") from error
     except apsw.ConstraintError as error:
         raise errors.ConstraintBroken(str(error)) from error
     except apsw.SQLError as error:

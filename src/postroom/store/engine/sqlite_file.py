@@ -1,16 +1,16 @@
-"""Whether the SQLite file that is open is still the one that everybody else finds under its name.
+"""Checks that the open SQLite file is still the one that others find under its name.
 
-A file that is open stays usable when its name is gone or leads to another file: commits succeed, and nobody can ever
-read them again. So after each commit, before anyone is told of it, the names are looked at: the database, its
-write-ahead log and its index must be the files that were opened.
+An open file stays usable when its name is gone or leads to another file: commits succeed, but nobody can ever read
+them. So after each commit, before it is acknowledged, the names are checked: the database, its write-ahead log and its
+index must be the files that were opened.
 
-A file that is overwritten in place keeps its identity. It is noticed by this: the database is only ever written by a
-checkpoint, and a checkpoint of any process shows in the index of the log (how much of the log is copied, and the salts
-that change with each restart). A database that was written while neither changed was written by somebody else. The log
-itself must be as long as its index says, and carry the salts that the index has.
+A file that is overwritten in place keeps its identity. It is detected like this: the database is only ever written by a
+checkpoint, and a checkpoint of any process shows in the index of the log (how much of the log is copied, and the salts,
+which change with each restart). A database that was written while neither changed was written by another program. The
+log itself must be as long as its index says, and have the same salts.
 
-The files are read through the descriptors that SQLite has open, which only Linux lets us find: to open and close one of
-our own would drop the locks of the whole process. Elsewhere only the names are compared.
+The files are read through the descriptors that SQLite has open, which can be found only on Linux: opening and closing
+another one would drop the locks of the whole process. Elsewhere only the names are compared.
 """
 
 import contextlib
@@ -25,14 +25,14 @@ from postroom.core.errors import DatabaseReplaced
 
 Identity = tuple[int, int]
 
-_INDEX_BYTES = 132  # two copies of the header, then what is known of checkpoints
+_INDEX_BYTES = 132  # two copies of the header, then the state of checkpoints
 _LOG_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 _SALT_IN_LOG = slice(16, 24)
 
 
 class _Index(NamedTuple):
-    """What the index of the log says about it."""
+    """What the index says about the log."""
 
     frames: int
     page: int
@@ -42,7 +42,7 @@ class _Index(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """No checkpoint is writing to the database."""
+        """Whether no checkpoint is writing to the database."""
         return self.being_copied <= self.copied
 
 
@@ -50,7 +50,7 @@ class SqliteFile:
     """The file of a database that this process has open."""
 
     def __init__(self, path: Path, connection: apsw.Connection) -> None:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # from now on log and index are open too
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # now log and index are open too
         self._path = path
         self._log, self._index = (path.with_name(f"{path.name}-{end}") for end in ("wal", "shm"))
         self._opened = {name: identity_of(name) for name in (path, self._log, self._index)}
@@ -63,7 +63,7 @@ class SqliteFile:
         return self._lost is not None
 
     def check(self) -> None:
-        """Raises DatabaseReplaced once the file is another one, and from then on."""
+        """Raise DatabaseReplaced once the file was replaced, and from then on."""
         self._lost = self._lost or self._what_is_wrong()
         if self._lost is not None:
             raise DatabaseReplaced(
@@ -110,7 +110,7 @@ class SqliteFile:
         return _Index(frames, 65536 if page == 1 else page, raw[32:40], copied, being_copied)
 
     def _read(self, file: Path, count: int) -> bytes | None:
-        """The beginning of a file, through a descriptor of SQLite's; None where that is not to be found."""
+        """The beginning of a file, through a descriptor of SQLite's; None if there is none."""
         with contextlib.suppress(OSError):
             descriptor = self._descriptors.get(file)
             if descriptor is None or not _is(descriptor, self._opened[file]):
@@ -139,7 +139,7 @@ def _is(descriptor: int, identity: Identity | None) -> bool:
 
 
 def descriptor_of(identity: Identity | None) -> int:
-    """A descriptor that this process has open for the file; OSError where there is none, or no way to know."""
+    """A descriptor that this process has open for the file. Raises OSError if there is none, or no way to find it."""
     for name in os.listdir("/proc/self/fd"):
         if _is(int(name), identity):
             return int(name)

@@ -1,11 +1,11 @@
-"""Reading from a SQLite file: a few threads, a connection each, and snapshots that have an end.
+"""Reads from a SQLite file: a few threads with a connection each, and snapshots of limited age.
 
-A snapshot that stands for long keeps the write-ahead log from being restarted (see `write_ahead_log.py`). Once the log
-is long, a read that is older than `SNAPSHOT_S` is cut short and begun anew when the log is short again: verbs only
-read, so whoever asked notices nothing but the time. A read that was cut `MOST_CUTS` times is too long for a database
-that is written so fast, and ends with TookTooLong.
+A long-lived snapshot keeps the write-ahead log from being restarted (see `write_ahead_log.py`). Once the log is long, a
+read older than `SNAPSHOT_S` is interrupted, and restarted when the log is short again: the verbs only read, so the
+caller notices nothing but the time. A read that was interrupted `MOST_CUTS` times is too long for a database that is
+written so fast, and ends with TookTooLong.
 
-When the log is held by someone outside of this process, cutting helps nobody. Reads are left alone then, and end after
+When something outside of this process holds the log, interrupting does not help. Reads then continue, and end after
 `LAST_LIMIT_S` at the latest. A process that writes nothing finds that out by waiting.
 """
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 READERS = 4
 STEPS_PER_LOOK = 1_000
-STEPS_PER_RARE_LOOK = 10_000  # each look takes Python's lock away from those who write
+STEPS_PER_RARE_LOOK = 10_000  # each check takes Python's lock away from the writers
 LOOK_AT_LOG_S = 0.01
 MOST_CUTS = 4
 LONGEST_WAIT_S = 30.0
@@ -38,11 +38,11 @@ LAST_LIMIT_S = 10.0
 
 
 class _CutShort(Exception):
-    """The log has to be restarted, and this snapshot is in its way."""
+    """The log must be restarted, and this snapshot is in its way."""
 
 
 class SqliteReaders:
-    """Everyone who reads in this process."""
+    """All readers of this process."""
 
     def __init__(self, path: Path, blocks: dict[str, Block], log: WriteAheadLog) -> None:
         self._path = path
@@ -53,7 +53,7 @@ class SqliteReaders:
         self._connections: list[apsw.Connection] = []
 
     def read(self, transaction: Transaction[T]) -> T:
-        """In one of our threads: runs it on one snapshot, however often that takes."""
+        """Run it on one snapshot, in one of our threads, with as many attempts as needed."""
         deadline = None if transaction.limit_s is None else time.monotonic() + transaction.limit_s
         may_be_cut = True
         for _ in range(MOST_CUTS):
@@ -62,7 +62,7 @@ class SqliteReaders:
             except _CutShort:
                 may_be_cut = self._log_became_short()
         raise TookTooLong(
-            f"the read was cut short {MOST_CUTS} times to keep the write-ahead log short; ask for less, or try again "
+            f"the read was interrupted {MOST_CUTS} times to keep the write-ahead log short; ask for less, or try again "
             "when less is written"
         )
 
@@ -90,7 +90,7 @@ class SqliteReaders:
         return connection
 
     def _log_became_short(self) -> bool:
-        """Waits for it, until it is clear that waiting is no use."""
+        """Wait until the log is short, or until waiting is clearly useless."""
         began = time.monotonic()
         while self._log.size >= RESTART_BYTES:
             waited = time.monotonic() - began
@@ -103,7 +103,7 @@ class SqliteReaders:
 
 
 class _Snapshot:
-    """One try at a read, and what may end it: its own time limit, or a log that has to be restarted."""
+    """One attempt at a read, and what may end it: its own time limit, or a log that must be restarted."""
 
     def __init__(self, log: WriteAheadLog, deadline: float | None, may_be_cut: bool) -> None:
         now = time.monotonic()
@@ -118,7 +118,7 @@ class _Snapshot:
 
     @contextmanager
     def watched(self, connection: apsw.Connection) -> Generator[None]:
-        """SQLite asks every so many steps, also those of an index, whether it shall go on."""
+        """Check regularly whether to go on: SQLite calls back every so many steps, including those of an index."""
         connection.set_progress_handler(self.is_over, STEPS_PER_LOOK if self._deadline else STEPS_PER_RARE_LOOK)
         try:
             yield
@@ -140,7 +140,7 @@ class _Snapshot:
 
 
 class _Watched:
-    """Carries out the steps of a read while its snapshot may stand."""
+    """Executes the steps of a read while its snapshot may exist."""
 
     def __init__(self, snapshot: _Snapshot, execute: Executor) -> None:
         self._snapshot = snapshot

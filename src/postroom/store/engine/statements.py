@@ -38,7 +38,7 @@ Block = tuple[Compiled, ...]
 
 @cache
 def blocks(dialect: Dialect) -> dict[str, Block]:
-    """Every named block of one dialect. A name that stands twice, or an unknown parameter, is a bug: it raises."""
+    """Every named block of one dialect. Raises on duplicate names and unknown parameters, which are bugs."""
     found: dict[str, Block] = {}
     for folder in ("common", dialect):
         for entry in sorted((files("postroom.store") / "queries" / folder).iterdir(), key=lambda each: each.name):

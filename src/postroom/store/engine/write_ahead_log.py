@@ -2,23 +2,23 @@
 
 **Why it grows.** A commit appends to the log. A checkpoint copies the log into the database, but only up to the oldest
 snapshot that somebody still reads, and the log starts again at its beginning only at a moment when all of it is copied
-and nobody reads from it. While readers overlap, that moment never comes by itself.
+and nobody reads from it. While readers overlap, that moment never comes.
 
-**How it is kept short.** Three steps, each taken by the one that can take it without holding up the others:
+**How it is kept short.** Three steps, each taken where it delays the others least:
 
-1. From `PASS_BYTES` on, a thread of its own copies (passive checkpoints: they wait for nobody, and nobody for them).
+1. From `PASS_BYTES` on, a separate thread copies (passive checkpoints, which wait for nothing and block nothing).
 2. From `RESTART_BYTES` on, readers that are older than `SNAPSHOT_S` end their snapshot by themselves, in every process:
-   each looks at the size of the file now and then. The read is begun anew once the log is short again.
-3. The writer then restarts the log between two commits. It waits at most `PATIENCE_S` for the readers that are left,
-   and little is left to copy, so no write is held up for long. If it fails it tries again, a few MiB later.
+   each checks the size of the file regularly. The read is restarted once the log is short again.
+3. The writer then restarts the log between two commits. It waits at most `PATIENCE_S` for the remaining readers,
+   and little is left to copy, so no write is delayed for long. If it fails it tries again a few MiB later.
 
 From `CROWDED_BYTES` on the writer also gives the copying thread a head start before each commit, in case it writes
 faster than the disk can copy.
 
-**What cannot be mended here** is a snapshot in a process that does not look: a frozen one, or another program. The log
-then grows with every write. From `INTAKE_LIMIT_BYTES` on nothing new is taken in; what is here is worked off. It is
-known by this: for `STUCK_S` nothing more could be copied, though none of our own readers stands in the way. Our readers
-are then left alone, until copying goes on.
+**What cannot be fixed here** is a snapshot in a process that does not check: a frozen one, or another program. The log
+then grows with every write. From `INTAKE_LIMIT_BYTES` on nothing new is accepted; work already accepted goes on. This
+is detected when for `STUCK_S` nothing more could be copied, though none of our own readers is in the way. Our readers
+are then not interrupted until copying goes on.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ PASS_BYTES = 16 * MIB
 RESTART_BYTES = 64 * MIB
 CROWDED_BYTES = 88 * MIB
 INTAKE_LIMIT_BYTES = 112 * MIB
-# What the file is cut back to when SQLite restarts the log: the size of the file then tells the length of the log.
+# The file is truncated to this when SQLite restarts the log, so that its size shows the length of the log.
 KEPT_BYTES = 32 * MIB
 
 FIRST_SNAPSHOT_LOCK, LAST_SNAPSHOT_LOCK = 123, 127
@@ -54,7 +54,7 @@ STUCK_S = 1.0
 
 
 def log_bytes(database: Path) -> int:
-    """The size of the log beside this database; 0 while there is none."""
+    """The size of the log of this database; 0 if there is none."""
     try:
         return database.with_name(f"{database.name}-wal").stat().st_size
     except OSError:
@@ -62,7 +62,7 @@ def log_bytes(database: Path) -> int:
 
 
 def snapshot_holders(database: Path) -> list[int]:
-    """The processes that hold a snapshot now, as Linux tells; none where it does not.
+    """The processes that hold a snapshot now, as shown by Linux; empty elsewhere.
 
     SQLite marks a snapshot by a read lock on one of five bytes of the -shm file, the first for one that needs no log.
     """
@@ -79,7 +79,7 @@ def snapshot_holders(database: Path) -> list[int]:
 
 
 class WriteAheadLog:
-    """The log of one database, as one process keeps it."""
+    """The log of one database, as maintained by one process."""
 
     def __init__(self, database: Path, connect: Callable[[], apsw.Connection], busy_timeout_ms: int) -> None:
         self.snapshots = Snapshots()
@@ -106,7 +106,7 @@ class WriteAheadLog:
 
     @property
     def is_long(self) -> bool:
-        """Whether the log waits to be restarted, as far as this process has seen by its own commits."""
+        """Whether the log should be restarted, judged by this process's own commits."""
         return self._length >= RESTART_BYTES
 
     @property
@@ -115,12 +115,12 @@ class WriteAheadLog:
         return self._held_elsewhere
 
     def attach(self, connection: apsw.Connection) -> None:
-        """Listens to the commits of the writer. SQLite itself then makes no checkpoints in the middle of a commit."""
+        """Watch the commits of the writer. SQLite itself then makes no checkpoints in the middle of a commit."""
         self._page = connection.execute("PRAGMA page_size").fetchall()[0][0]
         connection.set_wal_hook(self._committed)
 
     def keep_short(self, writer: apsw.Connection) -> None:
-        """The writer's part, between two commits."""
+        """Restart the log if it is long. Called by the writer, between two commits."""
         if self._length >= self._next_pass or (self.is_long and self._behind > LITTLE_BYTES):
             self._next_pass = self._length + STEP_BYTES
             self._ask_for_pass()
@@ -155,7 +155,7 @@ class WriteAheadLog:
     def _is_time_to_restart(self) -> bool:
         if self._length < self._next_restart and time.monotonic() < self._restart_at:
             return False
-        # What is left to copy is copied while the writer waits: better that it is little.
+        # The writer waits while the rest is copied, so the rest should be small.
         return self._behind <= LITTLE_BYTES or self._length >= INTAKE_LIMIT_BYTES
 
     def _restart(self, writer: apsw.Connection) -> None:
@@ -178,7 +178,7 @@ class WriteAheadLog:
             self._next_restart = self._length + STEP_BYTES
             self._restart_at = time.monotonic() + TRY_AGAIN_S
             self._judge_standstill(ours=self.snapshots.standing)
-            if not asked:  # another process is at it: it needs the writer's lock, which we would only take again
+            if not asked:  # another process restarts it: it needs the writer's lock, which we would only take again
                 time.sleep(GIVE_WAY_S)
         finally:
             writer.set_busy_timeout(self._busy_timeout_ms)
@@ -195,7 +195,7 @@ class WriteAheadLog:
         connection: apsw.Connection | None = None
         while self._wanted.wait() and not self._closing:
             self._wanted.clear()
-            with contextlib.suppress(apsw.Error, StoreError, OSError):  # the writer meets it too, and can tell someone
+            with contextlib.suppress(apsw.Error, StoreError, OSError):  # the writer meets it too, and can report it
                 connection = connection or self._connect()
                 with self._turn:
                     self._copy(connection)
@@ -207,7 +207,7 @@ class WriteAheadLog:
         ours = self.snapshots.standing
         length, copied = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
         if copied * self._page > self._copied:
-            # SQLite leaves that to the last pass, which the writer has to wait for.
+            # SQLite leaves that to the last pass, for which the writer must wait.
             _sync(self._database)
             self._has_copied(copied * self._page)
         elif copied < length:
@@ -219,13 +219,13 @@ class WriteAheadLog:
         self._held_elsewhere = False
 
     def _judge_standstill(self, ours: int) -> None:
-        """Nothing more could be copied, or the log not be restarted, with so many of our own readers at work."""
+        """Note that nothing could be copied, or the log not restarted, with this many of our own readers active."""
         if ours == 0 and self.is_long and time.monotonic() - self._advanced_at >= STUCK_S:
             self._held_elsewhere = True
 
 
 class Snapshots:
-    """How many snapshots stand in this process."""
+    """Counts the open snapshots of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -241,10 +241,10 @@ class Snapshots:
 
 
 def _sync(file: Path) -> None:
-    """Brings what was written to this file to the disk, through a descriptor that SQLite itself has open.
+    """Flush this file to disk through a descriptor that SQLite itself has open.
 
-    With one of our own it would not do: when that is closed, POSIX drops every lock that this process has on the file.
-    Where there is no /proc nothing is done, and the last pass takes longer.
+    One of our own would not do: when it is closed, POSIX drops every lock that this process has on the file. Without
+    /proc nothing is done, and the last pass takes longer.
     """
     with contextlib.suppress(OSError):
         os.fsync(descriptor_of(identity_of(file)))

@@ -51,7 +51,7 @@ async def written_to(call: Call, arguments: forms.WrittenToArguments) -> forms.C
 def _contact(index: int, given: forms.ContactForm) -> Contact:
     address = contact_address(given.address)
     if address is None:
-        problem = f"{given.address[:100]!r} is no address"
+        problem = f"{given.address[:100]!r} is not an address"
         raise BadInput(f"contacts.{index}.address", problem, "give one such as mara@lindqvist.example")
     return Contact(address, " ".join(given.name.split())[:LONGEST_NAME])
 
@@ -108,5 +108,7 @@ def _own(call: Call) -> str:
     """The endpoint to which the caller is bound; it cannot name another."""
     identity = bound_identity(call.principal)
     if identity is None:
-        raise AccessRefused("token", "this token names no endpoint", "use the token of a connector", "identity")
+        raise AccessRefused(
+            "token", "this token is not bound to an endpoint", "use the token of a connector", "identity"
+        )
     return identity

@@ -270,7 +270,7 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
         case "extra_forbidden":
             takes = ", ".join(form.model_fields) or "no arguments"
             remedy = did_you_mean(path[-1], form.model_fields, f"leave it out; {tool} takes {takes}")
-            raise BadInput(field, f"is no argument of {tool}", remedy)
+            raise BadInput(field, f"is not an argument of {tool}", remedy)
         case "missing":
             raise BadInput(field, "is missing", _described(form, field))
         case "timezone_aware":

@@ -50,7 +50,7 @@ SELECT key_id, sealed AS text FROM credentials WHERE account_id = :account_id AN
 DELETE FROM credentials WHERE account_id = :account_id
 
 -- name: select_credentials_after(key_id, account_id, field, most)
--- Those that another key sealed, in the order of the primary key.
+-- Secrets sealed by another key, in the order of the primary key.
 SELECT account_id, field, key_id, sealed AS text FROM credentials
 WHERE key_id <> :key_id AND (account_id, field) > (:account_id, :field)
 ORDER BY account_id, field LIMIT :most

@@ -22,12 +22,12 @@ FROM actions a JOIN messages m ON m.id = a.message_id
 WHERE a.id = :id
 
 -- name: begin_action(id, job_id, now)
--- A retry of the job goes on with its own action, also after it had failed and the user asked for another try.
+-- A retry of the job continues its own action, also after it failed and the user asked for another try.
 UPDATE actions SET state = 'executing', error = NULL, started_at = COALESCE(started_at, :now), updated_at = :now
 WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed', 'canceled') RETURNING id
 
 -- name: refuse_action(id, job_id, error, now)
--- What had failed stays so: it was tried. An earlier attempt that has kept a pre-image may have changed the message.
+-- A failed action stays failed: it was tried. An earlier attempt that stored a pre-image may have changed the message.
 UPDATE actions SET state = CASE state WHEN 'failed' THEN 'failed' ELSE 'canceled' END, updated_at = :now,
     error = CAST(:error AS text) || CASE WHEN pre_image_json IS NULL THEN ''
         ELSE '; an earlier attempt may have changed the message before it was' END
@@ -78,12 +78,12 @@ SELECT id FROM actions
 WHERE message_id = :message_id AND action_hash = :action_hash AND state IN ('queued', 'executing', 'completed') LIMIT 1
 
 -- name: cancel_waiting(message_id, error, now)
--- What was decided about a message and waits for an answer; what people and agents asked for waits on.
+-- Decided actions on a message that wait for approval; requests of people and agents keep waiting.
 UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
 WHERE message_id = :message_id AND state = 'awaiting_approval' AND decision_id IS NOT NULL RETURNING id
 
 -- name: select_undoable(rule_name, account_id, batch_id, since, until, most)
--- What was completed, can be reversed and was not, newest first.
+-- Completed actions that can be undone and were not, newest first.
 SELECT a.id, a.account_id, a.message_id
 FROM actions a LEFT JOIN decisions d ON d.id = a.decision_id
 WHERE a.state = 'completed' AND a.actor <> 'undo'
@@ -149,14 +149,14 @@ DELETE FROM shadows WHERE kind = :kind AND name = :name RETURNING since
 SELECT kind, name, since FROM shadows ORDER BY kind, name
 
 -- name: select_to_decide_again(since, most)
--- What no rule and no model decided about, newest first, and which generation that was.
+-- Messages on which no rule or model decided, newest first, with the generation.
 SELECT d.account_id, d.message_id, d.generation FROM decisions d
 WHERE d.source = 'none' AND NOT d.shadow AND d.created_at >= :since
     AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = d.message_id AND NOT shadow)
 ORDER BY d.created_at DESC LIMIT :most
 
 -- name: select_snoozes_after(action_id)
--- Until when the message of this snooze was snoozed again, by what was begun after it and not taken back.
+-- Until when the message of this snooze was snoozed again, by a later snooze that was not undone.
 SELECT s.pre_image_json ->> 'snooze_until' FROM actions own JOIN actions s ON s.message_id = own.message_id
 WHERE own.id = :action_id AND s.action_type = 'snooze' AND s.started_at > own.started_at
     AND s.state IN ('executing', 'completed') AND s.pre_image_json IS NOT NULL
@@ -170,7 +170,7 @@ WHERE m.account_id = :account_id AND m.provider_message_id = :gmail_id AND a.act
     AND a.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL
 
 -- name: select_snooze_before(action_id)
--- How the message of this action was snoozed last, by what was begun before it and not taken back; and when the action began.
+-- The last snooze of this action's message that began before it and was not undone; and when the action began.
 SELECT s.pre_image_json, own.started_at FROM actions own JOIN actions s ON s.message_id = own.message_id
 WHERE own.id = :action_id AND s.action_type = 'snooze' AND s.started_at < own.started_at
     AND s.state = 'completed' AND s.pre_image_json IS NOT NULL

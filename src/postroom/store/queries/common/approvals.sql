@@ -1,5 +1,5 @@
 -- name: select_waiting(most)
--- What expires first stands first.
+-- Those that expire first come first.
 SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
     m.headers_json, d.rule_name, d.confidence, d.model
@@ -41,7 +41,7 @@ UPDATE approval_notices SET closed_at = :now
 WHERE action_id = :action_id AND channel = :channel AND closed_at IS NULL RETURNING channel
 
 -- name: select_answered(most)
--- Open notices of what waits no longer, the oldest first.
+-- Open notices of actions that no longer wait, oldest first.
 SELECT a.id, a.account_id FROM approval_notices n JOIN actions a ON a.id = n.action_id
 WHERE n.closed_at IS NULL AND a.state <> 'awaiting_approval'
 GROUP BY a.id, a.account_id ORDER BY min(n.sent_at), a.id LIMIT :most
@@ -58,8 +58,8 @@ ON CONFLICT (action_id) DO NOTHING
 -- name: select_slot(action_id)
 SELECT 1 FROM approval_slots WHERE action_id = :action_id
 
--- name: count_unasked()
--- What waits for an answer and was told to nobody.
+-- name: count_without_notice()
+-- Actions that wait for an answer without a notice.
 SELECT a.action_type, count(*) FROM actions a
 WHERE a.state = 'awaiting_approval' AND NOT EXISTS (SELECT 1 FROM approval_notices n WHERE n.action_id = a.id)
 GROUP BY a.action_type ORDER BY a.action_type

@@ -1,5 +1,5 @@
 -- name: upsert_connector(connector_type, endpoint_identity, instance_id, version, state, error, uptime_s, counters_json, checkpoint_json, sent_at, now)
--- A report from before the one that is kept changes nothing, unless that one claims to come from the future: a clock
+-- A report older than the stored one changes nothing, unless the stored one is dated in the future: a clock
 -- that was once wrong must not silence its connector for good.
 INSERT INTO connectors (connector_type, endpoint_identity, instance_id, version, state, error, uptime_s, counters_json,
     checkpoint_json, first_seen_at, last_heartbeat_at, last_sent_at)

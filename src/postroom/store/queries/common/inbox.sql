@@ -24,7 +24,7 @@ INSERT INTO queue_state (queue, streaks_json) VALUES (:queue, :streaks_json) ON 
 UPDATE queue_state SET streaks_json = :streaks_json, turns_json = :turns_json WHERE queue = :queue
 
 -- name: select_turns(queue)
--- What consumers hold is little, however much waits.
+-- Consumers hold few messages, however many wait.
 SELECT seq, turn_json FROM inbox_queue WHERE state = 'leased' AND queue = :queue AND turn_json IS NOT NULL
 
 -- name: keep_turn(seq, turn_json)
@@ -51,7 +51,7 @@ VALUES (:seq, :id, :queue, :tier, 'waiting', :now)
 SELECT e.id FROM inbox_ends x JOIN envelopes e ON e.seq = x.seq WHERE x.linked_to = :id ORDER BY x.seq LIMIT :most
 
 -- name: select_live_queues()
--- The names of the queues that hold anything that waits: one step into the index for each.
+-- The names of the queues with waiting messages: one index lookup for each.
 WITH RECURSIVE queues (queue) AS (
     SELECT min(queue) FROM inbox_queue WHERE state = 'waiting'
     UNION ALL
@@ -75,7 +75,7 @@ WHERE q.seq IN (
 ORDER BY q.seq
 
 -- name: select_strays(queue, most)
--- What lies in a tier that the queue no longer has is found by looking at each tier there is.
+-- Messages in tiers that the queue no longer has are found by looking at each tier.
 WITH RECURSIVE tiers (tier) AS (
     SELECT min(tier) FROM inbox_queue WHERE state = 'waiting' AND queue = :queue
     UNION ALL

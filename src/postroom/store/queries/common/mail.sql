@@ -22,7 +22,7 @@ INSERT INTO messages (id, account_id, thread_id, inbox_id, provider_message_id, 
 VALUES (:id, :account_id, :thread_id, :inbox_id, :provider_message_id, :ingestion_tier, :policy_tier, :sender,
     :subject, :headers_json, :labels_json, :snippet, :body_text, :has_attachment, :sent_at, :now, :now,
     :labels_json, :list_id, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
--- A full copy takes the place of what was known by its metadata only.
+-- A full copy replaces what was stored as metadata only.
 ON CONFLICT (account_id, provider_message_id) DO UPDATE
 SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier,
     sender = excluded.sender, subject = excluded.subject, headers_json = excluded.headers_json,
@@ -49,14 +49,14 @@ SELECT generation, source FROM decisions WHERE message_id = :message_id AND NOT 
 ORDER BY generation DESC LIMIT 1
 
 -- name: update_message_labels(id, labels_json, now)
--- Of a message that is older than the record of its labels on arrival, they are kept before they are lost.
+-- For a message from before arrival labels were recorded, they are stored before they are lost.
 UPDATE messages SET labels_json = :labels_json, updated_at = :now,
     arrival_labels_json = COALESCE(arrival_labels_json,
         (SELECT r.labels_json FROM arrivals r WHERE r.message_id = messages.id))
 WHERE id = :id
 
 -- name: move_message(id, provider_message_id, now)
--- Where the message was taken in under its new id meanwhile, that one is left to its row.
+-- If the message was stored under its new id meanwhile, that row keeps the id.
 UPDATE messages SET provider_message_id = :provider_message_id, updated_at = :now
 WHERE id = :id AND NOT EXISTS (SELECT 1 FROM messages o
     WHERE o.account_id = messages.account_id AND o.provider_message_id = :provider_message_id)

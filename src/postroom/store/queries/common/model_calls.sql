@@ -2,7 +2,7 @@
 INSERT INTO model_spend (day, micros, calls) VALUES (:day, 0, 0) ON CONFLICT (day) DO NOTHING
 
 -- name: reserve_model_spend(day, micros, cap)
--- The row is looked at again once whoever held it has committed: that is what keeps the sum under the cap.
+-- The row is read again once its holder has committed: that keeps the sum under the cap.
 UPDATE model_spend SET micros = micros + :micros, calls = calls + 1
 WHERE day = :day AND micros + :micros <= :cap
 RETURNING micros

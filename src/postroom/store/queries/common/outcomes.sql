@@ -1,5 +1,5 @@
 -- name: select_shadow_counts_of_rules()
--- What each rule in shadow has decided as it stands now, and how the user then answered.
+-- What each shadow rule has decided in its current version, and how the user reacted.
 SELECT r.id, count(*) AS decisions,
     CAST(COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS agreed,
     CAST(COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS disagreed
@@ -8,7 +8,7 @@ LEFT JOIN decision_outcomes o ON o.decision_id = d.id
 WHERE r.mode = 'shadow' AND r.enabled AND d.safety_json ->> 'shadow' = 'rule' GROUP BY r.id
 
 -- name: select_shadow_counts()
--- The same of the categories, and of the model, that are in shadow now, since they are.
+-- The same for categories and the model in shadow, since they are in shadow.
 SELECT s.kind, s.name, count(*) AS decisions,
     CAST(COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS agreed,
     CAST(COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS disagreed
@@ -38,7 +38,7 @@ SELECT o.decision_id, o.agreed, o.what, o.observed_at FROM decision_outcomes o
 JOIN decisions d ON d.id = o.decision_id WHERE d.message_id = :message_id ORDER BY o.observed_at, o.decision_id
 
 -- name: upsert_proposal(id, account_id, fingerprint, rule_json, evidence_json, now)
--- What was accepted or dismissed stays so, however often it is found again.
+-- An accepted or dismissed proposal stays so, however often it is found again.
 INSERT INTO proposals (id, account_id, fingerprint, rule_json, evidence_json, state, created_at, updated_at)
 VALUES (:id, :account_id, :fingerprint, :rule_json, :evidence_json, 'open', :now, :now)
 ON CONFLICT (fingerprint) DO UPDATE SET evidence_json = excluded.evidence_json, updated_at = excluded.updated_at

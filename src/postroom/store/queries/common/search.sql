@@ -31,7 +31,7 @@ SELECT a.account_id, a.message_id, a.actor, a.action_type, a.state, a.undo_hint_
 FROM actions a WHERE a.id = :id
 
 -- name: count_done_for(asked_by, since)
--- What was done for an asker without a person's yes.
+-- What was done for a requester without a person's approval.
 SELECT count(*) FROM actions
 WHERE asked_by = :asked_by AND created_at > :since AND approved_at IS NULL
     AND state NOT IN ('awaiting_approval', 'rejected', 'expired')

@@ -1,5 +1,5 @@
 -- name: select_past(account_id, since, seq, id, with_body, most, most_text)
--- In the order of acceptance. The text of messages is read only when somebody looks at it, and measured before that.
+-- In the order of acceptance. The text of messages is read only when needed, and measured before that.
 WITH page AS (
     SELECT m.accepted_seq AS seq, m.id, CASE WHEN :with_body THEN length(m.body_text) ELSE 0 END AS size FROM messages m
     WHERE (m.accepted_seq, m.id) > (:seq, :id) AND m.created_at >= :since

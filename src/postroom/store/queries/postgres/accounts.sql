@@ -6,11 +6,11 @@ SELECT 1 FROM pg_advisory_xact_lock(7305418627335)
 SELECT state, state_reason FROM accounts WHERE id = :id FOR UPDATE
 
 -- name: lock_parking(key)
--- Whoever makes the account usable again, and then releases its jobs, waits until this job stands under the key.
+-- Making the account usable again, and then releasing its jobs, waits until this job is parked under the key.
 SELECT state FROM accounts WHERE 'account:' || id::text = :key FOR SHARE
 
 -- name: share_secret_key(id)
--- Whoever drops the key waits until what it has sealed can be seen.
+-- Dropping the key waits until what it has sealed is visible.
 SELECT dropped_at FROM secret_keys WHERE id = :id FOR SHARE
 
 -- name: lock_secret_key(id)

@@ -3,7 +3,7 @@ SELECT address, name, source FROM contacts
 WHERE address = ANY(:addresses::text[]) AND endpoint_identity = :endpoint_identity
 
 -- name: upsert_contacts(rows, endpoint_identity, now)
--- In the order of the addresses, so that two who keep the same ones never wait for each other in a circle.
+-- In the order of the addresses, so that two writers of the same addresses cannot deadlock.
 INSERT INTO contacts (address, endpoint_identity, name, source, first_seen_at, last_seen_at)
 SELECT e ->> 0, :endpoint_identity, e ->> 1, e ->> 2, :now, :now
 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY e ->> 0

@@ -1,10 +1,10 @@
 -- name: share_accounts(identities)
--- Whoever removes an account locks it first, and so waits until what was accepted for it can be seen.
+-- Removing an account locks it first, and so waits until what was accepted for it is visible.
 SELECT endpoint_identity, state FROM accounts WHERE endpoint_identity = ANY(:identities::text[])
 ORDER BY endpoint_identity FOR KEY SHARE
 
 -- name: take_inbox_keys(rows)
--- In the order of the keys, so that two who take the same ones never wait for each other in a circle.
+-- In the order of the keys, so that two writers of the same keys cannot deadlock.
 INSERT INTO inbox_keys (key, event_key)
 SELECT e ->> 0, e ->> 1 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1
 ON CONFLICT DO NOTHING RETURNING key
@@ -19,14 +19,14 @@ SELECT e ->> 0, (e ->> 1)::uuid, e ->> 2, e ->> 3 FROM jsonb_array_elements(:row
 ON CONFLICT DO NOTHING RETURNING event_key
 
 -- name: select_events(event_keys)
--- With whether its message has failed; not so when the whole of it came after its metadata, as a message of its own.
+-- With whether its message has failed; false if the full message came after its metadata, as a separate message.
 SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier,
     x.state IS NOT NULL AND x.state = 'failed' AND e.ingestion_tier = v.ingestion_tier
 FROM inbox_events v LEFT JOIN envelopes e ON e.id = v.inbox_id LEFT JOIN inbox_ends x ON x.seq = e.seq
 WHERE v.event_key = ANY(:event_keys::text[])
 
 -- name: take_texts(rows, now)
--- A content whose time is over, or whose first message ended as failed, is taken as if it were new.
+-- A content whose time is over, or whose first message ended as failed, counts as new.
 INSERT INTO inbox_texts (queue, text_hash, inbox_id, expires_at)
 SELECT e ->> 0, e ->> 1, (e ->> 2)::uuid, (e ->> 3)::timestamptz
 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1, 2
@@ -63,7 +63,7 @@ INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT seq, id, queue, tier, 'waiting', :now FROM asked WHERE duplicate_of IS NULL
 
 -- name: lock_queue(queue)
--- Picks of one queue are made one after another, since each depends on the streaks that the last one left.
+-- Picks of one queue run one after another, since each depends on the streaks left by the last one.
 SELECT streaks_json, turns_json FROM queue_state WHERE queue = :queue FOR UPDATE
 
 -- name: select_lines(queue, tiers, most)
@@ -76,7 +76,7 @@ FROM unnest(:tiers::text[]) AS t (tier) CROSS JOIN LATERAL (
 ) AS line
 
 -- name: lease_inbox(seqs, token, until, turns, queue, streaks_json, turns_json, waits, hour, shard)
--- The streaks, the leases and the count of the waits: a batch in one statement.
+-- The streaks, the leases and the counts of waits: a batch in one statement.
 WITH streaks AS (
     UPDATE queue_state SET streaks_json = :streaks_json, turns_json = :turns_json WHERE queue = :queue
 ), counted AS (
@@ -96,7 +96,7 @@ SELECT t.seq, t.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_iden
 FROM taken t JOIN envelopes e ON e.seq = t.seq
 
 -- name: ack_inbox(rows, now, hour, shard)
--- Rows are pairs of a message and the lease it is held under. The counts come last, so that nobody waits for a message while he holds a count.
+-- Rows are pairs of a message and the lease it is held under. The counts come last, so that nothing waits for a message while it holds a count.
 WITH done AS (
     DELETE FROM inbox_queue q
     WHERE q.seq = ANY(ARRAY(
@@ -136,7 +136,7 @@ SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND le
 ORDER BY lease_until LIMIT :most FOR UPDATE SKIP LOCKED
 
 -- name: return_inbox(seqs, reason, undone)
--- What nobody saw was no delivery: `undone` takes that many off. A summary stays one all the same.
+-- A lease that nobody saw was not a delivery: `undone` subtracts that many. A summary stays a summary.
 UPDATE inbox_queue
 SET state = 'waiting', lease_token = NULL, lease_until = NULL, turn_json = NULL, reason = COALESCE(:reason::text, reason),
     attempts = attempts - CASE WHEN EXISTS (
@@ -188,7 +188,7 @@ INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT new_seq, new_id, :queue, tier, 'waiting', :now FROM asked
 
 -- name: select_history(queue, since, until, kinds, most)
--- What has ended, itself and not as the duplicate of another, and is no copy made by a replay.
+-- Messages that ended, excluding duplicates and copies made by a replay.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
     AND x.state <> 'duplicate' AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
@@ -196,7 +196,7 @@ WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AN
 ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: select_named(queue, since, until, kinds, ids, most)
--- By its name a dropped duplicate is replayed too.
+-- Selected by id, a dropped duplicate is replayed too.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.id = ANY(:ids::uuid[]) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
     AND e.members IS NULL AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))

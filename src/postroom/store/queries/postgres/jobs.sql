@@ -1,5 +1,5 @@
 -- name: insert_jobs(rows, now)
--- Marks are made for priorities that are new. `ready` rows are claimable as soon as this commits.
+-- Marks are created for new priorities. `ready` rows are claimable as soon as this commits.
 WITH asked AS (
     SELECT nextval('postroom.job_bodies_seq_seq') AS seq, (e ->> 0)::uuid AS id, e ->> 1 AS type,
         (e ->> 2)::json AS payload_json, (e ->> 3)::smallint AS priority, (e ->> 4)::smallint AS max_attempts,
@@ -26,7 +26,7 @@ ON CONFLICT DO NOTHING RETURNING key
 SELECT key, job_id FROM job_keys WHERE key = ANY(:keys::text[])
 
 -- name: claim_jobs(token, now, most)
--- The worker's lease is held fast while it claims, so that it cannot be rescued under its hands. The marks are read
+-- The worker's lease is locked while it claims, so that it cannot be rescued meanwhile. The marks are read
 -- highest priority first, and each is followed only as far as needed.
 WITH lease AS MATERIALIZED (
     SELECT token FROM job_leases WHERE token = :token FOR KEY SHARE
@@ -118,7 +118,7 @@ RETURNING seq
 UPDATE job_queue SET cancel_requested = true, updated_at = :now WHERE seq = :seq AND state = 'running' RETURNING seq
 
 -- name: revive_job(seq, now)
--- A job that ended is queued again with a clean count of attempts; its steps stay, so it resumes after the last one.
+-- An ended job is queued again with its attempts reset; its steps stay, so it resumes after the last one.
 WITH ended AS (
     DELETE FROM job_ends WHERE seq = :seq AND state IN ('failed', 'canceled') RETURNING seq, last_error
 )
@@ -142,7 +142,7 @@ WHERE q.ctid = ANY(ARRAY(
 RETURNING q.seq, q.priority
 
 -- name: rewind_marks(rows)
--- Whoever makes an old job claimable again says so here, always, even where the mark seems low enough: someone else
+-- Making an old job claimable again always rewinds the mark, even if it seems low enough: another transaction
 -- may just be moving it up.
 UPDATE job_marks m SET low = LEAST(m.low, d.seq)
 FROM (
@@ -179,7 +179,7 @@ WHERE m.priority = s.priority AND m.low < s.low
 SELECT token, holder FROM job_leases WHERE lease_until < :now LIMIT 1 FOR UPDATE SKIP LOCKED
 
 -- name: end_dead_jobs(token, now)
--- Of a dead worker's jobs, those that were to be canceled, or have no attempt left.
+-- The jobs of a dead worker that were to be canceled, or have no attempt left.
 WITH done AS (
     DELETE FROM job_queue
     WHERE ready AND state = 'running' AND lease_token = :token AND (cancel_requested OR attempts >= max_attempts)

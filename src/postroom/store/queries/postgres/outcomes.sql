@@ -1,11 +1,11 @@
 -- name: select_hands_on(ids, since)
--- What we do to these messages, have just done, or made them sleep by.
+-- Our current and recent actions on these messages, and the snoozes that hid them.
 SELECT a.message_id, a.action_type, a.executed_at, COALESCE(a.undo_hint_json, '{}') AS hint FROM actions a
 WHERE a.message_id = ANY(:ids::uuid[]) AND (a.state = 'executing'
     OR (a.state = 'completed' AND (a.executed_at > :since OR a.action_type = 'snooze')))
 
 -- name: select_decided(ids)
--- Of the decisions that stand, and those made beside them in shadow: what was to be done, and what came of it.
+-- The current decisions, and those made beside them in shadow: what was to be done, and what came of it.
 SELECT d.id, d.message_id, d.shadow, d.action_type, d.parameters_json, d.rule_name, r.conditions_json, r.priority,
     a.executed_at, COALESCE(a.undo_hint_json, '{}') AS hint
 FROM decisions d LEFT JOIN actions a ON a.decision_id = d.id AND a.state = 'completed' LEFT JOIN rules r ON r.id = d.rule_id

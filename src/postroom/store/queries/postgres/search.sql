@@ -1,5 +1,5 @@
 -- name: select_search_backlog()
--- Whoever comes second finds nothing to do.
+-- A second transaction finds nothing to do.
 SELECT below FROM search_backlog FOR UPDATE SKIP LOCKED
 
 -- name: select_backlog(lowest, below)
@@ -7,7 +7,7 @@ SELECT id, subject, left(body_text, 200000) FROM messages
 WHERE id >= :lowest AND id < :below AND words IS NULL
 
 -- name: index_backlog(lowest, below, rows)
--- Between these ids, and without another condition that has an index, so that no plan goes through all messages.
+-- Only by id, and without another indexed condition, so that no plan scans all messages.
 UPDATE messages m SET words = words_of_message(m.sender, r.kept ->> 1, r.kept ->> 2)
 FROM json_array_elements(:rows::json) AS r(kept)
 WHERE m.id >= :lowest AND m.id < :below AND m.id = (r.kept ->> 0)::uuid AND m.words IS NULL

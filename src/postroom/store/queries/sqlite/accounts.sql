@@ -1,9 +1,9 @@
 -- name: lock_connecting()
--- One transaction writes at a time: whoever connects is alone.
+-- One transaction writes at a time, so no lock is needed.
 SELECT 1
 
 -- name: lock_account(id)
--- One transaction writes at a time: whoever reads here is alone.
+-- One transaction writes at a time, so no lock is needed.
 SELECT state, state_reason FROM accounts WHERE id = :id
 
 -- name: lock_parking(key)

@@ -8,5 +8,5 @@ SELECT scope FROM pauses WHERE scope = :scope
 SELECT DISTINCT parked_by FROM jobs WHERE parked_by IS NOT NULL AND parked_by LIKE :like
 
 -- name: lock_asker(asked_by)
--- One transaction writes at a time: whoever asks is alone.
+-- One transaction writes at a time, so no lock is needed.
 SELECT 1 WHERE :asked_by IS NOT NULL

@@ -9,5 +9,5 @@ ON CONFLICT (address, endpoint_identity) DO UPDATE
 SET name = excluded.name, source = excluded.source, last_seen_at = excluded.last_seen_at
 
 -- name: lock_ingestion_rules()
--- There is one writer, which is all the lock that is needed.
+-- There is one writer, so no lock is needed.
 SELECT count(*) FROM ingestion_rules WHERE origin = 'user'

@@ -1,5 +1,5 @@
 -- name: share_accounts(identities)
--- One transaction writes at a time: nobody removes an account meanwhile.
+-- One transaction writes at a time, so no account is removed meanwhile.
 SELECT endpoint_identity, state FROM accounts WHERE endpoint_identity IN (SELECT value FROM json_each(:identities))
 
 -- name: take_inbox_keys(rows)
@@ -17,14 +17,14 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) 
 ON CONFLICT DO NOTHING RETURNING event_key
 
 -- name: select_events(event_keys)
--- With whether its message has failed; not so when the whole of it came after its metadata, as a message of its own.
+-- With whether its message has failed; false if the full message came after its metadata, as a separate message.
 SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier,
     x.state IS NOT NULL AND x.state = 'failed' AND e.ingestion_tier = v.ingestion_tier
 FROM inbox_events v LEFT JOIN envelopes e ON e.id = v.inbox_id LEFT JOIN inbox_ends x ON x.seq = e.seq
 WHERE v.event_key IN (SELECT value FROM json_each(:event_keys))
 
 -- name: take_texts(rows, now)
--- A content whose time is over, or whose first message ended as failed, is taken as if it were new.
+-- A content whose time is over, or whose first message ended as failed, counts as new.
 INSERT INTO inbox_texts (queue, text_hash, inbox_id, expires_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) WHERE true
 ON CONFLICT (queue, text_hash) DO UPDATE SET inbox_id = excluded.inbox_id, expires_at = excluded.expires_at
@@ -51,7 +51,7 @@ SELECT e.seq, e.id, e.queue, e.tier, 'waiting', :now
 FROM json_each(:rows) JOIN envelopes e ON e.id = value ->> 0 WHERE value ->> 15 IS NULL;
 
 -- name: lock_queue(queue)
--- There is one writer, which is all the lock that is needed.
+-- There is one writer, so no lock is needed.
 SELECT streaks_json, turns_json FROM queue_state WHERE queue = :queue
 
 -- name: select_lines(queue, tiers, most)
@@ -63,7 +63,7 @@ FROM json_each(:tiers) AS t JOIN inbox_queue q ON q.seq IN (
 ORDER BY q.seq
 
 -- name: lease_inbox(seqs, token, until, turns, queue, streaks_json, turns_json, waits, hour, shard)
--- The streaks, the leases and the count of the waits: a batch in one block.
+-- The streaks, the leases and the counts of waits: a batch in one block.
 INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
 SELECT :hour, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :shard, value ->> 5, value ->> 6
 FROM json_each(:waits) WHERE true
@@ -117,7 +117,7 @@ SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND le
 ORDER BY lease_until LIMIT :most
 
 -- name: return_inbox(seqs, reason, undone)
--- What nobody saw was no delivery: `undone` takes that many off. A summary stays one all the same.
+-- A lease that nobody saw was not a delivery: `undone` subtracts that many. A summary stays a summary.
 UPDATE inbox_queue
 SET state = 'waiting', lease_token = NULL, lease_until = NULL, turn_json = NULL, reason = COALESCE(:reason, reason),
     attempts = attempts - CASE WHEN EXISTS (
@@ -160,7 +160,7 @@ INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT e.seq, e.id, :queue, e.tier, 'waiting', :now FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 1;
 
 -- name: select_history(queue, since, until, kinds, most)
--- What has ended, itself and not as the duplicate of another, and is no copy made by a replay.
+-- Messages that ended, excluding duplicates and copies made by a replay.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
     AND x.state <> 'duplicate' AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
@@ -168,7 +168,7 @@ WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AN
 ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: select_named(queue, since, until, kinds, ids, most)
--- By its name a dropped duplicate is replayed too.
+-- Selected by id, a dropped duplicate is replayed too.
 SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
     AND e.members IS NULL AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))

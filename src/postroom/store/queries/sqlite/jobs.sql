@@ -80,7 +80,7 @@ WHERE seq = :seq AND state = 'queued' RETURNING seq
 UPDATE jobs SET cancel_requested = 1, updated_at = :now WHERE seq = :seq AND state = 'running' RETURNING seq
 
 -- name: revive_job(seq, now)
--- A job that ended is queued again with a clean count of attempts; its steps stay, so it resumes after the last one.
+-- An ended job is queued again with its attempts reset; its steps stay, so it resumes after the last one.
 UPDATE jobs SET state = 'queued', ready = 1, attempts = 0, not_before = NULL, cancel_requested = 0,
     finished_at = NULL, updated_at = :now
 WHERE seq = :seq AND state IN ('failed', 'canceled') RETURNING seq, priority
@@ -98,14 +98,14 @@ WHERE seq IN (
 RETURNING seq, priority
 
 -- name: rewind_marks(rows)
--- SQLite removes what is dead from its indexes at once: there are no marks to move.
+-- SQLite removes dead entries from its indexes at once: there are no marks to move.
 SELECT 1 WHERE :rows IS NULL
 
 -- name: lock_dead_lease(now)
 SELECT token, holder FROM job_leases WHERE lease_until < :now LIMIT 1
 
 -- name: end_dead_jobs(token, now)
--- Of a dead worker's jobs, those that were to be canceled, or have no attempt left.
+-- The jobs of a dead worker that were to be canceled, or have no attempt left.
 UPDATE jobs SET state = CASE WHEN cancel_requested THEN 'canceled' ELSE 'failed' END, lease_token = NULL,
     cancel_requested = 0, last_error = 'the worker died in attempt ' || attempts, finished_at = :now, updated_at = :now
 WHERE lease_token IS NOT NULL AND lease_token = :token AND (cancel_requested OR attempts >= max_attempts)
@@ -160,7 +160,7 @@ INSERT INTO job_steps (id, job_id, attempt, kind, name, started_at, finished_at,
 SELECT value ->> 0, value ->> 1, value ->> 2, 'event', :name, :now, :now, value ->> 3 FROM json_each(:rows)
 
 -- name: end_orphaned_actions(now)
--- The condition stands as in the index `actions_live`: only so SQLite looks at what lives, and not at all there ever was.
+-- The condition must be the one of the index `actions_live`, so that SQLite reads live actions only.
 UPDATE actions INDEXED BY actions_live
 SET state = CASE ended.state WHEN 'canceled' THEN 'canceled' ELSE 'failed' END,
     error = COALESCE(ended.last_error, 'its job was ' || ended.state), updated_at = :now

@@ -15,7 +15,7 @@ SELECT d.number, r.value ->> 1, m.sender, r.value ->> 2 FROM json_each(:rows) r
 JOIN messages m ON m.id = r.value ->> 0 JOIN message_documents d ON d.message_id = m.id
 
 -- name: search_words(words, accounts, labels, after, before, cursor_at, cursor_id, most)
--- What is found is put in order by what stands in the small table; only the page is looked up in the large one.
+-- Matches are sorted by columns of the small table; only the page is looked up in the large one.
 SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
     substr(m.body_text, 1, 20000) AS text
 FROM (SELECT d.message_id, d.sent_at FROM message_words w JOIN message_documents d ON d.number = w.rowid

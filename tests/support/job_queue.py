@@ -1,4 +1,4 @@
-"""The queue as callers see it: enqueue in its variants, cancel, retry."""
+"""A queue for tests and benchmarks: enqueue one job or many, cancel, retry, look."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -67,7 +67,7 @@ class JobQueue:
         return await self._database.run(store.enqueue_many(jobs, self._clock()))
 
     async def cancel(self, id: UUID) -> str:
-        """`canceled` when it was queued, `requested` when it runs and will stop at its next step."""
+        """Cancel a job: `canceled` if it was queued, `requested` if it runs and will stop at its next step."""
         return await self._database.run(store.cancel_job(id, self._clock()))
 
     async def retry(self, id: UUID) -> None:

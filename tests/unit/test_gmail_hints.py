@@ -1,9 +1,9 @@
-"""The pause between two rounds: ended by hints, which are asked for only while they could tell anything."""
+"""The pause between two rounds: ended by hints, which are pulled only while they are useful."""
 
 import asyncio
 from datetime import timedelta
 
-from postroom.connectors.gmail.hints import Waiting
+from postroom.connectors.gmail.hints import RoundPause
 from postroom.core.errors import PostroomError
 from support.patience import PATIENCE_S
 
@@ -30,7 +30,7 @@ async def _everybody_had_a_turn() -> None:
 
 async def test_while_a_hint_waits_for_its_round_no_more_are_asked_for() -> None:
     hints = Chatty()
-    waiting = Waiting(hints)
+    waiting = RoundPause(hints)
     async with waiting.listening():
         await _everybody_had_a_turn()
         assert hints.asked == 1
@@ -38,7 +38,7 @@ async def test_while_a_hint_waits_for_its_round_no_more_are_asked_for() -> None:
 
 async def test_once_a_round_follows_the_next_hint_is_asked_for() -> None:
     hints = Chatty()
-    waiting = Waiting(hints)
+    waiting = RoundPause(hints)
     async with waiting.listening():
         for rounds in range(1, 4):
             await waiting.wait(LONG, asyncio.Event())
@@ -47,7 +47,7 @@ async def test_once_a_round_follows_the_next_hint_is_asked_for() -> None:
 
 
 async def test_what_was_hinted_during_a_round_makes_the_next_follow_at_once() -> None:
-    waiting = Waiting(Chatty())
+    waiting = RoundPause(Chatty())
     async with waiting.listening(), asyncio.timeout(PATIENCE_S):
         await waiting.wait(LONG, asyncio.Event())
         await _everybody_had_a_turn()

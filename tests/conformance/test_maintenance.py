@@ -1,4 +1,4 @@
-"""What is looked at every few seconds must not take longer the more mail there ever was."""
+"""Tasks that run every few seconds take no longer the more mail is stored."""
 
 import contextlib
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from postroom.act.maintenance import maintenance_tasks
-from postroom.store.engine.database import Course, Rows, Statement
+from postroom.store.engine.database import Rows, ScriptRun, Statement
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.statements import blocks
 
@@ -32,14 +32,14 @@ def opened(path: Path) -> Generator[sqlite3.Connection]:
 
 def statements_of(chore: str) -> list[Statement]:
     """Those of the chore's transaction, in their order, up to where it finds nothing more to do."""
-    course, found = Course(maintenance_tasks(20)[chore](NOW).begin()), list[Statement]()
-    while course.step is not None:
-        step = course.step
+    run, found = ScriptRun(maintenance_tasks(20)[chore](NOW).begin()), list[Statement]()
+    while run.step is not None:
+        step = run.step
         if isinstance(step, Statement):
             found.append(step)
         rows = Rows()
         rows += FOUND.get(step.name, []) if isinstance(step, Statement) else []
-        course.send(rows)
+        run.send(rows)
     return found
 
 

@@ -1,4 +1,4 @@
-"""A crowd at the intake: neither large envelopes nor one that the database refuses sink those beside them."""
+"""Concurrent intake: large envelopes, or one that the database refuses, do not affect the others."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -88,8 +88,8 @@ async def test_what_the_database_refuses_is_refused_alone(database: Database, cl
     items = [envelope(number, sender={"identity": "poison" if number == 2 else "ci"}) for number in range(5)]
     results = await intake.ingest_batch(items)
     assert [type(each) for each in results] == [Accepted, Accepted, BadInput, Accepted, Accepted]
-    assert "cannot keep" in str(results[2])
-    with pytest.raises(BadInput, match="cannot keep"):
+    assert "cannot store" in str(results[2])
+    with pytest.raises(BadInput, match="cannot store"):
         await intake.ingest(items[2])
     assert await database.run(count_states("gateway")) == {("P2", "waiting"): 4}
 
