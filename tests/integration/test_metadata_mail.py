@@ -103,7 +103,7 @@ def a_rule(name: str, conditions: Mapping[str, Any], action: str = "archive", pr
     return rules.NewRule(new_id(), name, "", conditions, action, {"label": "x"}, priority=priority)
 
 
-async def test_the_whole_of_what_no_rule_matched_by_its_metadata_is_decided_anew(
+async def test_the_whole_of_what_no_rule_matched_by_its_metadata_is_decided_again(
     database: Database, clock: ManualClock
 ) -> None:
     setup = await IntakeSetup(database, clock).opened(a_rule("plain", {"not": {"body_contains": "invoice"}}))

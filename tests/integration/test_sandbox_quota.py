@@ -65,7 +65,7 @@ def test_older_projects_have_more_and_pay_less() -> None:
     assert OLD_PROJECT.prices["messages.get"] == 5
 
 
-async def test_a_user_who_has_spent_his_minute_is_refused_until_it_has_passed(sandbox: Sandbox) -> None:
+async def test_a_user_who_has_spent_their_minute_is_refused_until_it_has_passed(sandbox: Sandbox) -> None:
     for _ in range(20):
         await sandbox.json("GET", "/messages")
     answer = await sandbox.ask("GET", "/labels")

@@ -64,9 +64,9 @@ def resolve(
 @app.command()
 def retry(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Send a mail now that waits for its next attempt."""
-    from postroom.manage.outbound import hasten_mail
+    from postroom.manage.outbound import send_mail_now
 
-    call(context, settings_for(data_dir), hasten_mail, delivery_id, operator_signature())
+    call(context, settings_for(data_dir), send_mail_now, delivery_id, operator_signature())
     show_result(delivery_id, "due", as_json=as_json)
 
 

@@ -28,7 +28,7 @@ TheModel = Annotated[bool, typer.Option("--model", help="The language model.")]
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List what is in shadow, and how often you then did the same yourself."""
-    found = call(context, settings_for(data_dir), shadow.in_shadow_now)
+    found = call(context, settings_for(data_dir), shadow.list_shadows)
     rows = [{"kind": each.kind, "name": each.name, "since": each.since, **_numbers(each.tally)} for each in found]
     show_list(rows, COLUMNS, as_json=as_json)
 
